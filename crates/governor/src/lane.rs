@@ -1,0 +1,336 @@
+//! How many requests may be in flight at once, lowered only when the evidence points to such a limit.
+//!
+//! Why not AIMD on every throttle: most throttles come from a rate limit, and cutting concurrency
+//! for them costs throughput without curing anything; a limiter that samples near a hard rate limit
+//! collapses (D2, Netflix #72). What tells the two apart is the company a request was sent in. A
+//! provider that allows L at once refuses at `k >= L` others in flight and accepts at `k < L`,
+//! always; a rate limit refuses at any `k`. So the lane looks for a `k` that separates refusals
+//! from acceptances through two bursts, and does nothing as long as there is none.
+//!
+//! It never waits and never changes the pace. With one request at a time there is nothing to
+//! separate, and the lane is inert.
+
+/// One at a time: the rate is the control variable, and a second worker is the owner's choice.
+pub(crate) const MAX_CONCURRENCY_DEFAULT: u16 = 1;
+
+/// Accepted requests at a full lane before one more is tried: dear enough that a wrong try is about
+/// one refusal in a hundred, and doubled each time the same limit is met again, ...
+const PATIENCE_MIN: u16 = 64;
+/// ... up to one refusal in 4096, below any target for violations.
+const PATIENCE_MAX: u16 = 4096;
+/// Bursts that must agree. One burst always has a lowest `k`, so one proves nothing.
+const BURSTS_TO_CUT: u8 = 2;
+
+/// The in-flight limit of one key. `k` is always "others in flight when the request was sent".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lane {
+    max: u16,
+    limit: u16,
+    in_flight: u16,
+    /// The lowest `k` refused so far in this line of evidence: what the limit would be.
+    refused_min: u16,
+    /// The highest `k` accepted in it.
+    accepted_max: u16,
+    /// Answers since the last burst began; up to `max - 1` of them may still belong to it.
+    answers: u16,
+    /// Accepted at a full lane, in a row.
+    quiet: u16,
+    patience: u16,
+    /// The limit of the last cut; 0 before the first.
+    cut_to: u16,
+    /// Bursts in this line of evidence.
+    bursts: u8,
+}
+
+impl Lane {
+    /// A lane that starts wide open; `max_concurrency` 0 is read as 1.
+    pub(crate) fn new(max_concurrency: u16) -> Self {
+        let max = max_concurrency.max(1);
+        Self {
+            max,
+            limit: max,
+            in_flight: 0,
+            refused_min: u16::MAX,
+            accepted_max: 0,
+            answers: max,
+            quiet: 0,
+            patience: PATIENCE_MIN,
+            cut_to: 0,
+            bursts: 0,
+        }
+    }
+
+    /// Whether one more may be in flight.
+    pub(crate) const fn admits(&self) -> bool {
+        self.in_flight < self.limit
+    }
+
+    /// Counts a send; returns how many others were in flight, to be kept with the permit.
+    pub(crate) const fn on_send(&mut self) -> u16 {
+        let others = self.in_flight;
+        self.in_flight = self.in_flight.saturating_add(1);
+        others
+    }
+
+    /// One request less in flight: answered, failed or cancelled.
+    pub(crate) const fn on_done(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// A request that was sent beside `k` others was accepted.
+    #[inline]
+    pub(crate) fn on_accepted(&mut self, k: u16) {
+        if self.max == 1 {
+            return;
+        }
+        self.answers = self.answers.saturating_add(1);
+        self.accepted_max = self.accepted_max.max(k);
+        if k.saturating_add(1) >= self.limit && self.limit < self.max {
+            self.quiet += 1;
+            if self.quiet >= self.row() {
+                self.widen();
+            }
+        }
+    }
+
+    /// A request that was sent beside `k` others was throttled. To be called for every refusal, not
+    /// once per burst: within a burst the lowest `k` is the telling one.
+    pub(crate) fn on_refused(&mut self, k: u16) {
+        if self.max == 1 {
+            return;
+        }
+        self.quiet = 0;
+        let is_new_burst = self.answers >= self.max - 1;
+        self.answers = if is_new_burst { 0 } else { self.answers.saturating_add(1) };
+        self.refused_min = self.refused_min.min(k);
+        // A request refused alone (`k` = 0) always ends up here: no limit on company explains it.
+        if self.accepted_max >= self.refused_min {
+            self.start_evidence(k);
+            return;
+        }
+        self.bursts = self.bursts.saturating_add(u8::from(is_new_burst));
+        if self.bursts >= BURSTS_TO_CUT && self.refused_min < self.limit {
+            self.narrow();
+        }
+    }
+
+    /// Requests in flight.
+    pub(crate) const fn in_flight(&self) -> u16 {
+        self.in_flight
+    }
+
+    /// The present limit.
+    pub(crate) const fn limit(&self) -> u16 {
+        self.limit
+    }
+
+    /// Nothing separates what was refused from what was accepted: begin with this refusal.
+    const fn start_evidence(&mut self, k: u16) {
+        self.refused_min = k;
+        self.accepted_max = 0;
+        self.bursts = 1;
+    }
+
+    /// With `refused_min` others it was too many, so that many in all are not.
+    fn narrow(&mut self) {
+        self.limit = self.refused_min;
+        let is_known = self.limit == self.cut_to;
+        self.patience = if is_known { PATIENCE_MAX.min(self.patience * 2) } else { PATIENCE_MIN };
+        self.cut_to = self.limit;
+    }
+
+    const fn widen(&mut self) {
+        self.limit += 1;
+        self.quiet = 0;
+    }
+
+    /// Acceptances before the next step. Beyond the last cut every one of them speaks against that
+    /// limit, so the short row is enough; at the limit they say nothing about one more.
+    const fn row(&self) -> u16 {
+        if self.limit > self.cut_to { PATIENCE_MIN } else { self.patience }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Fills the lane as far as `workers` reach, answers everything in order of sending;
+    /// returns (accepted, refused).
+    fn round(lane: &mut Lane, workers: u16, accepts: &mut impl FnMut(u16) -> bool) -> (u32, u32) {
+        let mut sent = Vec::new();
+        while lane.admits() && lane.in_flight() < workers {
+            sent.push(lane.on_send());
+        }
+        let (mut accepted, mut refused) = (0, 0);
+        for k in sent {
+            lane.on_done();
+            if accepts(k) {
+                lane.on_accepted(k);
+                accepted += 1;
+            } else {
+                lane.on_refused(k);
+                refused += 1;
+            }
+        }
+        (accepted, refused)
+    }
+
+    fn run(lane: &mut Lane, rounds: u32, mut accepts: impl FnMut(u16) -> bool) -> (u32, u32) {
+        (0..rounds).map(|_| round(lane, 8, &mut accepts)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    #[test]
+    fn in_flight_never_passes_the_limit_and_each_send_learns_its_company() {
+        let mut lane = Lane::new(3);
+        assert_eq!([lane.on_send(), lane.on_send(), lane.on_send()], [0, 1, 2]);
+        assert!(!lane.admits());
+        lane.on_done();
+        assert!(lane.admits());
+        assert_eq!(Lane::new(0), Lane::new(1));
+        assert!(size_of::<Lane>() <= 20);
+    }
+
+    #[test]
+    fn a_concurrency_limit_is_found_in_two_bursts() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 1, |k| k < 5);
+        assert_eq!(lane.limit(), 8);
+        run(&mut lane, 1, |k| k < 5);
+        assert_eq!(lane.limit(), 5);
+        assert_eq!(run(&mut lane, 10, |k| k < 5), (50, 0));
+    }
+
+    #[test]
+    fn a_limit_that_appears_later_is_found_although_more_was_accepted_before() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 100, |_| true);
+        run(&mut lane, 4, |k| k < 5);
+        assert_eq!(lane.limit(), 5);
+    }
+
+    #[test]
+    fn a_limit_of_one_is_found_too() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 2, |k| k < 1);
+        assert_eq!(lane.limit(), 1);
+    }
+
+    #[test]
+    fn echoes_of_one_burst_do_not_confirm_it() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 3, |_| true);
+        (1..8).rev().for_each(|k| lane.on_refused(k));
+        assert_eq!(lane.limit(), 8);
+    }
+
+    #[test]
+    fn a_rate_limit_leaves_the_lane_alone() {
+        let mut lane = Lane::new(8);
+        let mut count = 0;
+        let (_, refused) = run(&mut lane, 10_000, |_| {
+            count += 1;
+            count % 50 != 0
+        });
+        assert_eq!(lane.limit(), 8);
+        assert!(refused > 1000);
+    }
+
+    #[test]
+    fn a_refusal_without_company_clears_the_suspicion() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 1, |k| k < 5);
+        lane.on_refused(0);
+        run(&mut lane, 1, |k| k < 5);
+        assert_eq!(lane.limit(), 8);
+    }
+
+    #[test]
+    fn a_standing_limit_is_tried_ever_more_rarely() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 2, |k| k < 5);
+        let (accepted, refused) = run(&mut lane, 20_000, |k| k < 5);
+        // Tries after 64, 128, ... 4096 accepted at a full lane, and then every 4096: 10.
+        assert!(accepted > 99_000 && (9..=11).contains(&refused), "{accepted} {refused}");
+    }
+
+    #[test]
+    fn a_raised_limit_is_followed_step_by_step() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 2, |k| k < 3);
+        assert_eq!(lane.limit(), 3);
+        run(&mut lane, 5 * 64, |_| true);
+        assert_eq!(lane.limit(), 8);
+    }
+
+    #[test]
+    fn a_limit_that_was_confirmed_often_is_still_left_quickly_once_it_is_gone() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 10_000, |k| k < 3);
+        assert_eq!(lane.limit(), 3);
+        // The first step takes at most the longest patience, each of the four others 64.
+        run(&mut lane, 4096 + 4 * 64, |_| true);
+        assert_eq!(lane.limit(), 8);
+    }
+
+    #[test]
+    fn a_refusal_of_any_kind_interrupts_the_row_that_widens() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 2, |k| k < 5);
+        for _ in 0..10 {
+            (0..63).for_each(|_| lane.on_accepted(4));
+            lane.on_refused(2);
+        }
+        assert_eq!(lane.limit(), 5);
+    }
+
+    #[test]
+    fn a_lane_that_is_not_full_does_not_widen() {
+        let mut lane = Lane::new(8);
+        run(&mut lane, 2, |k| k < 5);
+        (0..10_000).for_each(|_| lane.on_accepted(2));
+        assert_eq!(lane.limit(), 5);
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_moves_a_lane_of_one(
+            answers in prop::collection::vec((any::<bool>(), prop_oneof![Just(0), any::<u16>()]), 0..300),
+            max in 0u16..2,
+        ) {
+            let mut lane = Lane::new(max);
+            for (accepted, k) in answers {
+                prop_assert!(lane.admits());
+                prop_assert_eq!(lane.on_send(), 0);
+                prop_assert!(!lane.admits());
+                lane.on_done();
+                if accepted { lane.on_accepted(k) } else { lane.on_refused(k) }
+                prop_assert_eq!(lane, Lane::new(1));
+            }
+        }
+
+        #[test]
+        fn the_limit_stays_between_one_and_its_maximum(
+            answers in prop::collection::vec((any::<bool>(), 0u16..12, 1u16..200), 0..300),
+            max in 1u16..10,
+        ) {
+            let mut lane = Lane::new(max);
+            for (accepted, k, times) in answers {
+                for _ in 0..times {
+                    if accepted { lane.on_accepted(k) } else { lane.on_refused(k) }
+                    prop_assert!((1..=max).contains(&lane.limit()));
+                }
+            }
+        }
+
+        #[test]
+        fn any_concurrency_limit_is_found_and_never_undercut(limit in 1u16..8, rounds in 2u32..400) {
+            let mut lane = Lane::new(8);
+            run(&mut lane, 2, |k| k < limit);
+            prop_assert_eq!(lane.limit(), limit);
+            run(&mut lane, rounds, |k| k < limit);
+            prop_assert!((limit..=limit + 1).contains(&lane.limit()));
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! When the next send is due: GCRA with a bounded credit for lateness.
+//!
+//! GCRA(I, L), ITU-T I.371: a request conforms if it comes no earlier than TAT - L, and then
+//! TAT = max(TAT, now) + I. Why not a token bucket: it is the same thing with a float that drifts,
+//! and its credit after a pause is a number somebody must remember to cap; here an idle gap resets
+//! TAT by itself (D2).
+//!
+//! The emission interval I changes between two sends. So the time kept is `base` = TAT without the
+//! last I, and I is added when the question is asked: a shorter interval takes effect at once, and
+//! so does a longer one. Two sends are never closer than the owner's ceiling, whatever I did in
+//! between. Never sleeps: it answers with an absolute time.
+
+use crate::time::{MILLISECOND, Time};
+
+/// Tolerance L: how much lateness a later send may make up for. Two milliseconds are the error of
+/// an ordinary timer; more would be a burst, and a provider with a bucket of one refuses those.
+const LATENESS_CREDIT: u64 = 2 * MILLISECOND;
+
+/// The pacing state of one key.
+#[derive(Clone, Debug)]
+pub(crate) struct Pacing {
+    /// TAT without the last emission interval.
+    base: Time,
+    /// The last send, if there was one.
+    last_send: Option<Time>,
+}
+
+impl Pacing {
+    pub(crate) const fn new() -> Self {
+        Self { base: Time::ZERO, last_send: None }
+    }
+
+    /// The first moment at which a send conforms, for the emission interval in force and the
+    /// shortest gap that the owner allows.
+    pub(crate) fn due(&self, interval: u64, ceiling: u64) -> Time {
+        let Some(last_send) = self.last_send else { return Time::ZERO };
+        let credit = LATENESS_CREDIT.min(interval / 2);
+        self.base.plus(interval - credit).max(last_send.plus(ceiling))
+    }
+
+    /// Books a send.
+    pub(crate) fn on_send(&mut self, now: Time, interval: u64) {
+        self.base = match self.last_send {
+            Some(_) => self.base.plus(interval).max(now),
+            None => now,
+        };
+        self.last_send = Some(now);
+    }
+
+    /// Takes back a send that was never made. The gap to the next one still respects the ceiling,
+    /// since nobody can say how far the cancelled request got.
+    pub(crate) fn refund(&mut self, interval: u64) {
+        self.base = self.base.minus(interval);
+    }
+}

@@ -1,0 +1,836 @@
+//! Reads what a provider says about its own limits on the side, in any of the dialects in use.
+//!
+//! Why all of them in one place: the same three numbers (limit, remaining, reset) come under a dozen
+//! names and as counts, lists, fractions, epochs, durations and structured fields, and only here is
+//! that known. Reading is total. A part that makes no sense is `None`, as if it had not been sent, so
+//! nonsense never makes anything faster than silence would. Never guesses a window, never decides.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use sfv::visitor::{
+    DictionaryVisitor, EntryVisitor, Ignored, InnerListVisitor, ItemVisitor, ListVisitor, ParameterVisitor,
+};
+use sfv::{BareItemFromInput, KeyRef, Parser};
+
+use crate::classify::HeaderSource;
+use crate::outcome::{QUOTAS_MAX, QuotaReading, Quotas};
+use crate::retry_after::{Calendar, go_duration, http_date, iso_date, seconds};
+use crate::time::WallTime;
+
+/// The longest time to a reset, and the longest window, that is believed: a year's quota. Beyond it
+/// the number is not a reset (or a clock is wrong by decades) and the part is dropped, not cut: an
+/// invented end of a window helps nobody.
+pub const QUOTA_RESET_MAX: Duration = Duration::from_secs(366 * 86_400);
+
+/// A reset that lies further back than this is not a reset that just passed while clocks differ; it
+/// is nonsense, and must not be taken for "the quota is whole again".
+const RESET_PAST_MAX: Duration = Duration::from_secs(86_400);
+
+/// Reads every quota that `headers` tell; `wall_now` is when they arrived.
+///
+/// ```
+/// use gleaner_governor::{WallTime, read_quotas};
+/// let headers = [("RateLimit", "\"default\";r=50;t=30"), ("RateLimit-Policy", "\"default\";q=100;w=60")];
+/// let quotas = read_quotas(&headers, WallTime::from_unix_millis(1_794_830_400_000));
+/// assert_eq!(quotas.as_slice()[0].remaining, Some(50));
+/// assert_eq!(quotas.as_slice()[0].limit, Some(100));
+/// ```
+#[must_use]
+pub fn read_quotas(headers: &dyn HeaderSource, wall_now: WallTime) -> Quotas {
+    let calendar = Calendar { headers, wall_now };
+    let mut quotas = Quotas::NONE;
+    add_all(&mut quotas, &read_structured(headers));
+    for family in &FAMILIES {
+        add_all(&mut quotas, &family.read(calendar));
+    }
+    for name in USED_OF_LIMIT {
+        add_all(&mut quotas, &read_used_of_limit(headers, name));
+    }
+    quotas
+}
+
+/// Readings of one header family, by their place in the comma lists.
+type Places = [QuotaReading; QUOTAS_MAX];
+
+const NOTHING: QuotaReading = QuotaReading { limit: None, remaining: None, resets_in: None, window: None };
+
+/// Adds what one family told. Many servers send the same quota in two dialects: such a twin completes
+/// the reading that is there instead of taking a second of the few places.
+fn add_all(quotas: &mut Quotas, places: &Places) {
+    let already = quotas.as_slice().len();
+    for reading in places.iter().filter(|reading| **reading != NOTHING) {
+        let earlier = &mut quotas.as_mut_slice()[..already];
+        match earlier.iter_mut().find(|known| is_twin(known, reading)) {
+            Some(known) => {
+                // The later of two resets, since the earlier may be the wrong one.
+                known.resets_in = known.resets_in.max(reading.resets_in);
+                known.window = known.window.or(reading.window);
+            }
+            None => quotas.push(*reading),
+        }
+    }
+}
+
+fn is_twin(known: &QuotaReading, reading: &QuotaReading) -> bool {
+    let windows_agree = known.window.is_none() || reading.window.is_none() || known.window == reading.window;
+    reading.limit.is_some()
+        && reading.remaining.is_some()
+        && (known.limit, known.remaining) == (reading.limit, reading.remaining)
+        && windows_agree
+}
+
+/// The names under which one dialect tells its numbers; those that it lacks are empty.
+struct Family {
+    limit: &'static str,
+    remaining: &'static str,
+    reset: &'static str,
+    reset_after: &'static str,
+    used: [&'static str; 2],
+}
+
+const FAMILIES: [Family; 5] = [
+    // GitHub, Reddit, Discord and most others; `-usage` with comma lists is Strava.
+    Family {
+        limit: "x-ratelimit-limit",
+        remaining: "x-ratelimit-remaining",
+        reset: "x-ratelimit-reset",
+        reset_after: "x-ratelimit-reset-after",
+        used: ["x-ratelimit-used", "x-ratelimit-usage"],
+    },
+    // Strava's second pair, for reading.
+    Family {
+        limit: "x-readratelimit-limit",
+        remaining: "",
+        reset: "",
+        reset_after: "",
+        used: ["x-readratelimit-usage", ""],
+    },
+    // Twitter.
+    Family {
+        limit: "x-rate-limit-limit",
+        remaining: "x-rate-limit-remaining",
+        reset: "x-rate-limit-reset",
+        reset_after: "",
+        used: ["", ""],
+    },
+    // The IETF draft up to version 6, Docker Hub.
+    Family {
+        limit: "ratelimit-limit",
+        remaining: "ratelimit-remaining",
+        reset: "ratelimit-reset",
+        reset_after: "",
+        used: ["", ""],
+    },
+    // OpenAI. Its `-tokens` twin counts something that is not requests, so it is not ours to pace by.
+    Family {
+        limit: "x-ratelimit-limit-requests",
+        remaining: "x-ratelimit-remaining-requests",
+        reset: "x-ratelimit-reset-requests",
+        reset_after: "",
+        used: ["", ""],
+    },
+];
+
+impl Family {
+    fn read(&self, calendar: Calendar<'_>) -> Places {
+        let mut places = [NOTHING; QUOTAS_MAX];
+        let headers = calendar.headers;
+        read_limits(headers, self.limit, &mut places);
+        for_each_item(headers, self.remaining, |place, item| places[place].remaining = remaining(item));
+        for_each_reset(headers, self.reset, |place, text| places[place].resets_in = reset(text, calendar));
+        // The names below only complete the ones above; most answers have neither.
+        if places == [NOTHING; QUOTAS_MAX] {
+            return places;
+        }
+        for_each_item(headers, self.reset_after, |place, text| {
+            // A delta is preferred to an epoch, since it needs no clock to agree with ours.
+            places[place].resets_in = delta(text).or(places[place].resets_in);
+        });
+        for name in self.used {
+            for_each_item(headers, name, |place, item| apply_used(&mut places[place], item));
+        }
+        places
+    }
+}
+
+/// Limits may carry their window (`100;w=21600`, Docker Hub), and the old draft repeats the limit in
+/// force as the first of its policies (`10, 10;w=1, 50;w=60`).
+fn read_limits(headers: &dyn HeaderSource, name: &str, places: &mut Places) {
+    let mut next = 0;
+    for_each_piece(headers, name, |item| {
+        let (limit, window) = (limit(item), window_parameter(item));
+        let told = places[..next].iter_mut().find(|known| known.limit == limit && known.window.is_none());
+        if let (Some(known), Some(_), Some(_)) = (told, limit, window) {
+            known.window = window;
+        } else if let Some(place) = places.get_mut(next) {
+            (place.limit, place.window) = (limit, window);
+            next += 1;
+        }
+    });
+}
+
+fn window_parameter(item: &[u8]) -> Option<Duration> {
+    let parameters = item.split(|byte| *byte == b';').skip(1);
+    parameters
+        .filter_map(|parameter| parameter.trim_ascii().strip_prefix(b"w="))
+        .find_map(delta)
+        .filter(|window| !window.is_zero())
+}
+
+/// Counts used up so far, next to a limit or to what remains (Strava, Reddit, GitHub).
+fn apply_used(reading: &mut QuotaReading, item: &[u8]) {
+    let Some(used) = whole(item, Rounding::Up) else { return };
+    match (reading.limit, reading.remaining) {
+        (Some(limit), None) => reading.remaining = Some(limit.saturating_sub(used)),
+        (None, Some(remaining)) => reading.limit = used.checked_add(remaining).filter(|limit| *limit > 0),
+        _ => {}
+    }
+}
+
+/// Headers that say `used/limit`: Shopify, YNAB. Several quotas stand one after the other.
+const USED_OF_LIMIT: [&str; 2] = ["x-rate-limit", "x-shopify-shop-api-call-limit"];
+
+fn read_used_of_limit(headers: &dyn HeaderSource, name: &str) -> Places {
+    let mut places = [NOTHING; QUOTAS_MAX];
+    for_each_item(headers, name, |place, item| {
+        let Some(slash) = item.iter().position(|byte| *byte == b'/') else { return };
+        let Some(limit) = limit(&item[slash + 1..]) else { return };
+        let used = whole(&item[..slash], Rounding::Up);
+        let remaining = used.map(|used| limit.saturating_sub(used));
+        places[place] = QuotaReading { limit: Some(limit), remaining, ..NOTHING };
+    });
+    places
+}
+
+/// Visits the comma-separated pieces of all values of a header, as many as there are places.
+fn for_each_item(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(usize, &[u8])) {
+    let mut place = 0;
+    for_each_piece(headers, name, |piece| {
+        if place < QUOTAS_MAX {
+            visit(place, piece);
+            place += 1;
+        }
+    });
+}
+
+fn for_each_piece(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(&[u8])) {
+    // An empty name stands for a header that the dialect does not have.
+    if !name.is_empty() {
+        headers.for_each_value(name, &mut |value| value.split(|byte| *byte == b',').for_each(&mut visit));
+    }
+}
+
+/// Like [`for_each_item`], but a value that is one HTTP date keeps the comma that belongs to it.
+fn for_each_reset(headers: &dyn HeaderSource, name: &str, mut visit: impl FnMut(usize, &[u8])) {
+    let mut place = 0;
+    let mut visit_next = |text: &[u8]| {
+        if place < QUOTAS_MAX {
+            visit(place, text);
+            place += 1;
+        }
+    };
+    if name.is_empty() {
+        return;
+    }
+    headers.for_each_value(name, &mut |value| {
+        if http_date(value.trim_ascii()).is_some() {
+            visit_next(value);
+        } else {
+            value.split(|byte| *byte == b',').for_each(&mut visit_next);
+        }
+    });
+}
+
+/// A limit of zero says nothing that can be paced by; some providers mean "none" by it.
+fn limit(item: &[u8]) -> Option<u64> {
+    whole(item, Rounding::Down).filter(|limit| *limit > 0)
+}
+
+/// What remains; negative values (Docker Hub sends them) mean that nothing does.
+fn remaining(item: &[u8]) -> Option<u64> {
+    match item.trim_ascii().strip_prefix(b"-") {
+        Some(debt) => whole(debt, Rounding::Down).map(|_| 0),
+        None => whole(item, Rounding::Down),
+    }
+}
+
+/// To which side a fraction of a request goes: the careful one.
+#[derive(Clone, Copy)]
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// A count, without its `;parameters`. Reddit sends fractions.
+fn whole(item: &[u8], rounding: Rounding) -> Option<u64> {
+    let number = item.split(|byte| *byte == b';').next().unwrap_or_default();
+    let number = seconds(number.trim_ascii())?;
+    match rounding {
+        Rounding::Up if number.subsec_nanos() > 0 => number.as_secs().checked_add(1),
+        Rounding::Up | Rounding::Down => Some(number.as_secs()),
+    }
+}
+
+/// Time until a reset, however it is written.
+fn reset(text: &[u8], calendar: Calendar<'_>) -> Option<Duration> {
+    let text = text.trim_ascii();
+    if let Some(number) = seconds(text) {
+        return match epoch_millis(number) {
+            Some(at) => until(at, calendar),
+            None => believable(number),
+        };
+    }
+    let date = http_date(text).or_else(|| iso_date(text));
+    date.map_or_else(|| delta(text), |at| until(at, calendar))
+}
+
+/// A number of seconds or a duration, counted from now.
+fn delta(text: &[u8]) -> Option<Duration> {
+    let text = text.trim_ascii();
+    seconds(text).or_else(|| go_duration(text)).and_then(believable)
+}
+
+fn believable(wait: Duration) -> Option<Duration> {
+    (wait <= QUOTA_RESET_MAX).then_some(wait)
+}
+
+/// The point that a number means if it is too large to be a delta. 10⁹ seconds are 31 years as a
+/// delta and the year 2001 as an epoch: neither is a reset, so everything real lies clearly on one
+/// side, whatever our own clock says; the same gap lies between seconds, milli-, micro- and
+/// nanoseconds. What falls between comes out decades away and is dropped later.
+fn epoch_millis(number: Duration) -> Option<WallTime> {
+    let millis = match number.as_secs() {
+        0..1_000_000_000 => return None,
+        1_000_000_000..1_000_000_000_000 => u64::try_from(number.as_millis()).ok()?,
+        whole @ 1_000_000_000_000..1_000_000_000_000_000 => whole,
+        whole @ 1_000_000_000_000_000..1_000_000_000_000_000_000 => whole / 1_000,
+        whole => whole / 1_000_000,
+    };
+    Some(WallTime::from_unix_millis(millis))
+}
+
+fn until(at: WallTime, calendar: Calendar<'_>) -> Option<Duration> {
+    let now = calendar.now();
+    if now.since(at) > RESET_PAST_MAX {
+        return None;
+    }
+    believable(at.since(now))
+}
+
+/// `RateLimit` and `RateLimit-Policy`: quotas and their policies, matched by name; before version 8
+/// of the draft a dictionary and a list of limits, matched by the limit.
+fn read_structured(headers: &dyn HeaderSource) -> Places {
+    let mut quotas = Vec::new();
+    headers.for_each_value("ratelimit", &mut |value| quotas.extend(parse_fields(value)));
+    let mut policies = Vec::new();
+    headers.for_each_value("ratelimit-policy", &mut |value| policies.extend(parse_fields(value)));
+
+    let mut used = vec![false; policies.len()];
+    let mut found = Vec::new();
+    for quota in quotas {
+        let policy = policies.iter().position(|policy| quota.belongs_to(policy));
+        if let Some(policy) = policy {
+            used[policy] = true;
+        }
+        found.extend(quota.reading(policy.map(|policy| &policies[policy])));
+    }
+    let unused = policies.iter().zip(used).filter(|(_, used)| !used);
+    found.extend(unused.filter_map(|(policy, _)| policy.reading(None)));
+    let mut places = [NOTHING; QUOTAS_MAX];
+    places.iter_mut().zip(found).for_each(|(place, reading)| *place = reading);
+    places
+}
+
+/// One member of either structured field, numbers in thousandths as `sfv` counts them.
+#[derive(Default)]
+struct Field {
+    name: Option<String>,
+    limit: Option<i64>,
+    remaining: Option<i64>,
+    reset: Option<i64>,
+    window: Option<i64>,
+    counts_something_else: bool,
+}
+
+impl Field {
+    fn belongs_to(&self, policy: &Self) -> bool {
+        match (&self.name, &policy.name) {
+            (Some(name), Some(policy)) => name == policy,
+            (None, None) => self.limit.is_some() && self.limit == policy.limit,
+            _ => false,
+        }
+    }
+
+    /// Nothing when the quota is of bytes or of connections: those are not ours to pace by.
+    fn reading(&self, policy: Option<&Self>) -> Option<QuotaReading> {
+        if self.counts_something_else || policy.is_some_and(|policy| policy.counts_something_else) {
+            return None;
+        }
+        let limit = self.limit.or_else(|| policy?.limit);
+        let window = self.window.or_else(|| policy?.window);
+        Some(QuotaReading {
+            limit: limit.and_then(|limit| u64::try_from(limit / 1_000).ok()).filter(|limit| *limit > 0),
+            remaining: self.remaining.and_then(|remaining| u64::try_from(remaining.max(0) / 1_000).ok()),
+            resets_in: self.reset.and_then(thousandths),
+            window: window.and_then(thousandths).filter(|window| !window.is_zero()),
+        })
+    }
+}
+
+fn thousandths(number: i64) -> Option<Duration> {
+    believable(Duration::from_millis(u64::try_from(number).ok()?))
+}
+
+/// A malformed field counts as absent, as structured fields demand.
+fn parse_fields(value: &[u8]) -> Vec<Field> {
+    let list = Parser::new(value).parse_list_with_visitor(FieldList(Vec::new()));
+    list.or_else(|_| Parser::new(value).parse_dictionary_with_visitor(FieldDictionary(Field::default())))
+        .unwrap_or_default()
+}
+
+// The visitors below exist instead of `sfv`'s parsed types because those sit in hash maps seeded by
+// the operating system, and nothing in this crate draws random numbers.
+
+/// `"name";r=50;t=30, …`
+struct FieldList(Vec<Field>);
+
+impl<'de> ListVisitor<'de> for FieldList {
+    type Out = Vec<Field>;
+    type Error = Infallible;
+
+    fn entry(&mut self) -> Result<impl EntryVisitor<'de>, Infallible> {
+        if self.0.len() == QUOTAS_MAX {
+            return Ok(None);
+        }
+        self.0.push(Field::default());
+        Ok(self.0.last_mut())
+    }
+
+    fn finish(self) -> Result<Vec<Field>, Infallible> {
+        Ok(self.0)
+    }
+}
+
+impl<'de> EntryVisitor<'de> for &mut Field {
+    type Error = Infallible;
+
+    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
+        Ok(self)
+    }
+
+    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
+        Ok(Ignored)
+    }
+}
+
+impl<'de> ItemVisitor<'de> for &mut Field {
+    type Out = ();
+    type Error = Infallible;
+
+    fn bare_item(self, item: BareItemFromInput<'de>) -> Result<impl ParameterVisitor<'de, Out = ()>, Infallible> {
+        self.limit = number(&item);
+        self.name = match item {
+            BareItemFromInput::String(name) => Some(name.as_str().to_owned()),
+            BareItemFromInput::Token(name) => Some(name.as_str().to_owned()),
+            _ => None,
+        };
+        Ok(self)
+    }
+}
+
+impl<'de> ParameterVisitor<'de> for &mut Field {
+    type Out = ();
+    type Error = Infallible;
+
+    fn parameter(&mut self, key: &'de KeyRef, value: BareItemFromInput<'de>) -> Result<(), Infallible> {
+        match key.as_str() {
+            "q" => self.limit = number(&value),
+            "r" => self.remaining = number(&value),
+            "t" => self.reset = number(&value),
+            "w" => self.window = number(&value),
+            "qu" => self.counts_something_else = value.as_string().is_none_or(|unit| unit.as_str() != "requests"),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<(), Infallible> {
+        Ok(())
+    }
+}
+
+/// `limit=100, remaining=50, reset=5`
+struct FieldDictionary(Field);
+
+impl<'de> DictionaryVisitor<'de> for FieldDictionary {
+    type Out = Vec<Field>;
+    type Error = Infallible;
+
+    fn entry(&mut self, key: &'de KeyRef) -> Result<impl EntryVisitor<'de>, Infallible> {
+        Ok(match key.as_str() {
+            "limit" => Some(NumberSlot(&mut self.0.limit)),
+            "remaining" => Some(NumberSlot(&mut self.0.remaining)),
+            "reset" => Some(NumberSlot(&mut self.0.reset)),
+            _ => None,
+        })
+    }
+
+    fn finish(self) -> Result<Vec<Field>, Infallible> {
+        Ok(vec![self.0])
+    }
+}
+
+struct NumberSlot<'a>(&'a mut Option<i64>);
+
+impl<'de> EntryVisitor<'de> for NumberSlot<'_> {
+    type Error = Infallible;
+
+    fn item(self) -> Result<impl ItemVisitor<'de>, Infallible> {
+        Ok(|item: BareItemFromInput<'de>| {
+            *self.0 = number(&item);
+            Ok::<_, Infallible>(Ignored)
+        })
+    }
+
+    fn inner_list(self) -> Result<impl InnerListVisitor<'de>, Infallible> {
+        *self.0 = None;
+        Ok(Ignored)
+    }
+}
+
+/// An integer or a decimal in thousandths; integers have at most 15 digits, so this cannot overflow.
+fn number(item: &BareItemFromInput<'_>) -> Option<i64> {
+    match item {
+        BareItemFromInput::Integer(whole) => i64::from(*whole).checked_mul(1_000),
+        BareItemFromInput::Decimal(decimal) => Some(i64::from(decimal.as_integer_scaled_1000())),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 2026-11-16 12:00:00 UTC, a Monday; as an epoch 1,794,830,400.
+    const NOW: WallTime = WallTime::from_unix_millis(1_794_830_400_000);
+
+    /// Limit, remaining, milliseconds to the reset, seconds of the window.
+    type Row = (Option<u64>, Option<u64>, Option<u64>, Option<u64>);
+
+    fn rows(headers: &[(&str, &str)]) -> Vec<Row> {
+        let millis = |wait: Duration| u64::try_from(wait.as_millis()).unwrap();
+        let row = |quota: &QuotaReading| {
+            (quota.limit, quota.remaining, quota.resets_in.map(millis), quota.window.map(|window| window.as_secs()))
+        };
+        read_quotas(&headers, NOW).as_slice().iter().map(row).collect()
+    }
+
+    fn check(headers: &[(&str, &str)], expect: &[Row]) {
+        assert_eq!(rows(headers), expect, "{headers:?}");
+    }
+
+    #[test]
+    fn no_header_means_no_reading() {
+        check(&[], &[]);
+        check(&[("content-type", "text/plain"), ("retry-after", "5"), ("date", "x")], &[]);
+        assert_eq!(read_quotas(&(), NOW), Quotas::NONE);
+    }
+
+    #[test]
+    fn the_three_numbers_are_read_under_each_family_s_names() {
+        for prefix in ["X-RateLimit", "X-Rate-Limit", "RateLimit"] {
+            let names = ["Limit", "Remaining", "Reset"].map(|part| format!("{prefix}-{part}"));
+            check(
+                &[(&names[0], "60"), (&names[1], "59"), (&names[2], "30")],
+                &[(Some(60), Some(59), Some(30_000), None)],
+            );
+        }
+        check(
+            &[
+                ("x-ratelimit-limit-requests", "60"),
+                ("x-ratelimit-remaining-requests", "59"),
+                ("x-ratelimit-reset-requests", "6m0s"),
+                ("x-ratelimit-remaining-tokens", "149984"),
+            ],
+            &[(Some(60), Some(59), Some(360_000), None)],
+        );
+    }
+
+    #[test]
+    fn a_reset_is_read_however_it_is_written() {
+        for (value, millis) in [
+            ("90", 90_000),
+            ("90.5", 90_500),
+            ("0", 0),
+            ("1794830490", 90_000),
+            ("1794830490.25", 90_250),
+            ("1794830490000", 90_000),
+            ("1794830490000000", 90_000),
+            ("1794830490000000000", 90_000),
+            ("1794830399", 0),
+            ("1m30s", 90_000),
+            ("120ms", 120),
+            ("Mon, 16 Nov 2026 12:01:30 GMT", 90_000),
+            ("Monday, 16-Nov-26 12:01:30 GMT", 90_000),
+            ("2026-11-16T12:01:30Z", 90_000),
+            ("2026-11-16T13:01:30.5+01:00", 90_500),
+            ("2592000", 2_592_000_000),
+        ] {
+            check(&[("x-ratelimit-reset", value)], &[(None, None, Some(millis), None)]);
+        }
+    }
+
+    #[test]
+    fn a_reset_that_makes_no_sense_is_not_told() {
+        for value in [
+            "",
+            "-5",
+            "abc",
+            "NaN",
+            "inf",
+            "1e3",
+            "999999999",
+            "1000000000",
+            "4102444800",
+            "99999999999",
+            "1794830490000000000000",
+            "18446744073709551615",
+            "2001-01-01T00:00:00Z",
+            "Sun, 06 Nov 1994 08:49:37 GMT",
+            "10000h",
+            "5 s",
+        ] {
+            check(&[("x-ratelimit-limit", "60"), ("x-ratelimit-reset", value)], &[(Some(60), None, None, None)]);
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_read_by_the_provider_s_own_clock() {
+        let date = ("Date", "Mon, 16 Nov 2026 11:00:00 GMT");
+        check(&[("x-ratelimit-reset", "1794826860"), date], &[(None, None, Some(60_000), None)]);
+        check(&[("x-ratelimit-reset", "60"), date], &[(None, None, Some(60_000), None)]);
+        check(&[("x-ratelimit-reset", "2026-11-16T11:01:00Z"), date], &[(None, None, Some(60_000), None)]);
+        // A board without a battery: its clock is of no use, theirs is.
+        let headers = [("x-ratelimit-reset", "1794826860"), date];
+        let read = read_quotas(&headers, WallTime::from_unix_millis(5));
+        assert_eq!(read.as_slice()[0].resets_in, Some(Duration::from_secs(60)));
+    }
+
+    #[test]
+    fn reset_after_is_preferred_to_an_epoch() {
+        let epoch = ("x-ratelimit-reset", "1794830490");
+        let remaining = ("x-ratelimit-remaining", "1");
+        check(&[remaining, epoch, ("x-ratelimit-reset-after", "1.25")], &[(None, Some(1), Some(1_250), None)]);
+        check(&[remaining, epoch, ("x-ratelimit-reset-after", "soon")], &[(None, Some(1), Some(90_000), None)]);
+        check(&[remaining, epoch, ("x-ratelimit-reset-after", "1794830490")], &[(None, Some(1), Some(90_000), None)]);
+    }
+
+    #[test]
+    fn counts_that_make_no_sense_are_not_told() {
+        for (value, remaining) in [
+            ("12", Some(12)),
+            ("598.9", Some(598)),
+            ("76;w=21600", Some(76)),
+            ("-1", Some(0)),
+            ("-0.5", Some(0)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("18446744073709551616", None),
+            ("-", None),
+            ("--1", None),
+            ("-inf", None),
+            ("NaN", None),
+            ("", None),
+            ("ten", None),
+        ] {
+            check(
+                &[("x-ratelimit-limit", "600"), ("x-ratelimit-remaining", value)],
+                &[(Some(600), remaining, None, None)],
+            );
+        }
+        for limit in ["0", "-5", "NaN", "unlimited", ""] {
+            check(&[("x-ratelimit-limit", limit), ("x-ratelimit-remaining", "3")], &[(None, Some(3), None, None)]);
+        }
+    }
+
+    #[test]
+    fn comma_lists_are_quotas_side_by_side() {
+        check(
+            &[
+                ("X-RateLimit-Limit", "200,2000"),
+                ("X-RateLimit-Usage", "12,340"),
+                ("X-ReadRateLimit-Limit", "100,1000"),
+                ("X-ReadRateLimit-Usage", "120, 9"),
+            ],
+            &[
+                (Some(200), Some(188), None, None),
+                (Some(2000), Some(1660), None, None),
+                (Some(100), Some(0), None, None),
+                (Some(1000), Some(991), None, None),
+            ],
+        );
+        // What cannot be read keeps its place, so that the others are not shifted.
+        check(
+            &[("X-RateLimit-Limit", "200,2000"), ("X-RateLimit-Usage", "x,340")],
+            &[(Some(200), None, None, None), (Some(2000), Some(1660), None, None)],
+        );
+        check(&[("X-RateLimit-Limit", "1,2,3,4,5,6")], &[1, 2, 3, 4].map(|limit| (Some(limit), None, None, None)));
+    }
+
+    #[test]
+    fn used_completes_a_limit_or_what_remains_but_contradicts_neither() {
+        let used = ("X-Ratelimit-Used", "2.5");
+        check(&[("X-Ratelimit-Limit", "100"), used], &[(Some(100), Some(97), None, None)]);
+        check(
+            &[("X-Ratelimit-Remaining", "598.0"), used, ("X-Ratelimit-Reset", "512")],
+            &[(Some(601), Some(598), Some(512_000), None)],
+        );
+        check(
+            &[("X-Ratelimit-Limit", "100"), ("X-Ratelimit-Remaining", "5"), used],
+            &[(Some(100), Some(5), None, None)],
+        );
+    }
+
+    #[test]
+    fn used_of_limit_is_read_as_one_quota_or_as_several() {
+        check(&[("X-Shopify-Shop-Api-Call-Limit", "32/40")], &[(Some(40), Some(8), None, None)]);
+        check(&[("X-Rate-Limit", "36/200")], &[(Some(200), Some(164), None, None)]);
+        check(
+            &[("x-rate-limit", "3/10, 210/200")],
+            &[(Some(10), Some(7), None, None), (Some(200), Some(0), None, None)],
+        );
+        check(&[("x-rate-limit", "x/10")], &[(Some(10), None, None, None)]);
+        for nonsense in ["200", "/", "5/", "5/0", "5/-1", "5/NaN", ""] {
+            check(&[("x-rate-limit", nonsense)], &[]);
+        }
+    }
+
+    #[test]
+    fn limits_with_a_window_are_read_with_it() {
+        check(
+            &[("ratelimit-limit", "100;w=21600"), ("ratelimit-remaining", "76;w=21600")],
+            &[(Some(100), Some(76), None, Some(21_600))],
+        );
+        check(
+            &[("ratelimit-limit", "10, 10;w=1, 50;w=60"), ("ratelimit-remaining", "9"), ("ratelimit-reset", "1")],
+            &[(Some(10), Some(9), Some(1_000), Some(1)), (Some(50), None, None, Some(60))],
+        );
+    }
+
+    #[test]
+    fn structured_quotas_are_matched_with_their_policies_by_name() {
+        let policy = ("RateLimit-Policy", r#""burst";q=100;w=60, "daily";q=1000;w=86400"#);
+        check(
+            &[("RateLimit", r#""daily";r=500;t=3600, "burst";r=50;t=30"#), policy],
+            &[(Some(1000), Some(500), Some(3_600_000), Some(86_400)), (Some(100), Some(50), Some(30_000), Some(60))],
+        );
+        check(
+            &[("RateLimit", r#""burst";r=0"#), policy],
+            &[(Some(100), Some(0), None, Some(60)), (Some(1000), None, None, Some(86_400))],
+        );
+        check(&[("RateLimit", "default;r=50;t=30")], &[(None, Some(50), Some(30_000), None)]);
+        check(
+            &[("RateLimit", r#""a";r=1;t=2"#), ("RateLimit", r#""b";r=3;t=4.5"#)],
+            &[(None, Some(1), Some(2_000), None), (None, Some(3), Some(4_500), None)],
+        );
+    }
+
+    #[test]
+    fn the_older_dictionary_form_is_matched_with_its_policy_by_limit() {
+        check(
+            &[("RateLimit", "limit=100, remaining=50, reset=5"), ("RateLimit-Policy", "100;w=60")],
+            &[(Some(100), Some(50), Some(5_000), Some(60))],
+        );
+        check(&[("RateLimit", "limit=100,remaining=-2,reset=(1 2)")], &[(Some(100), Some(0), None, None)]);
+    }
+
+    #[test]
+    fn structured_nonsense_is_not_told() {
+        for value in ["", "\"open", "\"a\";r=;t=5", "1,", "(", "\u{e9}", "\"a\";r=9999999999999999"] {
+            check(&[("RateLimit", value)], &[]);
+        }
+        check(&[("RateLimit", r#""a";r=-3;t=-1;w=0"#)], &[(None, Some(0), None, None)]);
+        check(&[("RateLimit", r#""a";r="5";t=99999999999"#)], &[]);
+        // Bytes and connections are not requests.
+        check(&[("RateLimit", r#""a";r=5"#), ("RateLimit-Policy", r#""a";q=10;qu="content-bytes""#)], &[]);
+        check(
+            &[("RateLimit", r#""a";r=5"#), ("RateLimit-Policy", r#""a";q=10;qu="requests""#)],
+            &[(Some(10), Some(5), None, None)],
+        );
+    }
+
+    #[test]
+    fn the_same_quota_in_two_dialects_is_one_reading_with_the_later_reset() {
+        check(
+            &[
+                ("x-ratelimit-limit", "100"),
+                ("x-ratelimit-remaining", "50"),
+                ("x-ratelimit-reset", "1794830431"),
+                ("ratelimit", r#""d";r=50;t=30"#),
+                ("ratelimit-policy", r#""d";q=100;w=60"#),
+            ],
+            &[(Some(100), Some(50), Some(31_000), Some(60))],
+        );
+    }
+
+    const NAMES: &str = "(x-rate-?limit(-limit|-remaining|-reset|-used|-usage|-reset-after)?|ratelimit(-policy|-limit|-remaining|-reset)?|x-shopify-shop-api-call-limit|x-readratelimit-(limit|usage)|date)";
+
+    fn value() -> impl Strategy<Value = String> {
+        prop_oneof![
+            "[ -~]{0,30}",
+            "[-0-9.,/;wqrt=\"a ]{0,30}",
+            any::<i64>().prop_map(|number| number.to_string()),
+            any::<f64>().prop_map(|number| number.to_string()),
+            (1_000_000_000_u64..3_000_000_000, 0..4_u32)
+                .prop_map(|(at, steps)| (u128::from(at) * 1_000_u128.pow(steps)).to_string()),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn reading_is_total_and_believable(headers in proptest::collection::vec((NAMES, value()), 0..8), now: u64) {
+            for quota in read_quotas(&headers, WallTime::from_unix_millis(now)).as_slice() {
+                prop_assert_ne!(*quota, NOTHING);
+                prop_assert!(quota.limit.is_none_or(|limit| limit > 0));
+                prop_assert!(quota.resets_in.is_none_or(|wait| wait <= QUOTA_RESET_MAX));
+                prop_assert!(quota.window.is_none_or(|window| !window.is_zero() && window <= QUOTA_RESET_MAX));
+            }
+        }
+
+        #[test]
+        fn bytes_that_are_no_text_are_no_reading(bytes in proptest::collection::vec(128_u8.., 0..20)) {
+            for name in ["ratelimit", "ratelimit-policy", "x-ratelimit-remaining", "x-ratelimit-reset", "x-rate-limit"] {
+                prop_assert_eq!(read_quotas(&[(name, &bytes)], NOW), Quotas::NONE);
+            }
+        }
+
+        #[test]
+        fn nonsense_in_one_header_leaves_the_others_as_told(nonsense in "[a-zA-Z$%&! ]{0,20}") {
+            let told = [("x-ratelimit-limit", "60"), ("x-ratelimit-remaining", "2"), ("x-ratelimit-reset", "30")];
+            for damaged in 0..3 {
+                let mut headers = told;
+                headers[damaged].1 = &nonsense;
+                let mut expect = (Some(60), Some(2), Some(30_000), None);
+                match damaged {
+                    0 => expect.0 = None,
+                    1 => expect.1 = None,
+                    _ => expect.2 = None,
+                }
+                prop_assert_eq!(rows(&headers), vec![expect]);
+            }
+        }
+
+        #[test]
+        fn a_header_sent_twice_never_raises_what_remains(first in value(), second in value()) {
+            let least = |headers: &[(&str, &String)]| {
+                read_quotas(&headers, NOW).as_slice().iter().filter_map(|quota| quota.remaining).min()
+            };
+            let name = "x-ratelimit-remaining";
+            prop_assume!(!first.contains(','));
+            if let Some(alone) = least(&[(name, &first)]) {
+                prop_assert!(least(&[(name, &first), (name, &second)]).unwrap() <= alone);
+            }
+        }
+    }
+}

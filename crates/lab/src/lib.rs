@@ -1,0 +1,14 @@
+//! A laboratory for rate laws: simulated providers on virtual time, an oracle, and a score.
+//!
+//! Deterministic and seeded: the same scenario, law and seed give the same figures, byte for byte.
+//! The law called `gleaner` is the `Governor` that ships, not a model of it.
+
+pub mod laws;
+pub mod oracle;
+pub mod provider;
+pub mod random;
+pub mod rng;
+pub mod scenario;
+pub mod score;
+pub mod sim;
+pub mod trace;

@@ -1,0 +1,111 @@
+//! What happened when: the samples behind charts, convergence and recovery times.
+//!
+//! Bounded: accepted requests and rates are kept as sums per bin, rejections as times up to a cap.
+//! The whole run never has to be remembered to draw it.
+
+/// Bins over the horizon: two per pixel column of a wide chart.
+const BINS: usize = 2400;
+/// Rejections kept for marking; a law that collects more has made its point.
+const REJECTIONS_MAX: usize = 20_000;
+
+/// Samples of one run.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    bin_s: f64,
+    accepted: Vec<u32>,
+    rate_sum: Vec<f64>,
+    rate_samples: Vec<u32>,
+    latency_sum: Vec<f64>,
+    rejections: Vec<f64>,
+}
+
+impl Trace {
+    /// An empty trace over `horizon_s`.
+    #[must_use]
+    pub fn new(horizon_s: f64) -> Self {
+        Self {
+            bin_s: horizon_s / BINS as f64,
+            accepted: vec![0; BINS],
+            rate_sum: vec![0.0; BINS],
+            rate_samples: vec![0; BINS],
+            latency_sum: vec![0.0; BINS],
+            rejections: Vec::new(),
+        }
+    }
+
+    fn bin(&self, at_s: f64) -> usize {
+        ((at_s / self.bin_s) as usize).min(BINS - 1)
+    }
+
+    pub(crate) fn accepted(&mut self, at_s: f64, latency_s: f64) {
+        let bin = self.bin(at_s);
+        self.accepted[bin] += 1;
+        self.latency_sum[bin] += latency_s;
+    }
+
+    pub(crate) fn rejected(&mut self, at_s: f64) {
+        if self.rejections.len() < REJECTIONS_MAX {
+            self.rejections.push(at_s);
+        }
+    }
+
+    pub(crate) fn rate(&mut self, at_s: f64, rate_per_s: Option<f64>) {
+        if let Some(rate) = rate_per_s {
+            let bin = self.bin(at_s);
+            self.rate_sum[bin] += rate;
+            self.rate_samples[bin] += 1;
+        }
+    }
+
+    /// Length of a bin.
+    #[must_use]
+    pub fn bin_s(&self) -> f64 {
+        self.bin_s
+    }
+
+    /// Number of bins.
+    #[must_use]
+    pub fn bins(&self) -> usize {
+        BINS
+    }
+
+    /// When requests were refused.
+    #[must_use]
+    pub fn rejections(&self) -> &[f64] {
+        &self.rejections
+    }
+
+    /// Accepted requests in bins `from..to`.
+    #[must_use]
+    pub fn accepted_in(&self, from: usize, to: usize) -> u64 {
+        self.accepted[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
+    }
+
+    /// Mean rate that the law said it was at in bins `from..to`, if it said one.
+    #[must_use]
+    pub fn rate_in(&self, from: usize, to: usize) -> Option<f64> {
+        let samples: u32 = self.rate_samples[from.min(BINS)..to.min(BINS)].iter().sum();
+        let sum: f64 = self.rate_sum[from.min(BINS)..to.min(BINS)].iter().sum();
+        (samples > 0).then(|| sum / f64::from(samples))
+    }
+
+    /// Mean latency of accepted requests in bins `from..to`.
+    #[must_use]
+    pub fn latency_in(&self, from: usize, to: usize) -> Option<f64> {
+        let accepted = self.accepted_in(from, to);
+        let sum: f64 = self.latency_sum[from.min(BINS)..to.min(BINS)].iter().sum();
+        (accepted > 0).then(|| sum / accepted as f64)
+    }
+
+    /// The first time from `from_s` on after which at least `rate` per second was accepted for
+    /// `span_s`; `None` when that never happened before `until_s`.
+    #[must_use]
+    pub fn reaches(&self, rate: f64, span_s: f64, from_s: f64, until_s: f64) -> Option<f64> {
+        let span = ((span_s / self.bin_s).ceil() as usize).max(1);
+        let needed = rate * span as f64 * self.bin_s;
+        let (first, last) = (self.bin(from_s), ((until_s / self.bin_s) as usize).min(BINS));
+        (first..last.saturating_sub(span - 1).max(first))
+            .find(|&bin| self.accepted_in(bin, bin + span) as f64 >= needed)
+            .map(|bin| (bin as f64 * self.bin_s - from_s).max(0.0))
+    }
+}
