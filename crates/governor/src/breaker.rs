@@ -281,13 +281,6 @@ impl Breaker {
         }
     }
 
-    /// Takes over a circuit that an earlier process left open. No evidence: that process gave it.
-    pub(crate) fn restore_open(&mut self, until: Time, reopens: u8) {
-        self.reopens = reopens.min(REOPENS_MAX);
-        self.generation = self.generation.wrapping_add(1);
-        self.state = State::Open { until };
-    }
-
     /// Whether a request may be sent now. Changes nothing: what follows may still hold it back.
     #[inline]
     pub(crate) fn decide(&self, now: Time) -> Decision {
@@ -632,19 +625,6 @@ mod tests {
             assert_eq!(breaker.decide(at(61)), Decision::AdmitProbe);
             assert_eq!(breaker.state(at(61)), CircuitState::HalfOpen);
         }
-    }
-
-    #[test]
-    fn a_restored_circuit_refuses_until_its_time_and_keeps_its_doubling() {
-        let mut breaker = breaker();
-        let (before, _) = breaker.on_send(at(0));
-        breaker.restore_open(at(500), 3);
-        assert_eq!(breaker.opened(), Some((at(500), 3)));
-        assert_eq!(breaker.on_event(before, Event::Success, at(1)), None);
-        assert_eq!(breaker.decide(at(499)), Decision::Refuse { until: at(500) });
-        assert_eq!(breaker.state(at(500)), CircuitState::HalfOpen);
-        assert!(feed(&mut breaker, Event::Failure, at(500)).is_some());
-        assert_eq!(breaker.opened(), Some((at(500 + 16 * 60), 4)));
     }
 
     #[test]

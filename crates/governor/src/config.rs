@@ -1,9 +1,23 @@
 //! What can be set, with the reason for every default. The owner sets one number: the ceiling.
 
+use crate::backoff::BackoffConfig;
+use crate::breaker::BreakerConfig;
+use crate::retry_budget::RetryBudgetConfig;
+use crate::run_budget::RunBudgetConfig;
 use std::time::Duration;
 
 /// Settings of one governor.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// ```
+/// use gleaner_governor::{Config, Governor};
+/// use std::time::Duration;
+/// let governor = Governor::with_config("github", Config {
+///     ceiling_interval: Duration::from_millis(250),
+///     ..Config::default()
+/// });
+/// assert_eq!(governor.name(), "github");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
     /// Interval of the first sends, before anything is known (D4). Zero opts out of pacing: no
     /// wait, and no snapshot.
@@ -12,18 +26,26 @@ pub struct Config {
     pub ceiling_interval: Duration,
     /// Most requests in flight.
     pub max_concurrency: u16,
-    /// Longest wait that is slept; beyond it the request is deferred with `not_before`.
+    /// Longest wait that is worth sleeping; beyond it a request is deferred with `not_before`.
     pub horizon: Duration,
+    /// Pauses before retries, and how many attempts a request has.
+    pub backoff: BackoffConfig,
+    /// Bound on the retries of a run; `None`: only the attempts of each request bound them.
+    pub retry_budget: Option<RetryBudgetConfig>,
+    /// When the circuit opens and closes.
+    pub breaker: BreakerConfig,
+    /// The owner's envelope for a run; off by default.
+    pub run_budget: RunBudgetConfig,
 }
 
 /// The one discovery interval. One request a second is what services without a documented limit
 /// tolerate from everyone, and doubling from there finds a limit of 100 per second in 20 s.
 pub const DISCOVERY_INTERVAL: Duration = Duration::from_millis(1000);
 
-/// Default ceiling: 50 requests per second, beyond which hardly any API without a contract goes.
+/// Default ceiling: 50 requests per second. Hardly any API without a contract allows more.
 pub const CEILING_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Default horizon: a person waits five minutes for a program, not longer (design 4.7).
+/// Default horizon: a person waits five minutes for a program, not longer.
 pub const HORIZON: Duration = Duration::from_secs(300);
 
 impl Default for Config {
@@ -31,8 +53,12 @@ impl Default for Config {
         Self {
             discovery_interval: DISCOVERY_INTERVAL,
             ceiling_interval: CEILING_INTERVAL,
-            max_concurrency: 1,
+            max_concurrency: crate::lane::MAX_CONCURRENCY_DEFAULT,
             horizon: HORIZON,
+            backoff: BackoffConfig::default(),
+            retry_budget: Some(RetryBudgetConfig::default()),
+            breaker: BreakerConfig::default(),
+            run_budget: RunBudgetConfig::default(),
         }
     }
 }

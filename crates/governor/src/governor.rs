@@ -1,106 +1,470 @@
-//! Prototype facade.
-#![allow(missing_docs, reason = "prototype")]
+//! The governor of one key: the one place that says whether a request may be sent, and when.
+//!
+//! Every attempt, retries included, asks [`Governor::poll_admit`] and reports to
+//! [`Governor::on_outcome`]. The layers in between decide at once and never wait: run budget,
+//! circuit breaker, in-flight lane, then one time at which the send is due, which is the *latest*
+//! of pacing, gate, window and quota and never their sum. The governor returns absolute times and
+//! cannot sleep, so a wait cannot be paid twice; whoever drives it sleeps once.
 
+use crate::backoff::{Backoff, Jitter};
+use crate::breaker::{Breaker, BreakerTicket, Change, CircuitState, CircuitTransition, Decision, Event};
 use crate::config::Config;
-use crate::law::Law;
+use crate::lane::Lane;
+use crate::law::{Accepted, Law, Refusal};
 use crate::outcome::{Outcome, Verdict};
 use crate::pacing::Pacing;
 use crate::quota::{QuotaAdvice, QuotaBook};
-use crate::time::{SECOND, Time, nanos};
+use crate::reasons::{DeferReason, Deferral, PressureReason};
+use crate::retry_budget::RetryBudget;
+use crate::run_budget::RunBudget;
+use crate::snapshot::{BackoffReason, LastBackoff, Snapshot};
+use crate::time::{MILLISECOND, Time, WallTime, nanos};
+use crate::warm_start::Learned;
+use std::time::Duration;
 
-#[must_use]
+/// A request that may be sent now. It must be answered: hand it to [`Governor::on_outcome`], or to
+/// [`Governor::cancel`] when the request was never sent.
+#[must_use = "an admitted request must be answered, with its outcome or by cancelling it"]
 #[derive(Debug)]
 pub struct Permit {
     sent_at: Time,
     seq: u32,
+    ticket: BreakerTicket,
+    /// Others in flight when this was sent.
+    others: u16,
     on_time: bool,
     trial: bool,
+    early: bool,
 }
 
+/// The answer to "may I send?".
 #[derive(Debug)]
 pub enum Admission {
+    /// Now.
     Send(Permit),
+    /// Not before this time, which is later than now. Ask again then.
     WaitUntil(Time),
+    /// Not before one of the requests in flight is answered. Ask again then.
     WaitForOutcome,
+    /// Not in this run, or not soon enough to wait.
+    Defer(Deferral),
 }
 
+/// What to do with a request after its outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Advice {
+    /// The answer is final, good or bad.
+    Done,
+    /// Try again, not before this time. The retry asks for admission like everything else.
+    RetryAt(Time),
+    /// Stop by our own budget; nothing here blames the provider.
+    Defer(Deferral),
+    /// The provider pushes back and the attempts are used up: what may arm a cooldown.
+    Pressure {
+        /// Why.
+        reason: PressureReason,
+        /// Before when it is pointless to try again.
+        not_before: Option<Time>,
+    },
+}
+
+/// Adaptive, fastest-safe pacing for one key: a provider and a credential.
+///
+/// Methods come in four kinds: [`poll_admit`](Self::poll_admit) asks,
+/// [`on_outcome`](Self::on_outcome) and [`cancel`](Self::cancel) tell what became of it,
+/// [`snapshot`](Self::snapshot) and [`next_transition`](Self::next_transition) show,
+/// [`learned`](Self::learned) and [`restore`](Self::restore) remember.
+///
+/// ```
+/// use gleaner_governor::{Admission, Governor, Jitter, Outcome, Time};
+/// let mut governor = Governor::new("github");
+/// let now = Time::ZERO;
+/// if let Admission::Send(permit) = governor.poll_admit(now) {
+///     // ... send the request, classify the answer ...
+///     governor.on_outcome(permit, &Outcome::success(), 0, Jitter::from_bits(0), now);
+/// }
+/// // The second request waits: nothing is known about the provider yet.
+/// assert!(matches!(governor.poll_admit(now), Admission::WaitUntil(at) if at > now));
+/// ```
 #[derive(Debug)]
 pub struct Governor {
-    config: Config,
-    fastest: u64,
+    name: Box<str>,
+    /// `None` after an opt-out: no pacing, no wait.
+    law: Option<Law>,
     pacing: Pacing,
-    law: Law,
+    ceiling: u64,
+    horizon: u64,
+    lane: Lane,
     quotas: QuotaBook,
+    breaker: Breaker,
+    retry_budget: Option<RetryBudget>,
+    backoff: Backoff,
+    run_budget: RunBudget,
+    /// Sends so far, wrapping.
     sent: u32,
-    in_flight: u32,
-    trial_in_flight: bool,
+    /// A request that tries whether the provider is open again is on its way.
+    is_trial_out: bool,
+    last_backoff: Option<LastBackoff>,
+    /// Circuit transitions that nobody has asked for yet; a third before that replaces the second.
+    transitions: [Option<CircuitTransition>; 2],
 }
 
+/// A send up to this much later than it was due, besides a quarter of the interval, is on time.
+const LATENESS: u64 = MILLISECOND;
+
 impl Governor {
-    pub fn with(config: Config) -> Self {
-        let fastest = nanos(config.ceiling_interval);
-        let law = Law::new(nanos(config.discovery_interval), fastest);
+    /// A governor with the defaults: adaptive, one request in flight, 50 per second at most.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self::with_config(name, Config::default())
+    }
+
+    /// A governor with other settings.
+    #[must_use]
+    pub fn with_config(name: &str, config: Config) -> Self {
+        let ceiling = nanos(config.ceiling_interval).max(1);
+        let discovery = nanos(config.discovery_interval);
+        let run_budget = RunBudget::new(config.run_budget);
+        let retry_budget =
+            config.retry_budget.map(|budget| RetryBudget::new(budget, run_budget.request_cap(), discovery));
         Self {
-            config,
-            fastest,
+            name: name.into(),
+            law: (discovery > 0).then(|| Law::new(discovery, ceiling)),
             pacing: Pacing::new(),
-            law,
+            ceiling,
+            horizon: nanos(config.horizon),
+            lane: Lane::new(config.max_concurrency),
             quotas: QuotaBook::default(),
+            breaker: Breaker::new(config.breaker),
+            retry_budget,
+            backoff: Backoff::new(config.backoff),
+            run_budget,
             sent: 0,
-            in_flight: 0,
-            trial_in_flight: false,
+            is_trial_out: false,
+            last_backoff: None,
+            transitions: [None; 2],
         }
     }
 
-    pub fn rate(&self) -> f64 {
-        self.law.rate()
+    /// The name it was made with.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
-    pub fn debug(&self) -> String {
-        format!("{:?} limit {:.3} rate {:.3}", self.law.mode, self.law.limit, self.law.rate())
-    }
-
+    /// Asks whether a request may be sent at `now`. A [`Admission::Send`] counts as sent.
     pub fn poll_admit(&mut self, now: Time) -> Admission {
-        if self.in_flight >= u32::from(self.config.max_concurrency) {
-            return Admission::WaitForOutcome;
+        if let Some(reason) = self.run_budget.check(now) {
+            return Admission::Defer(Deferral { reason, not_before: None });
         }
-        let trial = self.law.in_trial();
-        if trial && self.trial_in_flight {
-            return Admission::WaitForOutcome;
+        match self.breaker.decide(now) {
+            Decision::Admit | Decision::AdmitProbe => {}
+            Decision::Refuse { until } => return defer(DeferReason::CircuitOpen, until),
+            Decision::ProbesOut => return Admission::WaitForOutcome,
         }
-        let mut due = self.pacing.due(self.law.interval, self.fastest).max(self.law.gate);
-        match self.quotas.advice(self.sent, now, self.in_flight > 0) {
-            QuotaAdvice::Open => {}
-            QuotaAdvice::ClosedUntil(at) => due = due.max(at),
-            QuotaAdvice::WaitForAnswer => return Admission::WaitForOutcome,
-            QuotaAdvice::Exhausted => {}
+        if self.law.is_none() {
+            return Admission::Send(self.send(now, Due::default()));
         }
-        if due > now {
-            return Admission::WaitUntil(due);
+        match self.due(now) {
+            None => Admission::WaitForOutcome,
+            Some(due) if due.at <= now => Admission::Send(self.send(now, due)),
+            Some(due) => self.wait_until(due.at, now),
         }
-        let late = now.nanos_since(due);
-        let on_time = late <= self.law.interval / 4 + SECOND / 1000;
-        self.pacing.on_send(now, self.law.interval);
-        self.sent = self.sent.wrapping_add(1);
-        self.in_flight += 1;
-        self.trial_in_flight |= trial;
-        self.law.on_sent(now);
-        Admission::Send(Permit { sent_at: now, seq: self.sent, on_time, trial })
     }
 
-    pub fn on_outcome(&mut self, permit: Permit, outcome: &Outcome, now: Time) {
-        self.in_flight -= 1;
-        if permit.trial {
-            self.trial_in_flight = false;
+    fn wait_until(&self, at: Time, now: Time) -> Admission {
+        if at >= self.run_budget.deadline() {
+            return defer(DeferReason::WallClock, at);
         }
-        self.quotas.on_answer(&outcome.quotas, permit.seq, now);
-        match outcome.verdict {
-            Verdict::Success => self.law.on_success(permit.sent_at, now, permit.on_time),
-            Verdict::Throttled => {
-                let wait = outcome.retry_after.map(nanos).filter(|w| *w > 0);
-                self.law.on_throttle(permit.sent_at, now, wait);
+        if at.nanos_since(now) > self.horizon {
+            return defer(DeferReason::BeyondHorizon, at);
+        }
+        Admission::WaitUntil(at)
+    }
+
+    /// When the next send is due: the latest of all that have a say. `None`: after an answer.
+    fn due(&mut self, now: Time) -> Option<Due> {
+        let law = self.law.as_mut()?;
+        let in_flight = self.lane.in_flight();
+        let is_busy = in_flight > 0;
+        let is_stalled = u32::from(in_flight) >= law.in_flight_max() || (law.is_shut() && is_busy);
+        let mut trial = law.is_trying();
+        if !self.lane.admits() || is_stalled || (trial && self.is_trial_out) {
+            return None;
+        }
+        let mut quota = Time::ZERO;
+        match self.quotas.advice(self.sent, now, is_busy) {
+            QuotaAdvice::Open => {}
+            QuotaAdvice::ClosedUntil(at) => quota = at,
+            QuotaAdvice::WaitForAnswer => return None,
+            QuotaAdvice::Exhausted => {
+                law.on_exhausted(now);
+                trial = true;
             }
-            _ => {}
         }
+        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate());
+        let at = paced.max(law.window.due(now)).max(quota);
+        let early = law.window.is_early(at.max(now));
+        if early && law.window.is_testing() {
+            return None;
+        }
+        Some(Due { at, paced, trial, early })
+    }
+
+    fn send(&mut self, now: Time, due: Due) -> Permit {
+        let interval = self.law.as_ref().map_or(self.ceiling, Law::interval);
+        let on_time = now.nanos_since(due.paced) <= interval / 4 + LATENESS;
+        let (ticket, change) = self.breaker.on_send(now);
+        self.note(change, now);
+        self.pacing.on_send(now, interval);
+        self.run_budget.on_send();
+        self.sent = self.sent.wrapping_add(1);
+        self.is_trial_out |= due.trial;
+        if let Some(law) = &mut self.law {
+            law.on_send(now, due.early);
+        }
+        let others = self.lane.on_send();
+        Permit { sent_at: now, seq: self.sent, ticket, others, on_time, trial: due.trial, early: due.early }
+    }
+
+    /// Tells what became of an admitted request, `attempt` counted from 0, and what to do next.
+    /// `jitter` are random bits for the pause before a retry.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by its outcome")]
+    pub fn on_outcome(&mut self, permit: Permit, outcome: &Outcome, attempt: u32, jitter: Jitter, now: Time) -> Advice {
+        self.lane.on_done();
+        self.is_trial_out &= !permit.trial;
+        let quota_before = self.quotas.is_closed(self.sent);
+        self.quotas.on_answer(&outcome.quotas, permit.seq, now);
+        if !quota_before && self.quotas.is_closed(self.sent) {
+            self.back_off(BackoffReason::Quota, now);
+        }
+        let event = self.teach(&permit, outcome, now);
+        let change = self.breaker.on_event(permit.ticket, event, now);
+        self.note(change, now);
+        if outcome.verdict == Verdict::Success {
+            let interval = self.interval();
+            if let Some(budget) = &mut self.retry_budget {
+                budget.on_success(now, interval);
+            }
+        }
+        self.advise(outcome, attempt, jitter, now)
+    }
+
+    /// Feeds the law and the lane; returns the event that the breaker counts.
+    fn teach(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
+        match outcome.verdict {
+            Verdict::Success => {
+                self.lane.on_accepted(permit.others);
+                self.teach_success(permit, now);
+                Event::Success
+            }
+            Verdict::Throttled => self.teach_throttle(permit, outcome, now),
+            Verdict::Forbidden | Verdict::Banned => {
+                self.teach_forbidden(permit, outcome.verdict == Verdict::Banned, now);
+                Event::Neutral
+            }
+            Verdict::ServerError | Verdict::Network | Verdict::Permanent => {
+                if let Some(law) = &mut self.law {
+                    law.on_lost(permit.early);
+                }
+                if outcome.verdict == Verdict::Permanent { Event::Neutral } else { Event::Failure }
+            }
+        }
+    }
+
+    fn teach_success(&mut self, permit: &Permit, now: Time) {
+        let Some(law) = &mut self.law else { return };
+        let before = law.interval();
+        law.on_success(Accepted { sent_at: permit.sent_at, on_time: permit.on_time, early: permit.early }, now);
+        if law.interval() > before {
+            self.back_off(BackoffReason::Latency, now);
+        }
+    }
+
+    fn teach_throttle(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
+        // Zero is no directive: the provider only says that it does not know.
+        let retry_after = outcome.retry_after.map(nanos).filter(|&wait| wait > 0);
+        let company = self.lane.on_refused(permit.others);
+        let refusal = Refusal { sent_at: permit.sent_at, retry_after, early: permit.early, company };
+        let first_of_burst = self.law.as_mut().is_none_or(|law| law.on_throttle(refusal, now));
+        if first_of_burst {
+            let reason = if retry_after.is_some() { BackoffReason::RetryAfter } else { BackoffReason::Throttle };
+            self.back_off(reason, now);
+        }
+        if retry_after.is_some() { Event::DirectedThrottle } else { Event::BareThrottle { first_of_burst } }
+    }
+
+    fn teach_forbidden(&mut self, permit: &Permit, told: bool, now: Time) {
+        let Some(law) = &mut self.law else { return };
+        law.on_lost(permit.early);
+        law.on_forbidden(told, now);
+        if law.is_shut() {
+            self.back_off(BackoffReason::Ban, now);
+        }
+    }
+
+    /// Whether to try again: attempts, then circuit, then retry budget, then time.
+    fn advise(&mut self, outcome: &Outcome, attempt: u32, jitter: Jitter, now: Time) -> Advice {
+        if !outcome.verdict.is_retryable() {
+            return Advice::Done;
+        }
+        if let Decision::Refuse { until } = self.breaker.decide(now) {
+            return Advice::Defer(Deferral { reason: DeferReason::CircuitOpen, not_before: Some(until) });
+        }
+        let asked = outcome.retry_after.filter(|_| outcome.verdict == Verdict::Throttled);
+        if !self.backoff.allows_retry_after(attempt) {
+            return Self::give_up(outcome.verdict, asked, now);
+        }
+        let interval = self.interval();
+        if self.retry_budget.as_mut().is_some_and(|budget| !budget.try_spend(now, interval)) {
+            return Advice::Defer(Deferral { reason: DeferReason::RetryBudget, not_before: None });
+        }
+        // What the provider asks for replaces our own pause, and is never added to it.
+        let pause = asked.map(nanos).filter(|&wait| wait > 0).unwrap_or_else(|| self.backoff.delay(attempt, jitter));
+        let at = now.plus(pause);
+        match self.wait_until(at, now) {
+            Admission::Defer(deferral) => Advice::Defer(deferral),
+            _ => Advice::RetryAt(at),
+        }
+    }
+
+    fn give_up(verdict: Verdict, asked: Option<Duration>, now: Time) -> Advice {
+        if verdict == Verdict::Throttled {
+            let not_before = asked.map(|wait| now + wait);
+            return Advice::Pressure { reason: PressureReason::RateLimited, not_before };
+        }
+        Advice::Defer(Deferral { reason: DeferReason::Attempts, not_before: None })
+    }
+
+    /// Takes back a request that was admitted and never sent: it owes nothing.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by cancelling it")]
+    pub fn cancel(&mut self, permit: Permit) {
+        self.lane.on_done();
+        self.is_trial_out &= !permit.trial;
+        self.breaker.on_cancel(permit.ticket);
+        self.run_budget.on_cancel();
+        if let Some(law) = &mut self.law {
+            law.on_cancel(permit.early);
+            if permit.seq == self.sent {
+                self.pacing.refund(law.interval());
+            }
+        }
+    }
+
+    /// The state for people; `None` after an opt-out.
+    #[must_use]
+    pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
+        let law = self.law.as_ref()?;
+        let next_allowed = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(law.window.due(now));
+        Some(Snapshot {
+            interval: Duration::from_nanos(law.interval()),
+            ceiling_interval: Duration::from_nanos(self.ceiling),
+            mode: law.mode().as_str(),
+            limit_per_s: law.limit(),
+            window: law.window.is_learned().then(|| (law.window.limit(), Duration::from_nanos(law.window.length()))),
+            last_backoff: self.last_backoff,
+            next_allowed,
+            refusals_left: law.refusals.left(),
+            in_flight: self.lane.in_flight(),
+            in_flight_limit: self.lane.limit(),
+        })
+    }
+
+    /// The state of the circuit.
+    #[must_use]
+    pub fn circuit(&self, now: Time) -> CircuitState {
+        self.breaker.state(now)
+    }
+
+    /// The oldest circuit transition that has not been taken yet.
+    pub fn next_transition(&mut self) -> Option<CircuitTransition> {
+        let first = self.transitions[0].take();
+        self.transitions.swap(0, 1);
+        first
+    }
+
+    /// What is worth remembering; `None` after an opt-out.
+    #[must_use]
+    pub fn learned(&self, now: Time, wall_now: WallTime) -> Option<Learned> {
+        let law = self.law.as_ref()?;
+        let gate = self.breaker.opened().map_or(Time::ZERO, |(until, _)| until).max(law.gate());
+        let mut learned = Learned {
+            recorded_at: wall_now,
+            interval: Duration::from_nanos(law.interval()),
+            limit_per_s: law.limit(),
+            window: law.window.is_learned().then(|| (law.window.limit(), Duration::from_nanos(law.window.length()))),
+            gate_until: (gate > now).then(|| wall_now + gate.since(now)),
+            shut: law.shut(),
+            ..Learned::default()
+        };
+        for &at in law.refusals.times() {
+            learned.push_strike(wall_now.before(now.since(at)));
+        }
+        Some(learned)
+    }
+
+    /// Starts from what a former run learned. The rate only while it is fresh, and never faster
+    /// than the ceiling; gates, bans and strikes in any case.
+    pub fn restore(&mut self, learned: &Learned, now: Time, wall_now: WallTime) {
+        let Some(law) = &mut self.law else { return };
+        if learned.is_fresh(wall_now) {
+            law.restore_rate(nanos(learned.interval), learned.limit_per_s);
+            if let Some((limit, length)) = learned.window {
+                law.window.restore(limit, nanos(length));
+            }
+        }
+        if let Some(until) = learned.gate_until.filter(|&until| until > wall_now) {
+            law.close_until(now + until.since(wall_now));
+        }
+        law.restore_shut(learned.shut);
+        let mut strikes: Vec<WallTime> = learned.strikes().filter(|&at| at <= wall_now).collect();
+        strikes.sort_unstable();
+        for at in strikes {
+            law.refusals.on_refused(Time::from_nanos(now.as_nanos().saturating_sub(nanos(wall_now.since(at)))));
+        }
+    }
+
+    fn interval(&self) -> u64 {
+        self.law.as_ref().map_or(0, Law::interval)
+    }
+
+    fn back_off(&mut self, reason: BackoffReason, now: Time) {
+        let interval = Duration::from_nanos(self.interval());
+        self.last_backoff = Some(LastBackoff { interval, reason, at: now });
+    }
+
+    fn note(&mut self, change: Option<Change>, now: Time) {
+        let Some(change) = change else { return };
+        let interval = self.interval();
+        let retries = self.retry_budget.as_ref().map(|budget| budget.remaining(now, interval));
+        let transition = change.with_counters(self.run_budget.elapsed(now), self.run_budget.requests(), retries);
+        let slot = usize::from(self.transitions[0].is_some());
+        self.transitions[slot] = Some(transition);
+    }
+}
+
+/// When the next send is due, and what kind of send it is.
+#[derive(Clone, Copy, Debug, Default)]
+struct Due {
+    at: Time,
+    /// When pacing and gate alone would have let it go.
+    paced: Time,
+    /// It tries whether the provider is open again.
+    trial: bool,
+    /// It tests a shorter window.
+    early: bool,
+}
+
+fn defer(reason: DeferReason, not_before: Time) -> Admission {
+    Admission::Defer(Deferral { reason, not_before: Some(not_before) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_governor_fits_into_a_kibibyte() {
+        assert!(size_of::<Governor>() <= 1024, "{} bytes", size_of::<Governor>());
     }
 }

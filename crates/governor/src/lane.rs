@@ -13,9 +13,9 @@
 /// One at a time: the rate is the control variable, and a second worker is the owner's choice.
 pub(crate) const MAX_CONCURRENCY_DEFAULT: u16 = 1;
 
-/// Accepted requests at a full lane before one more is tried: dear enough that a wrong try is about
-/// one refusal in a hundred, and doubled each time the same limit is met again, ...
-const PATIENCE_MIN: u16 = 64;
+/// Accepted requests at a full lane before one more is tried: dear enough that a wrong try is less
+/// than half a percent, and doubled each time the same limit is met again, ...
+const PATIENCE_MIN: u16 = 256;
 /// ... up to one refusal in 4096, below any target for violations.
 const PATIENCE_MAX: u16 = 4096;
 /// Bursts that must agree. One burst always has a lowest `k`, so one proves nothing.
@@ -94,10 +94,11 @@ impl Lane {
     }
 
     /// A request that was sent beside `k` others was throttled. To be called for every refusal, not
-    /// once per burst: within a burst the lowest `k` is the telling one.
-    pub(crate) fn on_refused(&mut self, k: u16) {
+    /// once per burst: within a burst the lowest `k` is the telling one. True when a limit that was
+    /// found before explains it.
+    pub(crate) fn on_refused(&mut self, k: u16) -> bool {
         if self.max == 1 {
-            return;
+            return false;
         }
         self.quiet = 0;
         let is_new_burst = self.answers >= self.max - 1;
@@ -106,12 +107,13 @@ impl Lane {
         // A request refused alone (`k` = 0) always ends up here: no limit on company explains it.
         if self.accepted_max >= self.refused_min {
             self.start_evidence(k);
-            return;
+            return self.cut_to > 0 && k >= self.cut_to;
         }
         self.bursts = self.bursts.saturating_add(u8::from(is_new_burst));
         if self.bursts >= BURSTS_TO_CUT && self.refused_min < self.limit {
             self.narrow();
         }
+        self.cut_to > 0 && k >= self.cut_to
     }
 
     /// Requests in flight.
@@ -221,7 +223,9 @@ mod tests {
     fn echoes_of_one_burst_do_not_confirm_it() {
         let mut lane = Lane::new(8);
         run(&mut lane, 3, |_| true);
-        (1..8).rev().for_each(|k| lane.on_refused(k));
+        (1..8).rev().for_each(|k| {
+            lane.on_refused(k);
+        });
         assert_eq!(lane.limit(), 8);
     }
 
@@ -251,8 +255,8 @@ mod tests {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 5);
         let (accepted, refused) = run(&mut lane, 20_000, |k| k < 5);
-        // Tries after 64, 128, ... 4096 accepted at a full lane, and then every 4096: 10.
-        assert!(accepted > 99_000 && (9..=11).contains(&refused), "{accepted} {refused}");
+        // Tries after 256, 512, ... 4096 accepted at a full lane, and then every 4096: 8.
+        assert!(accepted > 99_000 && (7..=9).contains(&refused), "{accepted} {refused}");
     }
 
     #[test]
@@ -260,7 +264,7 @@ mod tests {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 3);
         assert_eq!(lane.limit(), 3);
-        run(&mut lane, 5 * 64, |_| true);
+        run(&mut lane, 5 * 256, |_| true);
         assert_eq!(lane.limit(), 8);
     }
 
@@ -269,8 +273,8 @@ mod tests {
         let mut lane = Lane::new(8);
         run(&mut lane, 10_000, |k| k < 3);
         assert_eq!(lane.limit(), 3);
-        // The first step takes at most the longest patience, each of the four others 64.
-        run(&mut lane, 4096 + 4 * 64, |_| true);
+        // The first step takes at most the longest patience, each of the four others 256.
+        run(&mut lane, 4096 + 4 * 256, |_| true);
         assert_eq!(lane.limit(), 8);
     }
 
@@ -279,7 +283,7 @@ mod tests {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 5);
         for _ in 0..10 {
-            (0..63).for_each(|_| lane.on_accepted(4));
+            (0..255).for_each(|_| lane.on_accepted(4));
             lane.on_refused(2);
         }
         assert_eq!(lane.limit(), 5);
@@ -305,7 +309,7 @@ mod tests {
                 prop_assert_eq!(lane.on_send(), 0);
                 prop_assert!(!lane.admits());
                 lane.on_done();
-                if accepted { lane.on_accepted(k) } else { lane.on_refused(k) }
+                if accepted { lane.on_accepted(k) } else { lane.on_refused(k); }
                 prop_assert_eq!(lane, Lane::new(1));
             }
         }
@@ -318,7 +322,7 @@ mod tests {
             let mut lane = Lane::new(max);
             for (accepted, k, times) in answers {
                 for _ in 0..times {
-                    if accepted { lane.on_accepted(k) } else { lane.on_refused(k) }
+                    if accepted { lane.on_accepted(k) } else { lane.on_refused(k); }
                     prop_assert!((1..=max).contains(&lane.limit()));
                 }
             }

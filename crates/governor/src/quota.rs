@@ -5,23 +5,38 @@
 //! request's reading wins, whichever answer arrives last. When nothing is left the key closes until
 //! the reset; behind it one request goes first and tells what the new quota is, because a reset
 //! means a full window with one provider and a single free place with the next.
+//!
+//! A reset is told in whole seconds, or not at all. Where places come back one by one, the rate at
+//! which they do is read from the counter itself.
 
-use crate::outcome::Quotas;
-use crate::time::Time;
+use crate::outcome::{QuotaReading, Quotas};
+use crate::time::{SECOND, Time};
 
-/// Quotas kept per key. Real providers nest two; a third is kept for good measure.
-const QUOTAS_KEPT: usize = 3;
+/// Quotas kept per key. Real providers nest two.
+const QUOTAS_KEPT: usize = 2;
+/// A quota of fewer requests with a reset this near is a pace, told too coarsely to plan by.
+const TINY: u64 = 10;
+const COARSE: u64 = 2 * SECOND + SECOND / 10;
+/// Places that came back one by one before their rate is believed.
+const LEAK_SEEN: u32 = 2;
 
 /// One quota as last told.
 #[derive(Clone, Copy, Debug, Default)]
 struct View {
+    known: bool,
+    /// Too small to plan by.
+    tiny: bool,
+    /// Places came back in lumps: a window, not a leak.
+    lumpy: bool,
     /// Left after the request `seq`.
     remaining: u32,
-    /// The request that the reading belongs to.
     seq: u32,
-    /// When the quota is whole again, if told.
-    resets_at: Option<Time>,
-    known: bool,
+    /// Places that came back since `leak_from`.
+    leaked: u32,
+    leak_from: Time,
+    told_at: Time,
+    /// When the quota is whole again; `NEVER` if nobody said.
+    resets_at: Time,
 }
 
 /// What the quotas say about the next send.
@@ -37,6 +52,43 @@ pub(crate) enum QuotaAdvice {
     Exhausted,
 }
 
+impl View {
+    fn is_used_up(&self, sent: u32) -> bool {
+        self.known && !self.tiny && self.remaining <= sent.wrapping_sub(self.seq)
+    }
+
+    /// When the next place comes back, if that is known.
+    fn opens_at(&self) -> Option<Time> {
+        let reset = (self.resets_at != Time::NEVER).then_some(self.resets_at);
+        let is_coarse = reset.is_none_or(|at| at < self.told_at.plus(COARSE));
+        if self.leaked < LEAK_SEEN || self.lumpy || !is_coarse {
+            return reset;
+        }
+        let per_place = self.told_at.nanos_since(self.leak_from) / u64::from(self.leaked);
+        let next = self.told_at.plus(per_place + per_place / 2);
+        Some(reset.map_or(next, |at| at.min(next)))
+    }
+
+    fn read(&mut self, reading: &QuotaReading, remaining: u64, seq: u32, now: Time) {
+        let remaining = u32::try_from(remaining).unwrap_or(u32::MAX);
+        let sends = seq.wrapping_sub(self.seq);
+        let back = if self.known { remaining.saturating_add(sends).saturating_sub(self.remaining) } else { 0 };
+        let limit = reading.limit.unwrap_or(u64::MAX);
+        let lump = 3 + u32::try_from(limit / 20).unwrap_or(u32::MAX - 3);
+        *self = Self {
+            known: true,
+            tiny: limit < TINY && reading.resets_in.is_none_or(|wait| wait.as_secs() <= 2),
+            lumpy: self.lumpy || back > lump,
+            remaining,
+            seq,
+            leaked: self.leaked.saturating_add(back),
+            leak_from: if self.known { self.leak_from } else { now },
+            told_at: now,
+            resets_at: reading.resets_in.map_or(Time::NEVER, |wait| now + wait),
+        };
+    }
+}
+
 /// All quotas of one key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct QuotaBook {
@@ -44,57 +96,37 @@ pub(crate) struct QuotaBook {
 }
 
 impl QuotaBook {
-    /// Whether any quota has been told.
-    pub(crate) fn is_told(&self) -> bool {
-        self.views[0].known
-    }
-
     /// Whether one more send, after `sent` sends in all, fits into what is left.
-    pub(crate) fn advice(&self, sent: u32, now: Time, any_in_flight: bool) -> QuotaAdvice {
+    pub(crate) fn advice(&self, sent: u32, now: Time, is_busy: bool) -> QuotaAdvice {
         let mut advice = QuotaAdvice::Open;
-        for view in self.views.iter().filter(|view| view.known) {
-            let since = sent.wrapping_sub(view.seq);
-            if view.remaining > since {
-                continue;
-            }
-            match view.resets_at {
-                Some(at) if now < at => advice = later(advice, at),
-                // The reset has passed, or none was told: one request finds out.
-                Some(_) if any_in_flight => return QuotaAdvice::WaitForAnswer,
-                Some(_) => {}
-                None if any_in_flight => return QuotaAdvice::WaitForAnswer,
-                None => {
-                    advice = match advice {
-                        QuotaAdvice::Open => QuotaAdvice::Exhausted,
-                        other => other,
-                    }
+        for view in self.views.iter().filter(|view| view.is_used_up(sent)) {
+            match (view.opens_at(), advice) {
+                (Some(at), QuotaAdvice::ClosedUntil(other)) if now < at => {
+                    advice = QuotaAdvice::ClosedUntil(at.max(other));
                 }
+                (Some(at), _) if now < at => advice = QuotaAdvice::ClosedUntil(at),
+                // It should be open again, or nobody said: one request finds out.
+                _ if is_busy => return QuotaAdvice::WaitForAnswer,
+                (None, QuotaAdvice::Open) => advice = QuotaAdvice::Exhausted,
+                _ => {}
             }
         }
         advice
     }
 
-    /// Takes in the readings of the answer to request `seq`.
+    /// Whether any quota is used up.
+    pub(crate) fn is_closed(&self, sent: u32) -> bool {
+        self.views.iter().any(|view| view.is_used_up(sent))
+    }
+
+    /// Takes in the readings of the answer to request `seq`. An older answer that arrives later
+    /// says nothing new.
     pub(crate) fn on_answer(&mut self, quotas: &Quotas, seq: u32, now: Time) {
         for (view, reading) in self.views.iter_mut().zip(quotas.as_slice()) {
-            let Some(remaining) = reading.remaining else { continue };
-            let older = view.known && seq.wrapping_sub(view.seq) > u32::MAX / 2;
-            if older {
-                continue;
+            let is_older = view.known && seq.wrapping_sub(view.seq) > u32::MAX / 2;
+            if let Some(remaining) = reading.remaining.filter(|_| !is_older) {
+                view.read(reading, remaining, seq, now);
             }
-            *view = View {
-                remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
-                seq,
-                resets_at: reading.resets_in.map(|wait| now + wait),
-                known: true,
-            };
         }
-    }
-}
-
-fn later(advice: QuotaAdvice, at: Time) -> QuotaAdvice {
-    match advice {
-        QuotaAdvice::ClosedUntil(other) => QuotaAdvice::ClosedUntil(other.max(at)),
-        _ => QuotaAdvice::ClosedUntil(at),
     }
 }

@@ -86,14 +86,6 @@ impl RunBudget {
     pub(crate) const fn deadline(&self) -> Time {
         self.started.plus(self.wall_clock)
     }
-
-    /// Time left; `None` without a limit.
-    pub(crate) const fn time_left(&self, now: Time) -> Option<Duration> {
-        if self.wall_clock == OFF {
-            return None;
-        }
-        Some(Duration::from_nanos(self.wall_clock.saturating_sub(now.nanos_since(self.started))))
-    }
 }
 
 #[cfg(test)]
@@ -118,7 +110,6 @@ mod tests {
             (0..1000).for_each(|_| budget.on_send());
             assert_eq!(budget.check(at(1_000_000_000)), None);
             assert_eq!(budget.deadline(), Time::NEVER);
-            assert_eq!(budget.time_left(at(5)), None);
             assert_eq!(budget.request_cap(), None);
         }
     }
@@ -138,13 +129,10 @@ mod tests {
     fn the_clock_starts_with_the_first_consultation_and_not_before() {
         let mut budget = budget(None, Some(60));
         assert_eq!(budget.elapsed(at(900)), Duration::ZERO);
-        assert_eq!(budget.time_left(at(900)), Some(Duration::from_secs(60)));
         assert_eq!(budget.check(at(1000)), None);
         assert_eq!(budget.check(at(1059)), None);
-        assert_eq!(budget.time_left(at(1059)), Some(Duration::from_secs(1)));
         assert_eq!(budget.deadline(), at(1060));
         assert_eq!(budget.check(at(1060)), Some(DeferReason::WallClock));
-        assert_eq!(budget.time_left(at(2000)), Some(Duration::ZERO));
         assert_eq!(budget.elapsed(at(1060)), Duration::from_secs(60));
     }
 

@@ -94,6 +94,14 @@ impl WallTime {
     }
 }
 
+impl WallTime {
+    /// The point `span` earlier; 1970 at the earliest.
+    #[must_use]
+    pub fn before(self, span: Duration) -> Self {
+        Self(self.0.saturating_sub(u64::try_from(span.as_millis()).unwrap_or(u64::MAX)))
+    }
+}
+
 impl std::ops::Add<Duration> for WallTime {
     type Output = Self;
 
@@ -105,4 +113,14 @@ impl std::ops::Add<Duration> for WallTime {
 /// A duration as nanoseconds, saturating after 584 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Seconds from `from` to `to`; never zero, since rates are counted per second.
+pub(crate) fn seconds_between(from: Time, to: Time) -> f64 {
+    (to.nanos_since(from) as f64 / SECOND as f64).max(1e-9)
+}
+
+/// Nanoseconds in `seconds`; saturates, and nonsense is zero.
+pub(crate) const fn nanos_in(seconds: f64) -> u64 {
+    (seconds * SECOND as f64) as u64
 }

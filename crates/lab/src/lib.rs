@@ -7,6 +7,7 @@ pub mod laws;
 pub mod oracle;
 pub mod provider;
 pub mod random;
+pub mod report;
 pub mod rng;
 pub mod scenario;
 pub mod score;

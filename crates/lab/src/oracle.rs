@@ -7,7 +7,7 @@
 use crate::provider::{EPSILON_S, LimitState};
 use crate::rng::Rng;
 use crate::scenario::{LimitKind, Scenario};
-use crate::sim::SALT_ORACLE;
+use crate::sim::{SALT_LATENCY, SALT_NOISE};
 
 /// What the oracle reaches.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,26 +21,42 @@ pub struct Best {
 /// Runs the oracle.
 #[must_use]
 pub fn best(scenario: &Scenario, seed: u64) -> Best {
-    let mut rng = Rng::new(seed, SALT_ORACLE);
+    let (mut latency, mut noise) = (Rng::new(seed, SALT_LATENCY), Rng::new(seed, SALT_NOISE));
     let mut limits: Vec<LimitState> =
         scenario.limits.iter().filter(|l| l.kind != LimitKind::Concurrency).map(LimitState::new).collect();
     let mut workers = Workers::new(scenario);
-    let (mut now, mut accepted) = (0.0_f64, 0_u64);
+    let (mut now, mut accepted, mut done_s) = (0.0_f64, 0_u64, 0.0_f64);
     let ceiling_s = scenario.ceiling_interval_ms / 1000.0;
     loop {
-        now = earliest(&mut limits, workers.free_at(now).max(now));
+        now = settle(&mut limits, &mut workers, now);
         if now >= scenario.horizon_s {
             return Best { accepted, completion_s: scenario.horizon_s };
         }
         limits.iter_mut().filter(|l| l.is_active(now)).for_each(|l| l.consume(now));
-        let lost = rng.chance(scenario.noise.server_error + scenario.noise.reset);
-        let latency_s = scenario.latency.base_ms / 1000.0 * rng.log_normal(scenario.latency.sigma);
-        workers.occupy(now + latency_s);
-        accepted += u64::from(!lost);
+        let lost = noise.chance(scenario.noise.server_error + scenario.noise.reset);
+        let answered = now + scenario.latency.base_ms / 1000.0 * latency.log_normal(scenario.latency.sigma);
+        workers.occupy(answered);
+        if !lost {
+            accepted += 1;
+            done_s = done_s.max(answered);
+        }
         if scenario.backlog > 0 && accepted == scenario.backlog {
-            return Best { accepted, completion_s: now };
+            return Best { accepted, completion_s: done_s.min(scenario.horizon_s) };
         }
         now += ceiling_s;
+    }
+}
+
+/// The first moment from `from` on at which a worker is free and every limit passes a request.
+/// Waiting for one may outlast what the other said (a concurrency limit that begins meanwhile).
+fn settle(limits: &mut [LimitState], workers: &mut Workers, from: f64) -> f64 {
+    let mut now = from;
+    loop {
+        let next = earliest(limits, workers.free_at(now));
+        if next <= now || !next.is_finite() {
+            return next;
+        }
+        now = next;
     }
 }
 

@@ -47,7 +47,8 @@ impl LimitState {
             LimitKind::Concurrency => State::Concurrency { limit: limit as usize, busy_until: Vec::new() },
             LimitKind::DelayQueue => State::Queue { rate, burst, excess: 0.0, at: spec.from_s, fresh: true },
             LimitKind::Tarpit => {
-                let limit = (rate * window).floor().max(1.0) as usize;
+                // 2.3/s over 10 s are 23, also where the product comes out a hair below.
+                let limit = (rate * window + EPSILON_S).floor().max(1.0) as usize;
                 State::Tarpit { limit, window, factor: number(spec.factor), log: VecDeque::new() }
             }
         };
@@ -86,7 +87,7 @@ impl LimitState {
                 *at = now.max(*at);
             }
             State::Fixed { window, phase, index, count, .. } => {
-                let current = ((now + *phase) / *window + EPSILON_S).floor();
+                let current = ((now + *phase + EPSILON_S) / *window).floor();
                 if current > *index {
                     *index = current;
                     *count = 0.0;
@@ -184,7 +185,7 @@ impl LimitState {
         match &self.state {
             State::Bucket { rate, burst, tokens, .. } => Quota {
                 limit: *burst,
-                remaining: tokens.floor(),
+                remaining: (tokens + EPSILON_S).floor(),
                 reset_s: (burst - tokens) / rate,
                 window_s: burst / rate,
             },
@@ -286,11 +287,11 @@ impl Provider {
             return Decided { decision: Decision::Banned, wait_s: 0.0, delay_s: 0.0, factor: 1.0 };
         }
         let active = || |limit: &&mut LimitState| limit.is_active(now);
-        let wait_s = self.limits.iter_mut().filter(active()).map(|l| l.wait(now)).fold(0.0, f64::max);
-        if wait_s > EPSILON_S {
+        if self.wait(now) > EPSILON_S {
             self.limits.iter_mut().filter(active()).filter(|l| l.spec.count_rejected).for_each(|l| l.consume(now));
             self.strike(now);
-            return Decided { decision: Decision::Rejected, wait_s, delay_s: 0.0, factor: 1.0 };
+            // Where the refusal itself used up quota, the true wait is longer than it was before.
+            return Decided { decision: Decision::Rejected, wait_s: self.wait(now), delay_s: 0.0, factor: 1.0 };
         }
         let (mut delay_s, mut factor) = (0.0_f64, 1.0_f64);
         for limit in self.limits.iter_mut().filter(active()) {
@@ -300,6 +301,11 @@ impl Provider {
             factor *= times;
         }
         Decided { decision: Decision::Accepted, wait_s: 0.0, delay_s, factor }
+    }
+
+    /// How long from `now` until one more request would pass all active limits.
+    fn wait(&mut self, now: f64) -> f64 {
+        self.limits.iter_mut().filter(|l| l.is_active(now)).map(|l| l.wait(now)).fold(0.0, f64::max)
     }
 
     /// Notes that an accepted request is being worked on until `until`.
@@ -324,12 +330,9 @@ impl Provider {
     }
 
     /// The headers of the answer to a request that was decided at `now` and is answered at
-    /// `arrival`.
+    /// `arrival`. Quota headers are on every answer; a suspended account is told no Retry-After.
     pub fn headers(&mut self, decided: &Decided, now: f64, arrival: f64) -> Headers {
         let mut headers = Headers::new();
-        if decided.decision == Decision::Banned {
-            return headers;
-        }
         if decided.decision == Decision::Rejected {
             self.push_retry_after(&mut headers, decided.wait_s, now, arrival);
         }

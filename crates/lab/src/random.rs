@@ -2,7 +2,9 @@
 //!
 //! A law that only fits the named files shows here. Everything about the provider is random: kind,
 //! limit, window, phase, burst, latency, noise, signal, headers, strikes, workers. What is fixed is
-//! that a scenario is long enough for its limit to matter: at least 600 requests and ten windows.
+//! that a scenario is long enough for its limit to matter: at least 600 requests and ten windows
+//! of the first limit, within a day. Not drawn, because the format cannot say them: latency that
+//! drifts, several clients on one account, costs per request.
 
 use crate::rng::Rng;
 use crate::scenario::{
@@ -10,47 +12,40 @@ use crate::scenario::{
 };
 
 const SALT_RANDOM: u64 = 77;
+/// Rarer traits of the catalogue, drawn from a stream of their own: adding one changes only the
+/// scenarios that it falls on.
+const SALT_RARE: u64 = 78;
+
+/// Kinds by how often the catalogue has them.
+const KINDS: [LimitKind; 10] = [
+    LimitKind::TokenBucket,
+    LimitKind::TokenBucket,
+    LimitKind::TokenBucket,
+    LimitKind::FixedWindow,
+    LimitKind::FixedWindow,
+    LimitKind::SlidingWindow,
+    LimitKind::SlidingWindow,
+    LimitKind::DelayQueue,
+    LimitKind::Tarpit,
+    LimitKind::Concurrency,
+];
 
 /// Scenario number `index` of the family `seed`.
 #[must_use]
 pub fn scenario(seed: u64, index: u64) -> Scenario {
-    let mut rng = Rng::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index, SALT_RANDOM);
-    let kind = rng.pick(&[
-        LimitKind::TokenBucket,
-        LimitKind::TokenBucket,
-        LimitKind::TokenBucket,
-        LimitKind::FixedWindow,
-        LimitKind::FixedWindow,
-        LimitKind::SlidingWindow,
-        LimitKind::SlidingWindow,
-        LimitKind::DelayQueue,
-        LimitKind::Tarpit,
-        LimitKind::Concurrency,
-    ]);
-    let latency = Latency {
-        base_ms: rng.log_range(30.0, 600.0).round(),
-        sigma: rng.range(0.1, 0.5),
-        reject_ms: rng.log_range(5.0, 100.0).round(),
-    };
+    let stream = |salt| Rng::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index, salt);
+    let (mut rng, mut rare) = (stream(SALT_RANDOM), stream(SALT_RARE));
+    let kind = rng.pick(&KINDS);
+    let latency = latency(&mut rng);
     let workers = rng.pick(&[1, 2, 4, 8, 16]);
-    let mut limits = vec![limit(&mut rng, kind)];
-    let rate = sustained(&limits[0], &latency).min(workers as f64 * 1000.0 / latency.base_ms);
-    let window_s = limits[0].window_s.unwrap_or(1.0);
-    let horizon_s = (600.0 / rate).max(10.0 * window_s).max(3600.0).min(86_400.0).round();
-    if rng.chance(0.15) {
-        nest(&mut rng, &mut limits, rate);
-    }
-    if rng.chance(0.15) {
-        step(&mut rng, &mut limits, horizon_s);
-    }
+    let mut first = limit(&mut rng, kind);
+    make_rare(&mut rare, &mut first);
+    let rate = sustained(&first, &latency).min(workers as f64 * 1000.0 / latency.base_ms);
+    let (limits, horizon_s) = around(&mut rng, &mut rare, first, rate);
     let signal = signal(&mut rng, kind);
     let silent = kind == LimitKind::Tarpit;
-    let penalty = (!silent && rng.chance(0.2)).then(|| penalty(&mut rng));
-    let noise = if rng.chance(0.25) {
-        Noise { server_error: rng.range(0.0, 0.03), reset: rng.range(0.0, 0.02) }
-    } else {
-        Noise::default()
-    };
+    let penalty = (!silent && rng.chance(0.2)).then(|| penalty(&mut rng, &mut rare));
+    let noise = if rng.chance(0.25) { noise(&mut rng) } else { Noise::default() };
     Scenario {
         name: format!("random-{seed}-{index}"),
         about: String::new(),
@@ -67,8 +62,40 @@ pub fn scenario(seed: u64, index: u64) -> Scenario {
     }
 }
 
-fn limit(rng: &mut Rng, kind: LimitKind) -> Limit {
-    let mut limit = Limit {
+fn latency(rng: &mut Rng) -> Latency {
+    Latency {
+        base_ms: rng.log_range(30.0, 600.0).round(),
+        // At 0.42 the p95 of an unhindered answer is twice the median, and no law could do better
+        // than a latency ratio of 2.
+        sigma: rng.range(0.1, 0.4),
+        reject_ms: rng.log_range(5.0, 100.0).round(),
+    }
+}
+
+fn noise(rng: &mut Rng) -> Noise {
+    Noise { server_error: rng.range(0.0, 0.03), reset: rng.range(0.0, 0.02) }
+}
+
+/// The limit alone, or with others around or after it, and a horizon in which it matters.
+fn around(rng: &mut Rng, rare: &mut Rng, first: Limit, rate: f64) -> (Vec<Limit>, f64) {
+    let window_s = first.window_s.unwrap_or(1.0);
+    let horizon_s = (600.0 / rate).max(10.0 * window_s).clamp(3600.0, 86_400.0).round();
+    let mut limits = vec![first];
+    if rng.chance(0.15) {
+        nest(rng, &mut limits, rate);
+    }
+    if rng.chance(0.15) {
+        step(rng, &mut limits, horizon_s);
+        if rare.chance(0.4) {
+            steps(rare, &mut limits, horizon_s);
+        }
+    }
+    (limits, horizon_s)
+}
+
+/// A limit with none of the numbers of its kind yet.
+fn bare(kind: LimitKind, count_rejected: bool) -> Limit {
+    Limit {
         kind,
         limit: None,
         window_s: None,
@@ -76,10 +103,14 @@ fn limit(rng: &mut Rng, kind: LimitKind) -> Limit {
         rate_per_s: None,
         burst: None,
         factor: None,
-        count_rejected: rng.chance(0.25),
+        count_rejected,
         from_s: 0.0,
         until_s: 0.0,
-    };
+    }
+}
+
+fn limit(rng: &mut Rng, kind: LimitKind) -> Limit {
+    let mut limit = bare(kind, rng.chance(0.25));
     match kind {
         LimitKind::TokenBucket | LimitKind::DelayQueue => {
             limit.rate_per_s = Some(rng.log_range(0.05, 60.0));
@@ -99,6 +130,20 @@ fn limit(rng: &mut Rng, kind: LimitKind) -> Limit {
         LimitKind::Concurrency => limit.limit = Some(rng.log_range(1.0, 12.0).round()),
     }
     limit
+}
+
+/// Buckets that take minutes to drain (they look like a higher limit), and a hundred per second.
+fn make_rare(rare: &mut Rng, limit: &mut Limit) {
+    if limit.kind != LimitKind::TokenBucket {
+        return;
+    }
+    if rare.chance(0.05) {
+        limit.rate_per_s = Some(100.0);
+    }
+    if rare.chance(0.1) {
+        let rate = limit.rate_per_s.unwrap_or(1.0);
+        limit.burst = Some((rate * rare.log_range(30.0, 300.0)).round().clamp(20.0, 5_000.0));
+    }
 }
 
 /// Half of the windows have a usual length, half an odd one.
@@ -122,7 +167,7 @@ fn nest(rng: &mut Rng, limits: &mut Vec<Limit>, rate: f64) {
     limits.push(outer);
 }
 
-/// The first limit changes once, by a factor of up to three.
+/// The first limit changes, by a factor of up to three.
 fn step(rng: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
     let at_s = (horizon_s * rng.range(0.3, 0.7)).round();
     let factor = rng.log_range(1.0 / 3.0, 3.0);
@@ -133,6 +178,25 @@ fn step(rng: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
     after.rate_per_s = after.rate_per_s.map(|r| r * factor);
     // Headers describe the first limit that is active, so the successor goes second.
     limits.insert(1, after);
+}
+
+/// The limit that stands after the first change changes two to four times more, each time by a
+/// factor of up to three up or down, but never beyond a tenth or ten times of what it was.
+fn steps(rare: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
+    let start_s = limits[1].from_s;
+    let count = rare.pick(&[2, 3, 4]);
+    let mut factor = 1.0_f64;
+    let template = limits[1].clone();
+    for index in 0..count {
+        let at_s = (start_s + (horizon_s - start_s) * f64::from(index + 1) / f64::from(count + 1)).round();
+        factor = (factor * rare.log_range(1.0 / 3.0, 3.0)).clamp(0.1, 10.0);
+        limits[index as usize + 1].until_s = at_s;
+        let mut after = template.clone();
+        after.from_s = at_s;
+        after.limit = template.limit.map(|l| (l * factor).round().max(1.0));
+        after.rate_per_s = template.rate_per_s.map(|r| r * factor);
+        limits.insert(index as usize + 2, after);
+    }
 }
 
 fn signal(rng: &mut Rng, kind: LimitKind) -> Signal {
@@ -147,13 +211,14 @@ fn signal(rng: &mut Rng, kind: LimitKind) -> Signal {
     Signal { status: rng.pick(&[429, 429, 429, 503, 403, 200]), retry_after, headers }
 }
 
-fn penalty(rng: &mut Rng) -> Penalty {
+fn penalty(rng: &mut Rng, rare: &mut Rng) -> Penalty {
     Penalty {
         strikes: rng.log_range(5.0, 25.0).round() as u32,
         within_s: rng.pick(&[60.0, 300.0, 600.0, 600.0, 3600.0]),
         ban_s: rng.pick(&[300.0, 3600.0]),
         doubling: rng.chance(0.5),
-        status: 403,
+        // 418 and 429 are the other two that providers use for it.
+        status: if rare.chance(0.25) { rare.pick(&[418, 429]) } else { 403 },
     }
 }
 

@@ -3,6 +3,9 @@
 //! The format is for other people to write, so a mistake is answered with the file, the key and
 //! what is allowed there. Numbers are checked once, here; the simulator behind it assumes them.
 
+mod check;
+
+use self::check::Check;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -122,6 +125,16 @@ impl LimitKind {
             Self::Concurrency => "concurrency",
             Self::DelayQueue => "delay_queue",
             Self::Tarpit => "tarpit",
+        }
+    }
+
+    /// The keys that a limit of this kind must have.
+    const fn needs(self) -> &'static [&'static str] {
+        match self {
+            Self::TokenBucket | Self::DelayQueue => &["rate_per_s", "burst"],
+            Self::FixedWindow | Self::SlidingWindow => &["limit", "window_s"],
+            Self::Concurrency => &["limit"],
+            Self::Tarpit => &["rate_per_s", "window_s", "factor"],
         }
     }
 }
@@ -272,7 +285,7 @@ pub enum ScenarioError {
         message: String,
     },
     /// A number is out of range.
-    #[error("{file}: {key} = {value}: {allowed}")]
+    #[error("{file}: {key} = {value}: allowed is {allowed}")]
     Value {
         /// The file.
         file: String,
@@ -298,8 +311,12 @@ impl Scenario {
             let message = format!("is {length} bytes long; a scenario has at most {FILE_MAX_BYTES}");
             return Err(ScenarioError::Format { file, message });
         }
-        let text = std::fs::read_to_string(path).map_err(read_error)?;
-        Self::parse(&file, &text)
+        let bytes = std::fs::read(path).map_err(read_error)?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| {
+            let message = format!("is not UTF-8 from byte {} on; a scenario is TOML text", error.valid_up_to());
+            ScenarioError::Format { file: file.clone(), message }
+        })?;
+        Self::parse(&file, text)
     }
 
     /// Parses and checks the text of a file; `file` is only named in errors.
@@ -309,7 +326,7 @@ impl Scenario {
     pub fn parse(file: &str, text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self = toml::from_str(text).map_err(|error| ScenarioError::Format {
             file: file.to_owned(),
-            message: error.to_string().trim_end().to_owned(),
+            message: check::plain_words(&error.to_string()),
         })?;
         Check { file }.scenario(&scenario)?;
         Ok(scenario)
@@ -319,115 +336,5 @@ impl Scenario {
     #[must_use]
     pub fn with_workers(&self, workers: usize) -> Self {
         Self { workers, ..self.clone() }
-    }
-}
-
-/// The rules for numbers, each with the words for breaking it.
-struct Check<'a> {
-    file: &'a str,
-}
-
-impl Check<'_> {
-    fn scenario(&self, s: &Scenario) -> Result<(), ScenarioError> {
-        let name_ok = !s.name.is_empty() && s.name.len() <= 80 && !s.name.chars().any(char::is_control);
-        self.rule(name_ok, "name", &s.name, "1 to 80 printable characters")?;
-        let horizon_ok = s.horizon_s > 0.0 && s.horizon_s <= HORIZON_MAX_S;
-        self.rule(horizon_ok, "horizon_s", s.horizon_s, "more than 0, at most 864000 (ten days)")?;
-        let workers_ok = (1..=WORKERS_MAX).contains(&s.workers);
-        self.rule(workers_ok, "workers", s.workers, "a whole number from 1 to 1024")?;
-        let ceiling_ok = (0.1..=3_600_000.0).contains(&s.ceiling_interval_ms);
-        self.rule(ceiling_ok, "ceiling_interval_ms", s.ceiling_interval_ms, "from 0.1 to 3600000")?;
-        self.latency(&s.latency)?;
-        self.share("noise.server_error", s.noise.server_error)?;
-        self.share("noise.reset", s.noise.reset)?;
-        self.rule(s.limits.len() <= 16, "limit", s.limits.len(), "at most 16 limits")?;
-        for (index, limit) in s.limits.iter().enumerate() {
-            self.limit(index, limit)?;
-        }
-        let status_ok = [429, 503, 403, 200].contains(&s.signal.status);
-        self.rule(status_ok, "signal.status", s.signal.status, "429, 503, 403 or 200")?;
-        if let Some(penalty) = &s.penalty {
-            self.penalty(penalty)?;
-        }
-        Ok(())
-    }
-
-    fn latency(&self, latency: &Latency) -> Result<(), ScenarioError> {
-        let base_ok = latency.base_ms > 0.0 && latency.base_ms <= 600_000.0;
-        self.rule(base_ok, "latency.base_ms", latency.base_ms, "more than 0, at most 600000")?;
-        let sigma_ok = (0.0..=3.0).contains(&latency.sigma);
-        self.rule(sigma_ok, "latency.sigma", latency.sigma, "from 0 to 3")?;
-        let reject_ok = (0.0..=600_000.0).contains(&latency.reject_ms);
-        self.rule(reject_ok, "latency.reject_ms", latency.reject_ms, "from 0 to 600000")
-    }
-
-    fn share(&self, key: &str, value: f64) -> Result<(), ScenarioError> {
-        self.rule((0.0..=1.0).contains(&value), key, value, "a share from 0 to 1")
-    }
-
-    fn penalty(&self, penalty: &Penalty) -> Result<(), ScenarioError> {
-        self.rule(penalty.strikes > 0, "penalty.strikes", penalty.strikes, "at least 1")?;
-        self.positive("penalty.within_s", penalty.within_s)?;
-        self.positive("penalty.ban_s", penalty.ban_s)?;
-        let status_ok = (400..600).contains(&penalty.status);
-        self.rule(status_ok, "penalty.status", penalty.status, "a status from 400 to 599")
-    }
-
-    /// Each kind has its own keys: a missing one is an error, and so is one that nobody reads.
-    fn limit(&self, index: usize, limit: &Limit) -> Result<(), ScenarioError> {
-        use LimitKind::{Concurrency, DelayQueue, FixedWindow, SlidingWindow, Tarpit, TokenBucket};
-        let kind = limit.kind;
-        let windowed = matches!(kind, FixedWindow | SlidingWindow);
-        let rated = matches!(kind, TokenBucket | DelayQueue | Tarpit);
-        let keys = [
-            ("limit", limit.limit, windowed || kind == Concurrency),
-            ("window_s", limit.window_s, windowed || kind == Tarpit),
-            ("rate_per_s", limit.rate_per_s, rated),
-            ("burst", limit.burst, matches!(kind, TokenBucket | DelayQueue)),
-            ("factor", limit.factor, kind == Tarpit),
-        ];
-        for (key, value, belongs) in keys {
-            let name = format!("limit[{index}].{key}");
-            match (value, belongs) {
-                (Some(value), true) => self.positive(&name, value)?,
-                (None, true) => return Err(self.format(format!("{name} is missing: kind {} needs it", kind.name()))),
-                (Some(_), false) => return Err(self.format(format!("{name} has no meaning for kind {}", kind.name()))),
-                (None, false) => {}
-            }
-        }
-        for (key, value) in [("limit", limit.limit), ("burst", limit.burst)] {
-            let whole = value.is_none_or(|v| v >= 1.0 && v.fract() == 0.0 && v <= 1e9);
-            self.rule(
-                whole,
-                &format!("limit[{index}].{key}"),
-                value.unwrap_or(0.0),
-                "a whole number from 1 to 1000000000",
-            )?;
-        }
-        let phase_key = format!("limit[{index}].phase_s");
-        if let Some(phase) = limit.phase_s {
-            if kind != FixedWindow {
-                return Err(self.format(format!("{phase_key} has no meaning for kind {}", kind.name())));
-            }
-            self.rule(phase.is_finite() && phase >= 0.0, &phase_key, phase, "0 or more")?;
-        }
-        self.rule(limit.from_s >= 0.0, &format!("limit[{index}].from_s"), limit.from_s, "0 or more")?;
-        let until_ok = limit.until_s == 0.0 || limit.until_s > limit.from_s;
-        self.rule(until_ok, &format!("limit[{index}].until_s"), limit.until_s, "0 (to the end) or later than from_s")
-    }
-
-    fn positive(&self, key: &str, value: f64) -> Result<(), ScenarioError> {
-        self.rule(value > 0.0 && value.is_finite() && value <= 1e9, key, value, "more than 0, at most 1000000000")
-    }
-
-    fn rule(&self, holds: bool, key: &str, value: impl ToString, allowed: &'static str) -> Result<(), ScenarioError> {
-        if holds {
-            return Ok(());
-        }
-        Err(ScenarioError::Value { file: self.file.to_owned(), key: key.to_owned(), value: value.to_string(), allowed })
-    }
-
-    fn format(&self, message: String) -> ScenarioError {
-        ScenarioError::Format { file: self.file.to_owned(), message }
     }
 }

@@ -1,14 +1,21 @@
 //! One run in figures: goodput against the oracle, violations, bans, latency, and the score.
+//!
+//! Definitions are those of law.md section 3; where it leaves one open (converged, recovered) it is
+//! said here. Never runs anything twice or averages: that is the caller's.
 
 use crate::laws::{self, LawName};
 use crate::oracle::{self, Best};
 use crate::provider::LimitState;
 use crate::scenario::Scenario;
 use crate::sim::{self, Counts};
-use crate::trace::Trace;
+use crate::trace::{Goal, Trace};
 
 /// Share of the true limit at which a law counts as converged.
 const CONVERGED: f64 = 0.9;
+/// Over how many requests at the limit, and at least how many seconds, that is looked at: long enough
+/// for a share of a tenth to mean something.
+const SPAN_REQUESTS: f64 = 20.0;
+const SPAN_MIN_S: f64 = 10.0;
 /// Up to this many rejections in all are forgiven whatever their share: a limit that says nothing
 /// costs a few refusals to find, however few requests the horizon has room for.
 pub const REJECTIONS_FORGIVEN: u64 = 6;
@@ -32,9 +39,10 @@ pub struct Figures {
     pub goodput: f64,
     /// Rejected over sent.
     pub violation_ratio: f64,
-    /// Time until nine tenths of the limit were reached; `None`: never.
+    /// Time until nine tenths of the limit were held with at most a tenth refused; `None`: never.
     pub converge_s: Option<f64>,
-    /// Longest time until nine tenths of a changed limit were reached; `None`: no change, or never.
+    /// The same after the slowest change; after a fall, until refusals had ceased. `None`: no change,
+    /// or never.
     pub recover_s: Option<f64>,
     /// The score.
     pub score: f64,
@@ -109,17 +117,17 @@ fn figures(scenario: &Scenario, law: LawName, seed: u64, counts: Counts, best: B
     }
 }
 
-/// Times until nine tenths of the limit were reached: from the start, and after the slowest change.
+/// Times until the law holds the limit: from the start, and after the slowest change. After a fall
+/// it is enough that refusals have ceased: goodput is what is there without any skill.
 fn reached(scenario: &Scenario, trace: &Trace) -> (Option<f64>, Option<f64>) {
-    let mut starts: Vec<f64> = scenario.limits.iter().map(|l| l.from_s).filter(|&s| s < scenario.horizon_s).collect();
-    starts.push(0.0);
-    starts.sort_by(f64::total_cmp);
-    starts.dedup();
-    let mut times = starts.iter().enumerate().map(|(index, &from)| {
-        let until = starts.get(index + 1).copied().unwrap_or(scenario.horizon_s);
-        let rate = limit_at(scenario, from);
-        let span = (20.0 / rate).max(10.0);
-        trace.reaches(rate * CONVERGED, span, from, until)
+    let changes = changes(scenario);
+    let mut times = changes.iter().enumerate().map(|(index, &(from, rate))| {
+        let until = changes.get(index + 1).map_or(scenario.horizon_s, |&(at, _)| at);
+        let fell = index > 0 && rate < changes[index - 1].1;
+        let possible = rate * (1.0 - scenario.noise.server_error - scenario.noise.reset);
+        let accepted_per_s = if fell { 0.0 } else { possible * CONVERGED };
+        let span_s = (SPAN_REQUESTS / rate).max(SPAN_MIN_S);
+        trace.reaches(&Goal { accepted_per_s, refused_max: 1.0 - CONVERGED, span_s }, from, until)
     });
     let first = times.next().flatten();
     let rest: Vec<Option<f64>> = times.collect();
@@ -127,10 +135,30 @@ fn reached(scenario: &Scenario, trace: &Trace) -> (Option<f64>, Option<f64>) {
     (first, slowest)
 }
 
+/// The moments at which the possible rate changes, the start first, and the rate from then on.
+fn changes(scenario: &Scenario) -> Vec<(f64, f64)> {
+    let mut moments: Vec<f64> = scenario
+        .limits
+        .iter()
+        .flat_map(|limit| [limit.from_s, limit.until_s])
+        .filter(|&at_s| at_s > 0.0 && at_s < scenario.horizon_s)
+        .collect();
+    moments.sort_by(f64::total_cmp);
+    let mut changes = vec![(0.0, limit_at(scenario, 0.0))];
+    for at_s in moments {
+        let rate = limit_at(scenario, at_s);
+        if changes.last().is_some_and(|&(_, before)| before != rate) {
+            changes.push((at_s, rate));
+        }
+    }
+    changes
+}
+
 /// The long-run rate that is possible at `at_s`: by limits, workers and the owner's ceiling.
 #[must_use]
 pub fn limit_at(scenario: &Scenario, at_s: f64) -> f64 {
-    let latency_s = scenario.latency.base_ms / 1000.0;
+    // The mean of a log-normal, not its median: it is the mean that keeps a worker busy.
+    let latency_s = scenario.latency.base_ms / 1000.0 * (scenario.latency.sigma.powi(2) / 2.0).exp();
     let client = (scenario.workers as f64 / latency_s).min(1000.0 / scenario.ceiling_interval_ms);
     scenario
         .limits
@@ -139,4 +167,85 @@ pub fn limit_at(scenario: &Scenario, at_s: f64) -> f64 {
         .filter(|limit| limit.is_active(at_s))
         .map(|limit| limit.sustained_rate(latency_s))
         .fold(client, f64::min)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: &str = "name = \"steps\"
+[latency]
+sigma = 0
+[[limit]]
+kind = \"token_bucket\"
+rate_per_s = 10
+burst = 20
+until_s = 1800
+[[limit]]
+kind = \"token_bucket\"
+rate_per_s = 5
+burst = 10
+from_s = 1800
+";
+
+    /// A trace of a law that is accepted and refused at these rates from these times on.
+    fn trace(horizon_s: f64, parts: &[(f64, f64, f64)]) -> Trace {
+        let mut trace = Trace::new(horizon_s);
+        for tick in 0..(horizon_s * 10.0) as u64 {
+            let now = tick as f64 / 10.0;
+            let (_, accepted, refused) = parts.iter().rev().find(|part| part.0 <= now).copied().unwrap_or_default();
+            let due = |rate: f64| (rate * (now + 0.1) + 1e-6).floor() > (rate * now + 1e-6).floor();
+            due(accepted).then(|| trace.accepted(now, 0.1));
+            due(refused).then(|| trace.rejected(now));
+        }
+        trace
+    }
+
+    #[track_caller]
+    fn check(parts: &[(f64, f64, f64)], converge_s: Option<f64>, recover_s: Option<f64>) {
+        let scenario = Scenario::parse("steps.toml", LIMITS).unwrap();
+        let (converged, recovered) = reached(&scenario, &trace(3600.0, parts));
+        let near = |ours: Option<f64>, expected: Option<f64>| match (ours, expected) {
+            // A bin is 1.5 s long, and a tenth of the span may still be from before.
+            (Some(ours), Some(expected)) => (ours - expected).abs() <= 3.0,
+            (ours, expected) => ours == expected,
+        };
+        assert!(near(converged, converge_s) && near(recovered, recover_s), "{converged:?} {recovered:?}");
+    }
+
+    #[test]
+    fn converging_takes_nine_tenths_of_the_limit_and_few_refusals() {
+        check(&[(0.0, 5.0, 0.0), (100.0, 9.5, 0.0), (1800.0, 4.0, 0.0)], Some(100.0), Some(0.0));
+        check(&[(0.0, 8.0, 0.0), (1800.0, 4.0, 0.0)], None, Some(0.0));
+        // Who is refused a third of the time has found nothing.
+        check(&[(0.0, 10.0, 5.0), (200.0, 9.5, 0.0), (1800.0, 4.0, 0.0)], Some(200.0), Some(0.0));
+    }
+
+    #[test]
+    fn a_fall_is_recovered_from_when_refusals_cease() {
+        check(&[(0.0, 9.5, 0.0), (1800.0, 5.0, 4.0), (1830.0, 3.0, 0.0)], Some(0.0), Some(30.0));
+        check(&[(0.0, 9.5, 0.0), (1800.0, 5.0, 4.0)], Some(0.0), None);
+    }
+
+    #[test]
+    fn the_end_of_a_limit_is_a_change_too() {
+        let text = LIMITS.replace("from_s = 1800", "from_s = 1800\nuntil_s = 3000");
+        let scenario = Scenario::parse("steps.toml", &text).unwrap();
+        // After the last limit the owner's ceiling of 20 ms is what holds.
+        assert_eq!(changes(&scenario), [(0.0, 10.0), (1800.0, 5.0), (3000.0, 50.0)]);
+    }
+
+    #[test]
+    fn the_score_is_that_of_the_document() {
+        let scenario = Scenario::parse("steps.toml", "name = \"day\"\nhorizon_s = 86400").unwrap();
+        let score = |accepted, rejected, bans, latency_ratio| {
+            let counts = Counts { sent: 1000, accepted, rejected, bans, latency_ratio, ..Counts::default() };
+            let best = Best { accepted: 1000, completion_s: 86_400.0 };
+            figures(&scenario, LawName::Gleaner, 1, counts, best, &Trace::new(86_400.0)).score
+        };
+        assert!((score(950, 10, 0, 1.5) - 0.85).abs() < 1e-12); // 0.95 - 10 × 0.01
+        assert!((score(950, 10, 0, 4.0) - 0.65).abs() < 1e-12); // and 0.1 × (4 - 2)
+        assert_eq!(score(1000, 0, 1, 1.0), 0.0); // one ban a day costs 5
+        assert_eq!(score(2000, 0, 0, 1.0), 1.0); // more than the oracle is no more than 1
+    }
 }

@@ -15,10 +15,13 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 /// Streams of randomness: what the law does must not change the noise that it meets.
-pub(crate) const SALT_ORACLE: u64 = 1;
-const SALT_LATENCY: u64 = 2;
-const SALT_NOISE: u64 = 3;
+/// The oracle has the same two: law.md section 3, "the oracle has the same noise".
+pub(crate) const SALT_LATENCY: u64 = 2;
+pub(crate) const SALT_NOISE: u64 = 3;
 const SALT_LAW: u64 = 4;
+/// No answer is faster than a round trip through a data centre. Keeps `reject_ms = 0` from letting a
+/// law that never waits send for ever without the clock moving.
+const ANSWER_MIN_S: f64 = 0.001;
 
 /// Counts of one run.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +38,10 @@ pub struct Counts {
     pub sends_inside_retry_after: u64,
     /// Sends that repeat a request that failed.
     pub retries: u64,
-    /// When the backlog was done; the horizon otherwise.
+    /// When the answer came that completed the backlog; the horizon otherwise.
     pub completion_s: f64,
+    /// Steps of the event loop: what a run costs, without a clock.
+    pub events: u64,
     /// p95 latency of accepted requests over the base latency.
     pub latency_ratio: f64,
 }
@@ -74,6 +79,9 @@ struct Run<'a> {
     next_wake: Time,
     closed_until: Time,
     redo: u64,
+    in_flight: u64,
+    /// Accepted requests whose answer has arrived.
+    done: u64,
     counts: Counts,
     latencies_ms: Vec<f32>,
     trace: &'a mut Trace,
@@ -96,6 +104,8 @@ pub fn run(scenario: &Scenario, law: &mut dyn Law, seed: u64, trace: &mut Trace)
         next_wake: Time::NEVER,
         closed_until: Time::ZERO,
         redo: 0,
+        in_flight: 0,
+        done: 0,
         counts: Counts::default(),
         latencies_ms: Vec::new(),
         trace,
@@ -124,6 +134,7 @@ impl Run<'_> {
             if now >= horizon || self.backlog_done() {
                 break;
             }
+            self.counts.events += 1;
             match event {
                 Event::Answer { worker, slot } => self.receive(worker, slot, now),
                 Event::Wake { worker } => {
@@ -142,40 +153,54 @@ impl Run<'_> {
     }
 
     fn backlog_done(&self) -> bool {
-        self.scenario.backlog > 0 && self.counts.accepted >= self.scenario.backlog
+        self.scenario.backlog > 0 && self.done >= self.scenario.backlog
     }
 
-    /// Lets free workers send until the law says wait.
+    /// Whether every task of the backlog is done or on its way: a client sends nothing to spare.
+    fn backlog_taken(&self) -> bool {
+        self.scenario.backlog > 0 && self.done + self.in_flight >= self.scenario.backlog
+    }
+
+    /// Asks the law for each free worker, the one that was free first first.
     fn dispatch(&mut self, now: Time) {
-        while let Some(worker) = self.idle.pop_front() {
-            if self.backlog_done() {
-                return;
+        // Whoever still has to wait for an answer goes back in line, so that each is asked once.
+        for _ in 0..self.idle.len() {
+            let Some(worker) = self.idle.pop_front() else { return };
+            if self.backlog_taken() {
+                return self.idle.push_front(worker);
             }
-            match self.law.poll(worker, now, self.jitter.next_u64()) {
+            let step = self.law.poll(worker, now, self.jitter.next_u64());
+            match step {
                 Step::Send => self.send(worker, now),
-                Step::WaitUntil(at) => {
-                    assert!(at > now, "a law that waits until now would spin for ever");
-                    if self.law.shares_one_queue() {
-                        // One waiter stands for all: whoever is free first sends first.
-                        self.idle.push_front(worker);
-                        if at != self.next_wake {
-                            self.next_wake = at;
-                            self.push(at, Event::Wake { worker });
-                        }
-                        return;
-                    }
-                    self.push(at, Event::Wake { worker });
-                }
-                Step::WaitForAnswer => {
+                // One waiter stands for all of a shared queue: whoever is free first sends first.
+                _ if self.law.shares_one_queue() => {
                     self.idle.push_front(worker);
-                    return;
+                    return self.wake_queue(step, now);
                 }
+                Step::WaitUntil(at) => self.push_wake(at, worker, now),
+                Step::WaitForAnswer => self.idle.push_back(worker),
             }
         }
     }
 
+    fn wake_queue(&mut self, step: Step, now: Time) {
+        match step {
+            Step::WaitUntil(at) if at != self.next_wake => {
+                self.next_wake = at;
+                self.push_wake(at, 0, now);
+            }
+            Step::WaitUntil(_) | Step::WaitForAnswer | Step::Send => {}
+        }
+    }
+
+    fn push_wake(&mut self, at: Time, worker: usize, now: Time) {
+        assert!(at > now, "a law that waits until now would spin for ever");
+        self.push(at, Event::Wake { worker });
+    }
+
     fn send(&mut self, worker: usize, now: Time) {
         self.counts.sent += 1;
+        self.in_flight += 1;
         self.counts.sends_inside_retry_after += u64::from(now < self.closed_until);
         if self.redo > 0 {
             self.redo -= 1;
@@ -192,14 +217,14 @@ impl Run<'_> {
         let headers = self.provider.headers(&decided, sent_s, seconds(arrival));
         let answer = Answer::new(decided.decision, lost, headers, self.scenario);
         self.account(&answer, sent_s, latency_s);
-        let closes_until = answer.retry_after(seconds(arrival)).map_or(Time::ZERO, |wait| arrival + wait);
+        let closes_until = answer.closed_until(arrival);
         let slot = self.store(Flight { sent_at: now, answer, closes_until });
         self.push(arrival, Event::Answer { worker, slot });
     }
 
     fn answer_latency_s(&mut self, decided: &Decided) -> f64 {
         if decided.decision != Decision::Accepted {
-            return self.scenario.latency.reject_ms / 1000.0;
+            return (self.scenario.latency.reject_ms / 1000.0).max(ANSWER_MIN_S);
         }
         let factor = self.latency.log_normal(self.scenario.latency.sigma) * decided.factor;
         self.scenario.latency.base_ms / 1000.0 * factor + decided.delay_s
@@ -220,9 +245,6 @@ impl Run<'_> {
             self.counts.accepted += 1;
             self.latencies_ms.push((latency_s * 1000.0) as f32);
             self.trace.accepted(sent_s, latency_s);
-            if self.backlog_done() {
-                self.counts.completion_s = sent_s;
-            }
         } else if answer.is_refused() {
             self.counts.rejected += 1;
             self.trace.rejected(sent_s);
@@ -232,6 +254,11 @@ impl Run<'_> {
     fn receive(&mut self, worker: usize, slot: usize, now: Time) {
         let Some(flight) = self.flights[slot].take() else { return };
         self.free_slots.push(slot);
+        self.in_flight -= 1;
+        self.done += u64::from(flight.answer.is_accepted());
+        if self.backlog_done() {
+            self.counts.completion_s = seconds(now);
+        }
         self.closed_until = self.closed_until.max(flight.closes_until);
         self.redo += u64::from(!flight.answer.is_accepted());
         self.law.on_answer(worker, flight.sent_at, &flight.answer, now, self.jitter.next_u64());

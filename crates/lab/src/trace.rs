@@ -13,6 +13,7 @@ const REJECTIONS_MAX: usize = 20_000;
 pub struct Trace {
     bin_s: f64,
     accepted: Vec<u32>,
+    refused: Vec<u32>,
     rate_sum: Vec<f64>,
     rate_samples: Vec<u32>,
     latency_sum: Vec<f64>,
@@ -26,6 +27,7 @@ impl Trace {
         Self {
             bin_s: horizon_s / BINS as f64,
             accepted: vec![0; BINS],
+            refused: vec![0; BINS],
             rate_sum: vec![0.0; BINS],
             rate_samples: vec![0; BINS],
             latency_sum: vec![0.0; BINS],
@@ -44,6 +46,8 @@ impl Trace {
     }
 
     pub(crate) fn rejected(&mut self, at_s: f64) {
+        let bin = self.bin(at_s);
+        self.refused[bin] += 1;
         if self.rejections.len() < REJECTIONS_MAX {
             self.rejections.push(at_s);
         }
@@ -81,6 +85,12 @@ impl Trace {
         self.accepted[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
     }
 
+    /// Refused requests in bins `from..to`, all of them.
+    #[must_use]
+    pub fn refused_in(&self, from: usize, to: usize) -> u64 {
+        self.refused[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
+    }
+
     /// Mean rate that the law said it was at in bins `from..to`, if it said one.
     #[must_use]
     pub fn rate_in(&self, from: usize, to: usize) -> Option<f64> {
@@ -97,15 +107,29 @@ impl Trace {
         (accepted > 0).then(|| sum / accepted as f64)
     }
 
-    /// The first time from `from_s` on after which at least `rate` per second was accepted for
-    /// `span_s`; `None` when that never happened before `until_s`.
+    /// How long after `from_s` the law begins to hold `goal` for its span; `None` when it never
+    /// does before `until_s`.
     #[must_use]
-    pub fn reaches(&self, rate: f64, span_s: f64, from_s: f64, until_s: f64) -> Option<f64> {
-        let span = ((span_s / self.bin_s).ceil() as usize).max(1);
-        let needed = rate * span as f64 * self.bin_s;
+    pub fn reaches(&self, goal: &Goal, from_s: f64, until_s: f64) -> Option<f64> {
+        let span = ((goal.span_s / self.bin_s).ceil() as usize).max(1);
+        let needed = goal.accepted_per_s * span as f64 * self.bin_s;
         let (first, last) = (self.bin(from_s), ((until_s / self.bin_s) as usize).min(BINS));
-        (first..last.saturating_sub(span - 1).max(first))
-            .find(|&bin| self.accepted_in(bin, bin + span) as f64 >= needed)
+        (first..(last + 1).saturating_sub(span).max(first))
+            .find(|&bin| {
+                let (accepted, refused) = (self.accepted_in(bin, bin + span), self.refused_in(bin, bin + span));
+                accepted as f64 >= needed && refused as f64 <= goal.refused_max * (accepted + refused) as f64
+            })
             .map(|bin| (bin as f64 * self.bin_s - from_s).max(0.0))
     }
+}
+
+/// What a law has to hold to count as converged.
+#[derive(Clone, Copy, Debug)]
+pub struct Goal {
+    /// Least rate of accepted requests.
+    pub accepted_per_s: f64,
+    /// Largest share of refused requests: who is refused all the time has found nothing.
+    pub refused_max: f64,
+    /// For how long.
+    pub span_s: f64,
 }

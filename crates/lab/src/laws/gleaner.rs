@@ -2,7 +2,7 @@
 
 use super::{Answer, Law, Step, wall};
 use crate::scenario::Scenario;
-use gleaner_governor::{Admission, Config, Governor, Outcome, Permit, ResponseView, Time, Verdict, WallTime};
+use gleaner_governor::{Admission, Config, Governor, Jitter, Outcome, Permit, ResponseView, Time, Verdict, WallTime};
 use std::time::Duration;
 
 /// The governor with one permit per worker.
@@ -10,6 +10,7 @@ use std::time::Duration;
 pub struct Gleaner {
     governor: Governor,
     permits: Vec<Option<Permit>>,
+    now: Time,
 }
 
 impl Gleaner {
@@ -21,7 +22,11 @@ impl Gleaner {
             max_concurrency: u16::try_from(scenario.workers).unwrap_or(u16::MAX),
             ..Config::default()
         };
-        Self { governor: Governor::with(config), permits: (0..scenario.workers).map(|_| None).collect() }
+        Self {
+            governor: Governor::with_config(&scenario.name, config),
+            permits: (0..scenario.workers).map(|_| None).collect(),
+            now: Time::ZERO,
+        }
     }
 }
 
@@ -34,26 +39,20 @@ impl Law for Gleaner {
             }
             Admission::WaitUntil(at) => Step::WaitUntil(at),
             Admission::WaitForOutcome => Step::WaitForAnswer,
+            // A real run would end and be scheduled again; here the worker sleeps until then.
+            Admission::Defer(deferral) => Step::WaitUntil(deferral.not_before.unwrap_or(Time::NEVER)),
         }
     }
 
-    fn on_answer(&mut self, worker: usize, _sent_at: Time, answer: &Answer, now: Time, _random: u64) {
+    fn on_answer(&mut self, worker: usize, _sent_at: Time, answer: &Answer, now: Time, random: u64) {
         let Some(permit) = self.permits[worker].take() else { return };
         let outcome = outcome(answer, wall(now));
-        self.governor.on_outcome(permit, &outcome, now);
-        if std::env::var_os("LAB_DEBUG").is_some() && (answer.throttled || std::env::var_os("LAB_ALL").is_some()) {
-            eprintln!(
-                "{:.3} {:?} {} {:?}",
-                crate::sim::seconds(now),
-                answer.status,
-                self.governor.debug(),
-                answer.headers
-            );
-        }
+        self.governor.on_outcome(permit, &outcome, 0, Jitter::from_bits(random), now);
+        self.now = now;
     }
 
     fn rate_per_s(&self) -> Option<f64> {
-        Some(self.governor.rate())
+        self.governor.snapshot(self.now).map(|snapshot| snapshot.rate_per_min() / 60.0)
     }
 }
 

@@ -1,12 +1,31 @@
 //! The laws that the lab compares, behind one small interface.
+//!
+//! The baselines are re-implemented from law.md section 5, constants included, so that all laws meet
+//! the same provider on the same clock. No law here sees more than a client could: statuses,
+//! headers, its own clock.
 
+mod aimd;
+mod arc;
+mod aws;
+mod backoff;
 mod gleaner;
+mod polars;
+mod scrapy;
+mod typescript;
+mod workers;
 
+use self::aimd::Aimd;
+use self::arc::Arc;
+use self::aws::Aws;
+use self::backoff::{Backoff, RetryAfter};
+use self::polars::Polars;
+use self::scrapy::Scrapy;
+use self::typescript::TypeScript;
 use crate::provider::{Decision, EPOCH_S, Headers};
 use crate::scenario::Scenario;
-use crate::sim::Lost;
+use crate::sim::{Lost, at};
 use gleaner_governor::{Time, WallTime};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use gleaner::Gleaner;
 
@@ -15,18 +34,58 @@ pub use gleaner::Gleaner;
 pub enum LawName {
     /// The governor that ships.
     Gleaner,
+    /// Exponential backoff with full jitter, nothing else.
+    Backoff,
+    /// The same, but a Retry-After is waited for.
+    BackoffRetryAfter,
+    /// AWS SDK adaptive retry mode.
+    AwsAdaptive,
+    /// Scrapy's AutoThrottle extension.
+    ScrapyAutothrottle,
+    /// Vector's adaptive request concurrency.
+    VectorArc,
+    /// Plain additive increase, multiplicative decrease of the rate.
+    Aimd,
+    /// polars' search, recover, track.
+    Polars,
+    /// The law of the TypeScript runtime.
+    Typescript,
 }
 
 impl LawName {
     /// Every law, ours first.
-    pub const ALL: [Self; 1] = [Self::Gleaner];
+    pub const ALL: [Self; 9] = [
+        Self::Gleaner,
+        Self::Backoff,
+        Self::BackoffRetryAfter,
+        Self::AwsAdaptive,
+        Self::ScrapyAutothrottle,
+        Self::VectorArc,
+        Self::Aimd,
+        Self::Polars,
+        Self::Typescript,
+    ];
 
     /// The name as typed and printed.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gleaner => "gleaner",
+            Self::Backoff => "backoff",
+            Self::BackoffRetryAfter => "backoff-retry-after",
+            Self::AwsAdaptive => "aws-adaptive",
+            Self::ScrapyAutothrottle => "scrapy-autothrottle",
+            Self::VectorArc => "vector-arc",
+            Self::Aimd => "aimd",
+            Self::Polars => "polars",
+            Self::Typescript => "typescript",
         }
+    }
+
+    /// The law of that name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|law| law.as_str() == name)
     }
 }
 
@@ -35,6 +94,14 @@ impl LawName {
 pub fn build(name: LawName, scenario: &Scenario) -> Box<dyn Law> {
     match name {
         LawName::Gleaner => Box::new(Gleaner::new(scenario)),
+        LawName::Backoff => Box::new(Backoff::new(scenario, RetryAfter::Ignored)),
+        LawName::BackoffRetryAfter => Box::new(Backoff::new(scenario, RetryAfter::Honoured)),
+        LawName::AwsAdaptive => Box::new(Aws::new(scenario)),
+        LawName::ScrapyAutothrottle => Box::new(Scrapy::new()),
+        LawName::VectorArc => Box::new(Arc::new(scenario)),
+        LawName::Aimd => Box::new(Aimd::new()),
+        LawName::Polars => Box::new(Polars::new(scenario)),
+        LawName::Typescript => Box::new(TypeScript::new(scenario)),
     }
 }
 
@@ -94,6 +161,8 @@ impl Answer {
                 (Some(status), status == scenario.signal.status)
             }
         };
+        // A connection that was reset brings no headers either.
+        let headers = if status.is_some() { headers } else { Headers::new() };
         Self { status, throttled, headers, decision, lost: lost.is_some() }
     }
 
@@ -113,21 +182,56 @@ impl Answer {
     /// `now_s`.
     #[must_use]
     pub fn retry_after(&self, now_s: f64) -> Option<Duration> {
-        let value = self.headers.iter().find(|(name, _)| *name == "retry-after").map(|(_, value)| value.as_str())?;
+        let value = self.header("retry-after")?;
         if let Ok(seconds) = value.parse::<u64>() {
             return Some(Duration::from_secs(seconds));
         }
-        let date = httpdate::parse_http_date(value).ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
-        let server_now = self.headers.iter().find(|(name, _)| *name == "date");
-        let now_epoch = server_now
-            .and_then(|(_, value)| httpdate::parse_http_date(value).ok()?.duration_since(std::time::UNIX_EPOCH).ok())
-            .map_or(EPOCH_S + now_s, |d| d.as_secs_f64());
-        Some(Duration::from_secs_f64((date.as_secs_f64() - now_epoch).max(0.0)))
+        let date = |text| httpdate::parse_http_date(text).ok().map(epoch_s);
+        let server_now = self.header("date").and_then(date).unwrap_or(EPOCH_S + now_s);
+        Some(Duration::from_secs_f64((date(value)? - server_now).max(0.0)))
     }
+
+    /// Until when the answer's Retry-After asks everyone to stay away. A date means that very
+    /// second, however a client corrects for clocks that differ.
+    pub(crate) fn closed_until(&self, arrival: Time) -> Time {
+        let Some(value) = self.header("retry-after") else { return Time::ZERO };
+        match (value.parse::<u64>(), httpdate::parse_http_date(value)) {
+            (Ok(seconds), _) => arrival + Duration::from_secs(seconds),
+            (_, Ok(date)) => at(epoch_s(date) - EPOCH_S),
+            _ => Time::ZERO,
+        }
+    }
+
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(own, _)| *own == name).map(|(_, value)| value.as_str())
+    }
+}
+
+fn epoch_s(date: SystemTime) -> f64 {
+    date.duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
 }
 
 /// The calendar at a point of the simulation.
 #[must_use]
 pub fn wall(now: Time) -> WallTime {
     WallTime::from_unix_millis((EPOCH_S * 1000.0) as u64 + now.as_nanos() / 1_000_000)
+}
+
+/// Answers for the tests of the laws.
+#[cfg(test)]
+mod examples {
+    use super::{Answer, Decision, Scenario};
+
+    pub(super) fn scenario() -> Scenario {
+        Scenario::parse("example.toml", "name = \"example\"").unwrap()
+    }
+
+    pub(super) fn accepted() -> Answer {
+        Answer::new(Decision::Accepted, None, Vec::new(), &scenario())
+    }
+
+    pub(super) fn refused(retry_after_s: Option<u64>) -> Answer {
+        let headers = retry_after_s.map(|seconds| ("retry-after", seconds.to_string())).into_iter().collect();
+        Answer::new(Decision::Rejected, None, headers, &scenario())
+    }
 }

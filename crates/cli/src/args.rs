@@ -1,0 +1,90 @@
+//! What can be typed, declared once: names, ranges, defaults and help.
+
+use clap::{Args, Parser, Subcommand, value_parser};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "Exit codes:
+  0  complete
+  1  failed: an [expect] of a scenario was missed, or something could not be written
+  2  usage: an option, a file or a name is wrong; the message says which, `hint:` what to do";
+
+/// Finds out how fast a service may be asked, and stays just under it.
+#[derive(Debug, Parser)]
+#[command(name = "gleaner", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The laboratory: rate laws against simulated providers.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    Lab(LabCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// Runs laws on scenarios and prints how close each comes to the limit, and how often over it.
+    ///
+    /// Without FILE: the built-in scenarios, each with its own number of workers and with one. With
+    /// the same seeds, two runs print the same bytes.
+    #[command(after_help = EXIT_CODES)]
+    Run(RunArgs),
+    /// Lists the built-in scenarios and the laws.
+    #[command(after_help = EXIT_CODES)]
+    List(ListArgs),
+    /// Shows one run in the terminal: accepted rate against the limit over time, refusals marked.
+    #[command(after_help = EXIT_CODES)]
+    Show(ShowArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// Scenario files, folders of them, or names of built-in scenarios.
+    #[arg(value_name = "FILE|DIR")]
+    pub(crate) scenarios: Vec<String>,
+    /// Laws to run, repeated or separated by commas [default: all; with --random: gleaner].
+    #[arg(long = "law", value_name = "NAME", value_delimiter = ',')]
+    pub(crate) laws: Vec<String>,
+    /// Runs each law with the seeds 1 to N.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..=10_000))]
+    pub(crate) seeds: u64,
+    /// Requests that may be in flight [default: the scenario's own number, and 1].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+    /// Draws N scenarios at random instead, and prints how the figures are spread.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=100_000), conflicts_with_all = ["scenarios", "html"])]
+    pub(crate) random: Option<u64>,
+    /// Which scenarios --random draws [default: 1].
+    #[arg(long, value_name = "S", requires = "random")]
+    pub(crate) seed: Option<u64>,
+    /// Prints one JSON object per line and run instead of a table.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also writes a page with charts of all runs.
+    #[arg(long, value_name = "OUT")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ListArgs {
+    /// Prints one JSON object per line and scenario.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// The name of a built-in scenario, or a file.
+    pub(crate) scenario: String,
+    /// The law.
+    #[arg(long, value_name = "NAME", default_value = "gleaner")]
+    pub(crate) law: String,
+    /// Requests that may be in flight [default: the scenario's own number].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) workers: Option<u16>,
+    /// The seed.
+    #[arg(long, value_name = "S", default_value_t = 1)]
+    pub(crate) seed: u64,
+}

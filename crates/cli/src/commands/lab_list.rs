@@ -1,0 +1,50 @@
+//! `gleaner lab list`: what can be run.
+
+use crate::args::ListArgs;
+use crate::error::CliError;
+use crate::output::{Output, Tone, wrap};
+use crate::{builtin, row, table};
+use gleaner_lab::laws::LawName;
+use gleaner_lab::report;
+use serde::Serialize;
+use std::process::ExitCode;
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    scenario: &'a str,
+    about: &'a str,
+    provider: String,
+    workers: usize,
+    horizon_s: f64,
+}
+
+pub(crate) fn run(args: &ListArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let scenarios = builtin::all()?;
+    if args.json {
+        for scenario in &scenarios {
+            let listed = Listed {
+                scenario: &scenario.name,
+                about: &scenario.about,
+                provider: report::provider(scenario),
+                workers: scenario.workers,
+                horizon_s: scenario.horizon_s,
+            };
+            out.line(&row::to_line(&listed))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let name_width = builtin::names().map(str::len).max().unwrap_or(0) + 2;
+    for scenario in &scenarios {
+        let mut name = out.paint(Tone::Strong, &format!("{:<name_width$}", scenario.name));
+        for line in wrap(&scenario.about, table::WIDTH - name_width) {
+            out.line(&format!("{name}{line}"))?;
+            name = " ".repeat(name_width);
+        }
+    }
+    out.line("")?;
+    let laws: Vec<&str> = LawName::ALL.into_iter().map(LawName::as_str).collect();
+    for line in wrap(&format!("laws: {}", laws.join(", ")), table::WIDTH) {
+        out.line(&line)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,96 @@
+//! What can go wrong, as a user meets it: a message, a hint, an exit code.
+//!
+//! Libraries below return their own errors; only here do they get a kind and advice.
+
+use crate::output::{report_to_stderr, visible};
+use gleaner_lab::scenario::ScenarioError;
+use std::io;
+use std::process::ExitCode;
+
+/// An `[expect]` was missed, or something could not be written.
+pub(crate) const EXIT_FAILED: u8 = 1;
+/// What was asked for makes no sense.
+const EXIT_USAGE: u8 = 2;
+
+/// Why a command ended early.
+#[derive(Debug)]
+pub(crate) enum CliError {
+    /// What was typed, or a file that was named, is wrong.
+    Usage { message: String, hint: String },
+    /// The machine said no.
+    Failed { message: String, hint: String },
+    /// Whoever read our output has left; nobody wants to hear about it.
+    BrokenPipe,
+}
+
+impl CliError {
+    pub(crate) fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    /// Says it on stderr.
+    pub(crate) fn report(&self) -> ExitCode {
+        match self {
+            Self::Usage { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_USAGE)
+            }
+            Self::Failed { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_FAILED)
+            }
+            Self::BrokenPipe => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::BrokenPipe,
+            _ => Self::Failed {
+                message: format!("cannot write the output: {error}"),
+                hint: "see where stdout goes: a full disk or a closed file stops the run".to_owned(),
+            },
+        }
+    }
+}
+
+impl From<ScenarioError> for CliError {
+    fn from(error: ScenarioError) -> Self {
+        let hint = match &error {
+            ScenarioError::Read { .. } => {
+                "give a scenario file, a folder with .toml files, or a name that `gleaner lab list` prints".to_owned()
+            }
+            ScenarioError::Format { file, .. } => format!("correct {file}; docs/lab.md describes every key"),
+            ScenarioError::Value { file, key, .. } => {
+                format!("correct {key} in {file}; docs/lab.md describes every key")
+            }
+        };
+        let message = match &error {
+            ScenarioError::Value { file, key, value, allowed } => {
+                format!("{file}: {key} = {value} is not allowed\nallowed: {allowed}")
+            }
+            other => other.to_string(),
+        };
+        Self::usage(message, hint)
+    }
+}
+
+/// What clap has to say: help and version go to stdout and are no errors.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Ok(()) => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(EXIT_USAGE)),
+        Err(error) => CliError::from(error).report(),
+    }
+}
+
+fn say(message: &str, hint: &str) {
+    report_to_stderr(&format!("error: {}\nhint: {}", visible(message), visible(hint)));
+}
+
+/// The nearest of `names` to what was typed, when it is near enough to have been meant.
+pub(crate) fn nearest<'a>(typed: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = names.into_iter().map(|name| (strsim::jaro_winkler(typed, name), name));
+    scored.filter(|&(score, _)| score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}

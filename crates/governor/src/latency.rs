@@ -1,0 +1,125 @@
+//! Silent slow-down: a provider that answers everything, but late, because we are too fast.
+//!
+//! Why not a limit on latency: nobody knows what is normal for a provider until it is seen. The
+//! baseline starts at the fastest of the first answers and follows the ordinary ones; late answers
+//! never move it. A single late answer is chance, so only a row of them counts. A queue delays by
+//! minutes what a tarpit delays by a factor, so very late answers count for more.
+//!
+//! Never looks at errors: how fast a refusal comes says nothing.
+
+use crate::time::{SECOND, Time, seconds_between};
+
+/// An answer is late beyond this multiple of the baseline. Log-normal latency with a wide spread
+/// (sigma 0.5) passes it once in 17 answers.
+const LATE: f64 = 2.2;
+/// Late answers in a row that cannot be chance: with the spread above, once in 25 million.
+const ROW: u32 = 6;
+/// Beyond this multiple an answer counts for three.
+const VERY_LATE: f64 = 10.0;
+/// Answers whose fastest is the first baseline.
+const FIRST: u32 = 5;
+/// Answers after which the baseline moves by time and not by answer.
+const SETTLED: u32 = 60;
+/// How slowly a settled baseline moves: a service that gets slower over hours is followed, one that
+/// gets slower within a minute is noticed.
+const BASELINE_S: f64 = 300.0;
+
+/// The latency of one key.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Latency {
+    /// Ordinary latency in nanoseconds.
+    base: f64,
+    samples: u32,
+    /// Late answers in the present row, with weight and without.
+    row: u32,
+    late: u32,
+    late_sum: f64,
+    late_from: Time,
+    late_until: Time,
+    /// Ordinary answers since the last late one.
+    ordinary: u32,
+    /// Answers to what was sent before are no news.
+    since: Time,
+    last: Time,
+}
+
+impl Latency {
+    /// Takes in the answer to a request that was sent at `sent_at`; true when a row of late ones is
+    /// complete.
+    pub(crate) fn on_success(&mut self, sent_at: Time, now: Time) -> bool {
+        let latency = now.nanos_since(sent_at) as f64;
+        if self.samples < FIRST {
+            self.base = if self.samples == 0 { latency } else { self.base.min(latency) };
+        }
+        self.samples = self.samples.saturating_add(1);
+        if latency < LATE * self.base {
+            self.follow(latency, now);
+            return false;
+        }
+        if sent_at < self.since {
+            return false;
+        }
+        self.ordinary = 0;
+        if self.late == 0 {
+            self.late_from = now;
+        }
+        self.late += 1;
+        self.late_until = now;
+        self.late_sum += latency;
+        self.row += if latency > VERY_LATE * self.base { 3 } else { 1 };
+        self.row >= ROW
+    }
+
+    /// An ordinary answer moves the baseline: quickly at first, slowly later.
+    fn follow(&mut self, latency: f64, now: Time) {
+        let weight =
+            if self.samples < SETTLED { 0.1 } else { (seconds_between(self.last, now) / BASELINE_S).min(0.05) };
+        self.base += (latency - self.base) * weight;
+        self.last = now;
+        self.ordinary = self.ordinary.saturating_add(1);
+        self.end_row();
+    }
+
+    fn end_row(&mut self) {
+        self.row = 0;
+        self.late = 0;
+        self.late_sum = 0.0;
+    }
+
+    /// Ends the row, and ignores what was sent before `now`. Returns by how many seconds the
+    /// answers were late, and how many per second came through.
+    pub(crate) fn take_row(&mut self, now: Time) -> (f64, f64) {
+        let mean = self.late_sum / f64::from(self.late.max(1));
+        let delivered = match self.late {
+            0 | 1 => f64::INFINITY,
+            late => f64::from(late - 1) / seconds_between(self.late_from, self.late_until),
+        };
+        self.end_row();
+        self.since = now;
+        (((mean - self.base) / SECOND as f64).max(0.0), delivered)
+    }
+
+    /// Ordinary answers in a row.
+    pub(crate) fn ordinary(&self) -> u32 {
+        self.ordinary
+    }
+
+    /// Begins to count ordinary answers.
+    pub(crate) fn expect_ordinary(&mut self) {
+        self.ordinary = 0;
+    }
+
+    /// Forgets what was ordinary: the provider is slower now, and it is not because of us.
+    pub(crate) fn forget(&mut self) {
+        *self = Self { since: self.since, ..Self::default() };
+    }
+
+    /// How many requests may be in flight at `rate` before their number alone says that answers are
+    /// late: by Little's law rate times latency, with room for chance. Two before anything is known.
+    pub(crate) fn in_flight_max(&self, rate: f64) -> u32 {
+        if self.samples == 0 {
+            return 2;
+        }
+        (4.0 * rate * self.base / SECOND as f64) as u32 + 4
+    }
+}

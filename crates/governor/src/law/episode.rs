@@ -1,0 +1,272 @@
+//! From the first refusal to the first success behind it.
+//!
+//! Requests that were in flight when the first refusal came are echoes of the same event and
+//! change nothing (one decrease per burst). Then one request at a time tries whether the provider
+//! is open again: soon at first, because a bucket refills within a few intervals, and if that is
+//! refused too, at the moments at which windows of the usual lengths would have turned. What the
+//! episode took, and what was accepted since the one before, tell the limit.
+
+use super::{Law, Mode, Refusal};
+use crate::time::{MILLISECOND, Time, nanos_in, seconds_between};
+use crate::window::Wait;
+
+/// Cut at the first refusal: below half of the last rate of a search, which had doubled.
+const FIRST_CUT: f64 = 0.4;
+/// Cut at each refused try.
+const TRIAL_CUT: f64 = 0.5;
+/// Cut when the refusal has an explanation that is not the pace.
+const EXPLAINED_CUT: f64 = 0.95;
+/// Cut for an experiment that failed, or for too many in flight.
+const SLIGHT_CUT: f64 = 0.98;
+/// Where the climb begins after the first contact.
+const CLIMB_FROM: f64 = 0.45;
+/// Lengths after which a window has probably turned, in seconds since its first send.
+const TURNS: [f64; 11] = [1.0, 10.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 86_400.0];
+/// A refusal that lasts longer than this, and as long as sixteen requests, is a window's.
+const LONG_S: f64 = 1.2;
+const LONG_REQUESTS: f64 = 16.0;
+/// Fewer accepted requests than this measure nothing.
+const FEW: f64 = 8.0;
+
+/// A refusal that is not over.
+#[derive(Clone, Debug)]
+pub(super) struct Episode {
+    /// When the first refused request was sent, and the last.
+    contact: Time,
+    last_refused: Time,
+    /// The rate at which it was sent.
+    rate: f64,
+    /// Accepted since the last episode.
+    accepted: u32,
+    /// Refused tries.
+    trials: u8,
+    /// The provider said how long.
+    told: bool,
+    /// The window's limit explains it.
+    explained: bool,
+    /// When the oldest place was taken.
+    taken: Time,
+}
+
+/// What the end of an episode measured.
+struct Measured {
+    wait: Wait,
+    lasted_s: f64,
+    /// A window's, not a bucket's.
+    is_long: bool,
+    is_first: bool,
+    /// The rate has hardly changed since the last episode, so the estimate is the limit.
+    is_steady: bool,
+    /// Accepted requests, and per second.
+    accepted: f64,
+    estimate: f64,
+}
+
+impl Law {
+    /// The provider refused. True for the first of a burst.
+    pub(crate) fn on_throttle(&mut self, refusal: Refusal, now: Time) -> bool {
+        self.refusals.on_refused(now);
+        self.window.refund();
+        self.count.accepted = self.count.accepted.saturating_sub(1);
+        if let Some(wait) = refusal.retry_after {
+            self.close_until(now.plus(wait));
+        }
+        if refusal.early && self.window.on_early_refused(now) {
+            self.cut(SLIGHT_CUT, now);
+            return true;
+        }
+        let is_first = refusal.sent_at >= self.cut_at;
+        if refusal.company {
+            self.crowded(now);
+            return is_first;
+        }
+        self.is_free = false;
+        if !is_first {
+            if let Some(episode) = &mut self.episode {
+                episode.accepted = episode.accepted.saturating_sub(1);
+            }
+            return false;
+        }
+        match self.episode.take() {
+            None => self.open_episode(refusal, now),
+            Some(episode) => self.refuse_trial(episode, refusal, now),
+        }
+        true
+    }
+
+    /// Too many in flight: the lane has seen to it, and the pace is free to grow again.
+    fn crowded(&mut self, now: Time) {
+        self.cut(SLIGHT_CUT, now);
+        self.is_free = true;
+        if self.mode != Mode::Search {
+            self.limit = 0.0;
+            self.mode = Mode::Climb;
+        }
+    }
+
+    fn open_episode(&mut self, refusal: Refusal, now: Time) {
+        let rate = self.rate();
+        let taken = self.window.taken();
+        let explained = self.window.on_refused(now);
+        self.episode = Some(Episode {
+            contact: refusal.sent_at,
+            last_refused: refusal.sent_at,
+            rate,
+            accepted: self.count.accepted,
+            trials: 0,
+            told: refusal.retry_after.is_some(),
+            explained,
+            taken,
+        });
+        if explained {
+            return self.cut(EXPLAINED_CUT, now);
+        }
+        self.cut(FIRST_CUT, now);
+        let wait_s = (3.0 / rate).max(self.lasted_s / 8.0);
+        self.close_until(now.plus(nanos_in(wait_s)));
+    }
+
+    fn refuse_trial(&mut self, mut episode: Episode, refusal: Refusal, now: Time) {
+        episode.trials = episode.trials.saturating_add(1);
+        episode.last_refused = refusal.sent_at;
+        self.cut(TRIAL_CUT, now);
+        let next = self.next_trial(&episode, now).max(now.plus(self.interval));
+        self.close_until(next);
+        self.episode = Some(episode);
+    }
+
+    /// When to try again. The first episode knows no window, so it waits for one to turn; later
+    /// ones know how long it may take.
+    fn next_trial(&self, episode: &Episode, now: Time) -> Time {
+        let waited_s = seconds_between(episode.contact, now);
+        if !self.window.is_learned() && self.count.refused.is_some() {
+            return episode.contact.plus(nanos_in(3.0 * waited_s));
+        }
+        let before_s = seconds_between(episode.taken, episode.contact);
+        let total_s = before_s + waited_s;
+        let turns = |&turn: &f64| turn >= 1.03 * total_s && turn - before_s >= 2.0 * waited_s;
+        let turn_s = TURNS.iter().copied().find(turns).unwrap_or(2.0 * total_s);
+        let soon_s = (1.3 * total_s).max(before_s + 3.0 * waited_s);
+        let try_s = if self.window.is_learned() { turn_s.min(soon_s) } else { turn_s };
+        episode.taken.plus(nanos_in(try_s * 1.002) + 50 * MILLISECOND)
+    }
+
+    /// A quota is used up and nobody says until when: an episode without a refusal.
+    pub(crate) fn on_exhausted(&mut self, now: Time) {
+        if self.episode.is_some() {
+            return;
+        }
+        let episode = Episode {
+            contact: now,
+            last_refused: now,
+            rate: self.rate(),
+            accepted: self.count.accepted,
+            trials: 0,
+            told: false,
+            explained: false,
+            taken: self.window.taken(),
+        };
+        let next = if self.window.is_learned() {
+            episode.taken.plus(self.window.length())
+        } else {
+            self.next_trial(&episode, now)
+        };
+        self.cut_at = now;
+        self.close_until(next);
+        self.episode = Some(episode);
+    }
+
+    /// The first success after a refusal.
+    pub(super) fn close_episode(&mut self, opened: Time, now: Time) {
+        let Some(episode) = self.episode.take() else { return };
+        let measured = self.measure(&episode, opened);
+        self.count.refused = Some(episode.contact);
+        self.count.from = Some(opened);
+        self.count.accepted = 1;
+        if episode.explained && !(measured.is_long && episode.trials > 0) {
+            self.raise_to(SLIGHT_CUT * episode.rate);
+            self.enter(self.mode, now);
+        } else {
+            self.lasted_s = measured.lasted_s;
+            self.step_s = (measured.lasted_s / 8.0).clamp(1.0, 60.0);
+            if measured.is_long {
+                self.learn_window(&episode, &measured, now);
+            } else {
+                self.learn_pace(&episode, &measured, now);
+            }
+        }
+        self.count.rate = self.rate();
+    }
+
+    fn measure(&self, episode: &Episode, opened: Time) -> Measured {
+        let lasted_s = seconds_between(episode.contact, opened);
+        let is_long = lasted_s > LONG_S && lasted_s * episode.rate > LONG_REQUESTS;
+        let accepted = f64::from(episode.accepted);
+        // A bucket was empty at each refusal; a window was full when it opened.
+        let span_s = match self.count.refused {
+            Some(refused) if !is_long => seconds_between(refused, episode.contact),
+            _ => self.counted_s(opened),
+        };
+        Measured {
+            wait: Wait {
+                contact: episode.contact,
+                last_refused: episode.last_refused,
+                opened,
+                told: episode.told && episode.trials == 0,
+            },
+            lasted_s,
+            is_long,
+            is_first: self.count.refused.is_none(),
+            is_steady: self.count.rate >= 0.85 * episode.rate,
+            accepted,
+            estimate: accepted / span_s,
+        }
+    }
+
+    /// The refusal lasted: the provider counts per window.
+    fn learn_window(&mut self, episode: &Episode, measured: &Measured, now: Time) {
+        if self.window.is_learned() {
+            self.window.lengthen(&measured.wait, episode.taken, now);
+            self.raise_to(SLIGHT_CUT * episode.rate);
+            return self.enter(self.mode, now);
+        }
+        self.window.learn(&measured.wait, now);
+        let window = self.window.rate();
+        self.limit = (0.7 * episode.rate).clamp(1.5 * window, (4.0 * window).max(1.5 * window));
+        self.raise_to(self.limit);
+        self.enter(Mode::Hold, now);
+    }
+
+    /// The refusal passed soon: the provider has a pace.
+    fn learn_pace(&mut self, episode: &Episode, measured: &Measured, now: Time) {
+        let rate = episode.rate;
+        let Measured { accepted, estimate, .. } = *measured;
+        if measured.is_first {
+            self.raise_to(CLIMB_FROM * rate);
+            self.enter(Mode::Climb, now);
+        } else if accepted < FEW {
+            // Too few to measure: between half of the rate and what the count allows.
+            let counted = if accepted >= 2.0 { estimate * (accepted + 0.5) / accepted } else { 0.5 * rate };
+            self.limit = counted.min(0.9 * rate);
+            self.raise_to(0.9 * self.limit);
+            self.enter(Mode::Climb, now);
+        } else if self.mode == Mode::Probe && estimate > 0.8 * self.limit {
+            self.settle(self.probed(episode, estimate), now);
+        } else if measured.is_steady || estimate > 0.85 * rate {
+            self.settle(estimate.min(rate), now);
+        } else {
+            // The rate rose all the while, so the count is too low: the limit is near the rate.
+            self.settle((0.93 * rate).max(estimate), now);
+        }
+    }
+
+    /// What a refused probe tells: refused at once, the limit is just under its rate; refused after
+    /// many extra requests, those were saved up and the limit is where it was.
+    fn probed(&self, episode: &Episode, estimate: f64) -> f64 {
+        let (before, from) = self.probe;
+        let extra =
+            f64::from(episode.accepted.saturating_sub(before)) - self.limit * seconds_between(from, episode.contact);
+        let limit = if extra < 2.0 { (0.985 * episode.rate).max(self.limit) } else { estimate.max(0.995 * self.limit) };
+        limit.min(episode.rate)
+    }
+}

@@ -1,0 +1,93 @@
+//! How many refusals we may still provoke: the one budget for everything that takes a risk.
+//!
+//! Why not a back-off alone: it bounds how fast we are refused, not how often. Providers suspend
+//! accounts that are refused too often within some period, and never say which. So every refusal is
+//! booked here, echoes and trials included, and whoever wants to go beyond what is known to be safe
+//! (a probe, a shorter window, a larger one) asks first. An empty budget holds the pace; nothing
+//! overdraws it on purpose.
+
+use crate::time::{SECOND, Time};
+
+/// Refusals that a new key may cost while its limit is found. Six are what a limit that says
+/// nothing costs to find, its window included.
+const BUDGET_START: f32 = 6.0;
+/// Part of a refusal earned by an accepted request: 0.28 %, just under the 0.3 % that we promise.
+const EARNED_PER_ACCEPTED: f32 = 0.0028;
+/// The first earnings repay a part of the starting budget: a short run must keep the promise too.
+const LOAN: f32 = 2.0;
+/// What a risk may cost at worst: the refusal itself and one echo of it.
+const RISK_COST: f32 = 2.0;
+/// Period over which refusals are counted as strikes: providers that suspend count over minutes.
+const STRIKE_SPAN: u64 = 600 * SECOND;
+/// Refusals within the period after which nothing is risked. The strictest rule seen suspends at
+/// five.
+const STRIKES_MAX: usize = 4;
+/// Times remembered: enough for the widest margin.
+const REMEMBERED: usize = 6;
+
+/// The refusals of one key.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusals {
+    times: [Time; REMEMBERED],
+    len: u8,
+    budget: f32,
+    loan: f32,
+}
+
+impl Refusals {
+    pub(crate) const fn new() -> Self {
+        Self { times: [Time::ZERO; REMEMBERED], len: 0, budget: BUDGET_START, loan: LOAN }
+    }
+
+    /// Whether a probe that may be refused is affordable.
+    pub(crate) fn may_risk(&self, now: Time) -> bool {
+        self.budget >= RISK_COST && self.recent(now) < STRIKES_MAX
+    }
+
+    /// Whether so many refusals are fresh that even a climb from below has to wait.
+    pub(crate) fn is_alarmed(&self, now: Time) -> bool {
+        self.recent(now) >= STRIKES_MAX
+    }
+
+    /// How far to stay under the limit: the more refusals are fresh, the further.
+    pub(crate) fn margin(&self, now: Time) -> f64 {
+        match self.recent(now) {
+            0..=3 => 0.015,
+            4 => 0.03,
+            5 => 0.06,
+            _ => 0.15,
+        }
+    }
+
+    /// Books a refusal.
+    pub(crate) fn on_refused(&mut self, now: Time) {
+        self.times.rotate_right(1);
+        self.times[0] = now;
+        self.len = (self.len + 1).min(REMEMBERED as u8);
+        self.budget -= 1.0;
+    }
+
+    /// Books an accepted request.
+    pub(crate) fn on_accepted(&mut self) {
+        if self.loan > 0.0 {
+            self.loan -= EARNED_PER_ACCEPTED;
+        } else {
+            self.budget = (self.budget + EARNED_PER_ACCEPTED).min(BUDGET_START);
+        }
+    }
+
+    /// Refusals within the strike period.
+    pub(crate) fn recent(&self, now: Time) -> usize {
+        self.times().iter().filter(|&&at| now.nanos_since(at) < STRIKE_SPAN).count()
+    }
+
+    /// When the remembered refusals came, newest first.
+    pub(crate) fn times(&self) -> &[Time] {
+        &self.times[..usize::from(self.len)]
+    }
+
+    /// Whole refusals that may still be risked.
+    pub(crate) fn left(&self) -> u32 {
+        self.budget.max(0.0) as u32
+    }
+}

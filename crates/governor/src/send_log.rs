@@ -1,0 +1,130 @@
+//! When we sent, in bounded memory: enough to count the sends of any recent period.
+//!
+//! Why not the times themselves: an hour at ten per second is 36,000 of them. Only every
+//! `stride`-th is kept, and when the marks are full every other one is dropped and the stride
+//! doubles. A block of sends is taken to be as late as its last one, which errs on the side of
+//! waiting. Never reads a clock.
+
+use crate::time::{MILLISECOND, Time};
+
+/// Marks kept. At least half of them cover what is remembered, so a place is given back at most
+/// 1/20 of the sends too late.
+const MARKS: usize = 40;
+
+/// The sends of one key.
+#[derive(Clone, Debug)]
+pub(crate) struct SendLog {
+    origin: Time,
+    /// Milliseconds since `origin` of the last send of each full block, oldest first from `head`.
+    marks: [u32; MARKS],
+    head: u8,
+    len: u8,
+    /// Sends per block.
+    stride: u32,
+    /// Sends since the last mark.
+    partial: u32,
+}
+
+impl SendLog {
+    pub(crate) const fn new() -> Self {
+        Self { origin: Time::ZERO, marks: [0; MARKS], head: 0, len: 0, stride: 1, partial: 0 }
+    }
+
+    /// Books a send. `grows`: nothing may be forgotten yet, so full marks are thinned out;
+    /// otherwise the oldest block makes room.
+    pub(crate) fn on_send(&mut self, now: Time, grows: bool) {
+        if self.len == 0 && self.partial == 0 {
+            self.origin = now;
+        }
+        self.partial += 1;
+        if self.partial >= self.stride && usize::from(self.len) == MARKS {
+            self.make_room(grows);
+        }
+        if self.partial >= self.stride {
+            self.push_mark(now);
+        }
+    }
+
+    fn make_room(&mut self, grows: bool) {
+        if grows {
+            self.thin();
+        } else {
+            self.head = ((usize::from(self.head) + 1) % MARKS) as u8;
+            self.len -= 1;
+        }
+    }
+
+    fn push_mark(&mut self, now: Time) {
+        let Ok(offset) = u32::try_from(now.nanos_since(self.origin) / MILLISECOND + 1) else {
+            // After 49 days the offsets are full: start over rather than wrap around.
+            *self = Self { origin: now, stride: self.stride, ..Self::new() };
+            return;
+        };
+        let slot = (usize::from(self.head) + usize::from(self.len)) % MARKS;
+        self.marks[slot] = offset;
+        self.len += 1;
+        self.partial = 0;
+    }
+
+    /// Takes back the last send: refused or cancelled.
+    pub(crate) fn refund(&mut self) {
+        if self.partial > 0 {
+            self.partial -= 1;
+        } else if self.len > 0 {
+            self.len -= 1;
+            self.partial = self.stride - 1;
+        }
+    }
+
+    /// Halves the marks: each remaining one stands for twice as many sends.
+    fn thin(&mut self) {
+        let kept = self.len / 2;
+        let mut marks = [0; MARKS];
+        for (index, mark) in marks.iter_mut().enumerate().take(usize::from(kept)) {
+            *mark = self.marks[(usize::from(self.head) + 2 * index + 1) % MARKS];
+        }
+        // A block without a partner is too young to be one of the larger blocks.
+        self.partial += self.stride * u32::from(self.len % 2);
+        self.marks = marks;
+        self.head = 0;
+        self.len = kept;
+        self.stride = self.stride.saturating_mul(2);
+    }
+
+    /// Makes the marks cover `sends` sends.
+    pub(crate) fn cover(&mut self, sends: u32) {
+        while u64::from(self.stride) * (MARKS as u64 - 1) < u64::from(sends) {
+            self.thin();
+        }
+    }
+
+    fn mark(&self, index: u8) -> Time {
+        let slot = (usize::from(self.head) + usize::from(index)) % MARKS;
+        self.origin.plus(u64::from(self.marks[slot]) * MILLISECOND)
+    }
+
+    /// The send that must be forgotten before another one fits into `limit`, if any.
+    pub(crate) fn blocking(&self, limit: u32) -> Option<Time> {
+        let room = limit.saturating_sub(1).saturating_sub(self.partial) / self.stride;
+        let live = u32::from(self.len);
+        (live > room).then(|| self.mark((live - 1 - room) as u8))
+    }
+
+    /// Sends after `from`, as far as they are remembered.
+    pub(crate) fn count_after(&self, from: Time) -> u32 {
+        let blocks = (0..self.len).filter(|&index| self.mark(index) > from).count() as u32;
+        blocks * self.stride + self.partial
+    }
+
+    /// When the `nth` last send was made, rounded to the end of its block; the oldest remembered
+    /// when that is longer ago.
+    pub(crate) fn nth_last(&self, nth: u32) -> Time {
+        let blocks = nth.saturating_sub(self.partial).div_ceil(self.stride).max(1);
+        if blocks >= u32::from(self.len) { self.origin } else { self.mark(self.len - blocks as u8) }
+    }
+
+    /// The first send that is remembered.
+    pub(crate) fn start(&self) -> Time {
+        self.origin
+    }
+}

@@ -1,0 +1,325 @@
+//! A learned window: no more than `limit` sends in any `length`, mirrored from our own sends.
+//!
+//! Why not a rate: a provider that counts per window lets us spend the window at once and then
+//! nothing until it turns. A rate can only average that; the mirror spends every place and is
+//! refused none. A sliding mirror is also safe for windows with fixed boundaries, wherever they
+//! lie.
+//!
+//! What is learned may be wrong in two ways, and each has its experiment, paid for by the refusal
+//! budget: a shorter length is tried while we would have to wait, a larger limit after a quiet
+//! time. A refusal ends the experiment and costs nothing but itself, since we would have waited
+//! anyway.
+
+use crate::send_log::SendLog;
+use crate::time::{MILLISECOND, Time, nanos_in, seconds_between};
+
+/// Lengths that providers like, in seconds. A learned length is rounded to one of them where the
+/// evidence allows.
+const USUAL: [f64; 22] = [
+    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
+    10_800.0, 21_600.0, 43_200.0, 86_400.0,
+];
+/// Patience before a larger limit is tried, doubled each time the limit is confirmed ...
+const PATIENCE_S: f64 = 120.0;
+/// ... up to a quarter of an hour.
+const PATIENCE_MAX_S: f64 = 960.0;
+/// First step of a larger limit; each that succeeds doubles the next.
+const RAISE: f64 = 0.05;
+/// Largest step.
+const RAISE_MAX: f64 = 0.4;
+/// A length is known well enough when it is at most this much longer than one that was refused.
+const KNOWN_WELL: f64 = 1.12;
+
+/// An experiment with the learned window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Experiment {
+    None,
+    /// A shorter length; `accepted` sends have gone out too early for the learned one.
+    Shorter {
+        length: u64,
+        accepted: u32,
+        in_flight: bool,
+    },
+    /// A larger limit than the confirmed one.
+    Larger {
+        confirmed: u32,
+    },
+}
+
+/// A window, or the history from which one can be learned.
+#[derive(Clone, Debug)]
+pub(crate) struct Window {
+    log: SendLog,
+    /// Sends allowed per `length`; 0 while nothing is learned.
+    limit: u32,
+    length: u64,
+    /// The longest length that was refused: the true one is longer.
+    shortest: u64,
+    experiment: Experiment,
+    quiet_since: Time,
+    patience_s: f32,
+    raise: f32,
+    /// Sends since the last pause of an eighth of the length, and when they began.
+    burst: u32,
+    burst_from: Time,
+    last_send: Time,
+    /// Whether the provider told the length, so that one refused experiment is enough.
+    told: bool,
+}
+
+impl Window {
+    pub(crate) const fn new() -> Self {
+        Self {
+            log: SendLog::new(),
+            limit: 0,
+            length: 0,
+            shortest: 0,
+            experiment: Experiment::None,
+            quiet_since: Time::ZERO,
+            patience_s: PATIENCE_S as f32,
+            raise: RAISE as f32,
+            burst: 0,
+            burst_from: Time::ZERO,
+            last_send: Time::ZERO,
+            told: false,
+        }
+    }
+
+    pub(crate) const fn is_learned(&self) -> bool {
+        self.limit > 0
+    }
+
+    pub(crate) const fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    pub(crate) const fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// The long-run rate that the window allows; unbounded while none is learned.
+    pub(crate) fn rate(&self) -> f64 {
+        if self.limit == 0 { f64::INFINITY } else { f64::from(self.limit) * 1e9 / self.length as f64 }
+    }
+
+    /// When the next send fits.
+    pub(crate) fn due(&self, now: Time) -> Time {
+        let due = self.due_after(self.length);
+        let Experiment::Shorter { length, .. } = self.experiment else { return due };
+        let early = self.due_after(length);
+        // Only a send close to the shorter length says anything about it.
+        if now <= early.plus(due.nanos_since(early) / 4) { early } else { due }
+    }
+
+    fn due_after(&self, length: u64) -> Time {
+        if self.limit == 0 {
+            return Time::ZERO;
+        }
+        self.log.blocking(self.limit).map_or(Time::ZERO, |sent| sent.plus(length))
+    }
+
+    /// Whether a send at `at` tests a shorter length.
+    pub(crate) fn is_early(&self, at: Time) -> bool {
+        matches!(self.experiment, Experiment::Shorter { .. }) && self.due_after(self.length) > at
+    }
+
+    /// Whether such a test is on its way: one at a time.
+    pub(crate) const fn is_testing(&self) -> bool {
+        matches!(self.experiment, Experiment::Shorter { in_flight: true, .. })
+    }
+
+    /// Books a send.
+    pub(crate) fn on_send(&mut self, now: Time, early: bool) {
+        if now.nanos_since(self.last_send) > self.length / 8 {
+            self.burst = 0;
+            self.burst_from = now;
+        }
+        self.last_send = now;
+        self.burst = self.burst.saturating_add(1);
+        if let Experiment::Shorter { in_flight, .. } = &mut self.experiment {
+            *in_flight |= early;
+        }
+        self.log.on_send(now, self.limit == 0);
+    }
+
+    /// Takes back the last send: refused or cancelled.
+    pub(crate) fn refund(&mut self) {
+        self.log.refund();
+    }
+
+    /// The answer to a test is lost.
+    pub(crate) fn on_lost(&mut self) {
+        if let Experiment::Shorter { in_flight, .. } = &mut self.experiment {
+            *in_flight = false;
+        }
+    }
+
+    /// An early send was accepted: after enough of them the length is what was tried. A few are not
+    /// enough, because the limit may be counted a little too low.
+    pub(crate) fn on_early_accepted(&mut self, now: Time) {
+        let Experiment::Shorter { length, accepted, in_flight } = &mut self.experiment else { return };
+        *in_flight = false;
+        *accepted += 1;
+        let needed = if self.limit > 8 { (self.limit / 16).max(3) } else { 1 };
+        if *accepted >= needed {
+            let length = *length;
+            self.experiment = Experiment::None;
+            self.set(self.limit, length, self.shortest);
+            self.quiet_since = now;
+        }
+    }
+
+    /// An early send was refused: the length is longer than what was tried. False when there was no
+    /// test, so that the refusal must be explained otherwise.
+    pub(crate) fn on_early_refused(&mut self, now: Time) -> bool {
+        let Experiment::Shorter { length, .. } = self.experiment else { return false };
+        self.experiment = Experiment::None;
+        let shortest = if self.told { length.max(self.length / 20 * 19) } else { length };
+        self.set(self.limit, self.length, shortest);
+        self.quiet_since = now;
+        true
+    }
+
+    /// A refusal while the mirror saw room. True when the limit explains it: a larger one was being
+    /// tried, or a good part of the window was already spent. Then the limit is corrected.
+    pub(crate) fn on_refused(&mut self, now: Time) -> bool {
+        if self.limit == 0 {
+            return false;
+        }
+        let inside = self.log.count_after(now.minus(self.length));
+        let spread = now.nanos_since(self.burst_from) > self.length + self.length / 5;
+        let limit = match self.experiment {
+            Experiment::Larger { confirmed } => {
+                self.patience_s = (self.patience_s * 2.0).min(PATIENCE_MAX_S as f32);
+                confirmed
+            }
+            // An even pace through the whole window: it is a little too high.
+            _ if spread => inside - inside / 20,
+            _ if self.burst.saturating_mul(10) >= self.limit.saturating_mul(3) => inside,
+            _ => return false,
+        };
+        if !matches!(self.experiment, Experiment::Larger { .. }) {
+            self.patience_s = PATIENCE_S as f32;
+        }
+        self.experiment = Experiment::None;
+        self.raise = RAISE as f32;
+        self.set(limit, self.length, self.shortest);
+        self.quiet_since = now;
+        true
+    }
+
+    /// Starts an experiment if one is due. Called on successes, when a refusal is affordable.
+    pub(crate) fn experiment(&mut self, now: Time, pace: f64) {
+        if self.limit == 0 || matches!(self.experiment, Experiment::Shorter { .. }) {
+            return;
+        }
+        let (length, shortest) = (self.length as f64 / 1e9, self.shortest as f64 / 1e9);
+        if length > KNOWN_WELL * shortest && self.due_after(self.length) > now {
+            self.try_shorter(length, shortest, now);
+            return;
+        }
+        let patience_s = match self.experiment {
+            Experiment::Larger { .. } => 0.0,
+            _ => f64::from(self.patience_s),
+        };
+        if seconds_between(self.quiet_since, now) > patience_s.max(1.5 * length) && pace > 1.2 * self.rate() {
+            self.try_larger(now);
+        }
+    }
+
+    fn try_shorter(&mut self, length: f64, shortest: f64, now: Time) {
+        let middle = (length * shortest.max(length / 8.0)).sqrt();
+        let fits =
+            |usual: f64| usual > 1.05 * shortest && usual < 0.97 * length && (0.85..1.15).contains(&(usual / middle));
+        let tried = padded(USUAL.iter().copied().find(|&usual| fits(usual)).unwrap_or(middle));
+        if self.due_after(tried) > now {
+            self.experiment = Experiment::Shorter { length: tried, accepted: 0, in_flight: false };
+        }
+    }
+
+    fn try_larger(&mut self, now: Time) {
+        let confirmed = self.limit;
+        let larger = (f64::from(confirmed) * (1.0 + f64::from(self.raise))).ceil() as u32 + 1;
+        self.raise = (self.raise * 2.0).min(RAISE_MAX as f32);
+        self.set(larger, self.length, self.shortest);
+        self.experiment = Experiment::Larger { confirmed };
+        self.quiet_since = now;
+    }
+
+    /// Learns the first window from a wait: everything since the first send was `limit` within
+    /// `length`, unless the wait was so short that an older part of it cannot matter.
+    pub(crate) fn learn(&mut self, wait: &Wait, now: Time) {
+        let mut longest = seconds_between(self.log.start(), wait.opened);
+        if wait.lasted_s() < 0.2 * longest {
+            let usual = USUAL.iter().copied().find(|&usual| usual >= 1.3 * wait.lasted_s());
+            longest = usual.unwrap_or(longest).min(longest);
+        }
+        self.told = wait.told;
+        let start = wait.opened.minus(nanos_in(longest));
+        let shortest = if wait.told { 0.45 * longest } else { seconds_between(start, wait.last_refused) };
+        let limit = self.log.count_after(start.minus(100 * MILLISECOND)).saturating_sub(1);
+        self.set(limit, padded(rounded(shortest, longest)), nanos_in(shortest));
+        self.quiet_since = now;
+    }
+
+    /// Learns from a further wait: the place that came back was taken at `taken`, so the window is
+    /// at least that long.
+    pub(crate) fn lengthen(&mut self, wait: &Wait, taken: Time, now: Time) {
+        let longest = seconds_between(taken, wait.opened);
+        let refused = seconds_between(taken, wait.last_refused);
+        let shortest = if wait.told { refused.max(0.95 * longest) } else { refused };
+        let length = padded(rounded(refused, longest)).max(self.length);
+        self.told = wait.told;
+        self.experiment = Experiment::None;
+        self.set(self.limit, length, nanos_in(shortest));
+        self.quiet_since = now;
+    }
+
+    /// When the oldest place that is taken now was taken; the first send while nothing is learned.
+    pub(crate) fn taken(&self) -> Time {
+        if self.limit == 0 { self.log.start() } else { self.log.nth_last(self.limit) }
+    }
+
+    fn set(&mut self, limit: u32, length: u64, shortest: u64) {
+        self.limit = limit.max(1);
+        self.length = length.max(MILLISECOND);
+        self.shortest = shortest.min(self.length);
+        self.log.cover(self.limit);
+    }
+
+    /// A window from a former run; its places are all free.
+    pub(crate) fn restore(&mut self, limit: u32, length: u64) {
+        self.set(limit, length, length / 20 * 19);
+    }
+}
+
+/// A wait that ended with an accepted request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    /// When the first refused request was sent.
+    pub(crate) contact: Time,
+    /// When the last refused one was sent.
+    pub(crate) last_refused: Time,
+    /// When the first accepted one was sent.
+    pub(crate) opened: Time,
+    /// Whether the provider told this wait and the first try after it was accepted.
+    pub(crate) told: bool,
+}
+
+impl Wait {
+    pub(crate) fn lasted_s(&self) -> f64 {
+        seconds_between(self.contact, self.opened)
+    }
+}
+
+/// A usual length just below `longest`, if there is one above `shortest`. A told wait is whole
+/// seconds, rounded up, and the first try comes a little later than it must.
+fn rounded(shortest: f64, longest: f64) -> f64 {
+    let lowest = (longest - 1.5).min(0.985 * longest).max(shortest);
+    USUAL.iter().rev().copied().find(|&usual| usual > lowest && usual <= 1.001 * longest).unwrap_or(longest)
+}
+
+/// A length with room for jitter on the way: clocks and networks are not exact.
+fn padded(seconds: f64) -> u64 {
+    nanos_in(seconds * 1.002 + 0.01)
+}

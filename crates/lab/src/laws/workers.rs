@@ -1,0 +1,69 @@
+//! Retries that sleep on their worker: what backoff, AWS, Vector and polars have in common.
+//!
+//! Other people's laws put the wait of a retry on the thread that makes it, so each worker has its
+//! own end of sleep here. Never decides how long to sleep: each law has its own rule for that.
+
+use super::Answer;
+use crate::sim::seconds;
+use gleaner_governor::Time;
+use std::time::Duration;
+
+/// The sleeps and failed attempts of a scenario's workers.
+#[derive(Clone, Debug)]
+pub(super) struct Workers(Vec<Worker>);
+
+#[derive(Clone, Copy, Debug)]
+struct Worker {
+    failures: u32,
+    asleep_until: Time,
+}
+
+impl Workers {
+    pub(super) fn new(count: usize) -> Self {
+        Self(vec![Worker { failures: 0, asleep_until: Time::ZERO }; count])
+    }
+
+    /// When the worker wakes up, if that is later than `now`.
+    pub(super) fn asleep(&self, worker: usize, now: Time) -> Option<Time> {
+        let until = self.0[worker].asleep_until;
+        (until > now).then_some(until)
+    }
+
+    /// Failed attempts of the worker's request so far.
+    pub(super) fn failures(&self, worker: usize) -> u32 {
+        self.0[worker].failures
+    }
+
+    /// The worker's request is over, done or given up.
+    pub(super) fn finish(&mut self, worker: usize) {
+        self.0[worker].failures = 0;
+    }
+
+    /// The attempt failed; the next one is made after `wait_s`.
+    pub(super) fn retry_in(&mut self, worker: usize, now: Time, wait_s: f64) {
+        let state = &mut self.0[worker];
+        state.failures = state.failures.saturating_add(1);
+        state.asleep_until = later(now, wait_s);
+    }
+}
+
+/// The point `wait_s` after `now`, at least a microsecond: a wait until now would not be a wait.
+pub(super) fn later(now: Time, wait_s: f64) -> Time {
+    now + Duration::from_secs_f64(wait_s.clamp(1e-6, 1e9))
+}
+
+/// Uniform in `[0, 1)` from 64 random bits.
+pub(super) fn unit(random: u64) -> f64 {
+    (random >> 11) as f64 / (1u64 << 53) as f64
+}
+
+/// `base * 2^doublings`, at most `cap`; all in seconds.
+pub(super) fn exponential(base_s: f64, doublings: u32, cap_s: f64) -> f64 {
+    (base_s * 2.0_f64.powi(doublings.min(60) as i32)).min(cap_s)
+}
+
+/// Retry-After in seconds where it asks for any wait. Zero is "not given", as in urllib3's `Retry`
+/// (`if retry_after:`): taken literally it is an order to hammer.
+pub(super) fn told_wait_s(answer: &Answer, now: Time) -> Option<f64> {
+    answer.retry_after(seconds(now)).map(|wait| wait.as_secs_f64()).filter(|&wait| wait > 0.0)
+}

@@ -1,0 +1,39 @@
+//! One sentence of what happened in a run.
+
+use super::describe::{limit_changes, number, seconds};
+use crate::scenario::Scenario;
+use crate::score::{Figures, limit_at};
+
+/// What the law reached, what it cost, and how it ended, for someone who does not read figures.
+#[must_use]
+pub fn story(scenario: &Scenario, figures: &Figures) -> String {
+    let counts = &figures.counts;
+    let limit = number(limit_at(scenario, 0.0));
+    let mut sentence = match figures.converge_s {
+        Some(s) => format!("Reached nine tenths of {limit}/s after {}", seconds(s.round())),
+        None => format!("Never reached nine tenths of {limit}/s"),
+    };
+    match figures.recover_s {
+        Some(s) if s < 0.5 => sentence.push_str(", followed each change of the limit at once"),
+        Some(s) => sentence.push_str(&format!(", settled at each change of the limit within {}", seconds(s.round()))),
+        None if limit_changes(scenario) => sentence.push_str(", did not settle at every change of the limit"),
+        None => {}
+    }
+    if scenario.backlog > 0 && counts.accepted >= scenario.backlog {
+        sentence.push_str(&format!(", was done after {}", seconds(counts.completion_s.round())));
+    } else {
+        sentence.push_str(&format!(", got {:.0} % of what was possible", figures.goodput * 100.0));
+    }
+    match counts.rejected {
+        0 => sentence.push_str(", and was never refused"),
+        1 => sentence.push_str(", and was refused once"),
+        n => sentence.push_str(&format!(", and was refused {n} times in {} requests", counts.sent)),
+    }
+    match counts.bans {
+        0 => {}
+        1 => sentence.push_str("; the account was suspended"),
+        n => sentence.push_str(&format!("; the account was suspended {n} times")),
+    }
+    sentence.push('.');
+    sentence
+}

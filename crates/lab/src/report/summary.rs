@@ -1,0 +1,108 @@
+//! Many runs in a few figures: what a law does on the whole, and at its worst.
+
+use crate::score::Figures;
+
+/// The share of refused requests that a run should stay under; six in all always pass.
+pub const TARGET_VIOLATIONS: f64 = 0.003;
+
+/// A law over all its runs.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// Runs.
+    pub runs: usize,
+    /// Mean goodput.
+    pub goodput_mean: f64,
+    /// Least goodput.
+    pub goodput_worst: f64,
+    /// Which run had the least goodput, as an index into what was given.
+    pub worst: usize,
+    /// Mean share of refused requests.
+    pub violation_mean: f64,
+    /// Runs over [`TARGET_VIOLATIONS`].
+    pub over_target: usize,
+    /// Suspensions in all.
+    pub bans: u64,
+    /// Sends inside a Retry-After in all.
+    pub sends_inside_retry_after: u64,
+    /// Mean score.
+    pub score_mean: f64,
+    /// Least score.
+    pub score_worst: f64,
+}
+
+impl Summary {
+    /// Sums up; `None` without runs.
+    #[must_use]
+    pub fn of(figures: &[&Figures]) -> Option<Self> {
+        let mean = |value: fn(&Figures) -> f64| figures.iter().map(|f| value(f)).sum::<f64>() / figures.len() as f64;
+        let (worst, least) = figures.iter().enumerate().min_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput))?;
+        Some(Self {
+            runs: figures.len(),
+            goodput_mean: mean(|f| f.goodput),
+            goodput_worst: least.goodput,
+            worst,
+            violation_mean: mean(|f| f.violation_ratio),
+            over_target: figures.iter().filter(|f| !f.violations_within(TARGET_VIOLATIONS)).count(),
+            bans: figures.iter().map(|f| f.counts.bans).sum(),
+            sends_inside_retry_after: figures.iter().map(|f| f.counts.sends_inside_retry_after).sum(),
+            score_mean: mean(|f| f.score),
+            score_worst: figures.iter().map(|f| f.score).fold(f64::INFINITY, f64::min),
+        })
+    }
+}
+
+/// Which end of a range is the good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Goodput, score.
+    High,
+    /// Violations, bans.
+    Low,
+}
+
+/// How a figure is spread over many runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Mean.
+    pub mean: f64,
+    /// Half of the runs are better.
+    pub median: f64,
+    /// One run in twenty is this bad or worse.
+    pub tail: f64,
+    /// The worst.
+    pub worst: f64,
+}
+
+impl Spread {
+    /// The spread of `values`; `None` without any.
+    #[must_use]
+    pub fn of(mut values: Vec<f64>, better: Better) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        if better == Better::Low {
+            values.reverse();
+        }
+        // From worst to best: the value that the given share of runs is no better than.
+        let at = |share: f64| values.get(((values.len() as f64 * share).ceil() as usize).max(1) - 1).copied();
+        Some(Self {
+            mean: values.iter().sum::<f64>() / values.len() as f64,
+            median: at(0.5)?,
+            tail: at(0.05)?,
+            worst: *values.first()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tail_is_the_bad_end() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        let high = Spread::of(values.clone(), Better::High).unwrap();
+        assert_eq!(high, Spread { mean: 50.5, median: 50.0, tail: 5.0, worst: 1.0 });
+        let low = Spread::of(values, Better::Low).unwrap();
+        assert_eq!(low, Spread { mean: 50.5, median: 51.0, tail: 96.0, worst: 100.0 });
+        assert_eq!(Spread::of(Vec::new(), Better::Low), None);
+    }
+}
