@@ -254,7 +254,8 @@ impl Governor {
     fn teach(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
         match outcome.verdict {
             Verdict::Success => {
-                self.lane.on_accepted(permit.others);
+                let may_widen = self.law.as_ref().is_none_or(|law| law.refusals.may_risk(now));
+                self.lane.on_accepted(permit.others, may_widen);
                 self.teach_success(permit, now);
                 Event::Success
             }
@@ -397,7 +398,7 @@ impl Governor {
             shut: law.shut(),
             ..Learned::default()
         };
-        for &at in law.refusals.times() {
+        for at in law.refusals.times() {
             learned.push_strike(wall_now.before(now.since(at)));
         }
         Some(learned)

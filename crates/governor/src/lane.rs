@@ -77,17 +77,17 @@ impl Lane {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    /// A request that was sent beside `k` others was accepted.
+    /// A request that was sent beside `k` others was accepted. `may_widen`: a refusal is affordable.
     #[inline]
-    pub(crate) fn on_accepted(&mut self, k: u16) {
+    pub(crate) fn on_accepted(&mut self, k: u16, may_widen: bool) {
         if self.max == 1 {
             return;
         }
         self.answers = self.answers.saturating_add(1);
         self.accepted_max = self.accepted_max.max(k);
         if k.saturating_add(1) >= self.limit && self.limit < self.max {
-            self.quiet += 1;
-            if self.quiet >= self.row() {
+            self.quiet = self.quiet.saturating_add(1);
+            if self.quiet >= self.row() && may_widen {
                 self.widen();
             }
         }
@@ -169,7 +169,7 @@ mod tests {
         for k in sent {
             lane.on_done();
             if accepts(k) {
-                lane.on_accepted(k);
+                lane.on_accepted(k, true);
                 accepted += 1;
             } else {
                 lane.on_refused(k);
@@ -283,7 +283,7 @@ mod tests {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 5);
         for _ in 0..10 {
-            (0..255).for_each(|_| lane.on_accepted(4));
+            (0..255).for_each(|_| lane.on_accepted(4, true));
             lane.on_refused(2);
         }
         assert_eq!(lane.limit(), 5);
@@ -293,7 +293,7 @@ mod tests {
     fn a_lane_that_is_not_full_does_not_widen() {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 5);
-        (0..10_000).for_each(|_| lane.on_accepted(2));
+        (0..10_000).for_each(|_| lane.on_accepted(2, true));
         assert_eq!(lane.limit(), 5);
     }
 
@@ -309,7 +309,7 @@ mod tests {
                 prop_assert_eq!(lane.on_send(), 0);
                 prop_assert!(!lane.admits());
                 lane.on_done();
-                if accepted { lane.on_accepted(k) } else { lane.on_refused(k); }
+                if accepted { lane.on_accepted(k, true) } else { lane.on_refused(k); }
                 prop_assert_eq!(lane, Lane::new(1));
             }
         }
@@ -322,7 +322,7 @@ mod tests {
             let mut lane = Lane::new(max);
             for (accepted, k, times) in answers {
                 for _ in 0..times {
-                    if accepted { lane.on_accepted(k) } else { lane.on_refused(k); }
+                    if accepted { lane.on_accepted(k, true) } else { lane.on_refused(k); }
                     prop_assert!((1..=max).contains(&lane.limit()));
                 }
             }

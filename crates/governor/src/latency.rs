@@ -13,13 +13,13 @@ use crate::time::{SECOND, Time, seconds_between};
 /// (sigma 0.5) passes it once in 17 answers.
 const LATE: f64 = 2.2;
 /// Late answers in a row that cannot be chance: with the spread above, once in 25 million.
-const ROW: u32 = 6;
+const ROW: u8 = 6;
 /// Beyond this multiple an answer counts for three.
 const VERY_LATE: f64 = 10.0;
 /// Answers whose fastest is the first baseline.
-const FIRST: u32 = 5;
+const FIRST: u8 = 5;
 /// Answers after which the baseline moves by time and not by answer.
-const SETTLED: u32 = 60;
+const SETTLED: u8 = 60;
 /// How slowly a settled baseline moves: a service that gets slower over hours is followed, one that
 /// gets slower within a minute is noticed.
 const BASELINE_S: f64 = 300.0;
@@ -29,15 +29,15 @@ const BASELINE_S: f64 = 300.0;
 pub(crate) struct Latency {
     /// Ordinary latency in nanoseconds.
     base: f64,
-    samples: u32,
+    samples: u8,
     /// Late answers in the present row, with weight and without.
-    row: u32,
-    late: u32,
-    late_sum: f64,
+    row: u8,
+    late: u8,
+    late_sum: f32,
     late_from: Time,
     late_until: Time,
     /// Ordinary answers since the last late one.
-    ordinary: u32,
+    ordinary: u8,
     /// Answers to what was sent before are no news.
     since: Time,
     last: Time,
@@ -63,10 +63,10 @@ impl Latency {
         if self.late == 0 {
             self.late_from = now;
         }
-        self.late += 1;
+        self.late = self.late.saturating_add(1);
         self.late_until = now;
-        self.late_sum += latency;
-        self.row += if latency > VERY_LATE * self.base { 3 } else { 1 };
+        self.late_sum += latency as f32;
+        self.row = self.row.saturating_add(if latency > VERY_LATE * self.base { 3 } else { 1 });
         self.row >= ROW
     }
 
@@ -89,7 +89,7 @@ impl Latency {
     /// Ends the row, and ignores what was sent before `now`. Returns by how many seconds the
     /// answers were late, and how many per second came through.
     pub(crate) fn take_row(&mut self, now: Time) -> (f64, f64) {
-        let mean = self.late_sum / f64::from(self.late.max(1));
+        let mean = f64::from(self.late_sum) / f64::from(self.late.max(1));
         let delivered = match self.late {
             0 | 1 => f64::INFINITY,
             late => f64::from(late - 1) / seconds_between(self.late_from, self.late_until),
@@ -100,7 +100,7 @@ impl Latency {
     }
 
     /// Ordinary answers in a row.
-    pub(crate) fn ordinary(&self) -> u32 {
+    pub(crate) fn ordinary(&self) -> u8 {
         self.ordinary
     }
 

@@ -28,7 +28,8 @@ const REMEMBERED: usize = 6;
 /// The refusals of one key.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusals {
-    times: [Time; REMEMBERED],
+    /// Whole seconds, newest first: strikes are counted over minutes.
+    times: [u32; REMEMBERED],
     len: u8,
     budget: f32,
     loan: f32,
@@ -36,7 +37,7 @@ pub(crate) struct Refusals {
 
 impl Refusals {
     pub(crate) const fn new() -> Self {
-        Self { times: [Time::ZERO; REMEMBERED], len: 0, budget: BUDGET_START, loan: LOAN }
+        Self { times: [0; REMEMBERED], len: 0, budget: BUDGET_START, loan: LOAN }
     }
 
     /// Whether a probe that may be refused is affordable.
@@ -62,7 +63,7 @@ impl Refusals {
     /// Books a refusal.
     pub(crate) fn on_refused(&mut self, now: Time) {
         self.times.rotate_right(1);
-        self.times[0] = now;
+        self.times[0] = u32::try_from(now.as_nanos() / SECOND).unwrap_or(u32::MAX);
         self.len = (self.len + 1).min(REMEMBERED as u8);
         self.budget -= 1.0;
     }
@@ -78,12 +79,12 @@ impl Refusals {
 
     /// Refusals within the strike period.
     pub(crate) fn recent(&self, now: Time) -> usize {
-        self.times().iter().filter(|&&at| now.nanos_since(at) < STRIKE_SPAN).count()
+        self.times().filter(|&at| now.nanos_since(at) < STRIKE_SPAN).count()
     }
 
     /// When the remembered refusals came, newest first.
-    pub(crate) fn times(&self) -> &[Time] {
-        &self.times[..usize::from(self.len)]
+    pub(crate) fn times(&self) -> impl Iterator<Item = Time> + '_ {
+        self.times.iter().take(usize::from(self.len)).map(|&at| Time::from_nanos(u64::from(at) * SECOND))
     }
 
     /// Whole refusals that may still be risked.

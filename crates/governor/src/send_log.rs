@@ -9,7 +9,7 @@ use crate::time::{MILLISECOND, Time};
 
 /// Marks kept. At least half of them cover what is remembered, so a place is given back at most
 /// 1/20 of the sends too late.
-const MARKS: usize = 40;
+const MARKS: usize = 36;
 
 /// The sends of one key.
 #[derive(Clone, Debug)]

@@ -28,7 +28,7 @@ const RAISE: f64 = 0.05;
 /// Largest step.
 const RAISE_MAX: f64 = 0.4;
 /// A length is known well enough when it is at most this much longer than one that was refused.
-const KNOWN_WELL: f64 = 1.12;
+const KNOWN_WELL: f64 = 1.06;
 
 /// An experiment with the learned window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -191,7 +191,7 @@ impl Window {
         let limit = match self.experiment {
             Experiment::Larger { confirmed } => {
                 self.patience_s = (self.patience_s * 2.0).min(PATIENCE_MAX_S as f32);
-                confirmed
+                confirmed.min(inside)
             }
             // An even pace through the whole window: it is a little too high.
             _ if spread => inside - inside / 20,
@@ -249,17 +249,27 @@ impl Window {
     /// Learns the first window from a wait: everything since the first send was `limit` within
     /// `length`, unless the wait was so short that an older part of it cannot matter.
     pub(crate) fn learn(&mut self, wait: &Wait, now: Time) {
-        let mut longest = seconds_between(self.log.start(), wait.opened);
-        if wait.lasted_s() < 0.2 * longest {
-            let usual = USUAL.iter().copied().find(|&usual| usual >= 1.3 * wait.lasted_s());
-            longest = usual.unwrap_or(longest).min(longest);
-        }
+        let longest = self.most_generous(wait);
         self.told = wait.told;
         let start = wait.opened.minus(nanos_in(longest));
         let shortest = if wait.told { 0.45 * longest } else { seconds_between(start, wait.last_refused) };
         let limit = self.log.count_after(start.minus(100 * MILLISECOND)).saturating_sub(1);
         self.set(limit, padded(rounded(shortest, longest)), nanos_in(shortest));
         self.quiet_since = now;
+    }
+
+    /// Of all windows that explain a wait, the length of the one that allows most: if it allows too
+    /// much we are refused soon and know better, and if it allowed too little we would never know.
+    fn most_generous(&self, wait: &Wait) -> f64 {
+        let age = seconds_between(self.log.start(), wait.opened);
+        let allows = |length: f64| f64::from(self.log.count_after(wait.opened.minus(nanos_in(length)))) / length;
+        let mut best = age;
+        for usual in USUAL.iter().rev().copied().filter(|&usual| usual < age && usual > wait.lasted_s()) {
+            if allows(usual) > 1.3 * allows(best) {
+                best = usual;
+            }
+        }
+        best
     }
 
     /// Learns from a further wait: the place that came back was taken at `taken`, so the window is

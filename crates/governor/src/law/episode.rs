@@ -44,6 +44,8 @@ pub(super) struct Episode {
     told: bool,
     /// The window's limit explains it.
     explained: bool,
+    /// A quota that the provider shows is used up: surely a window, so tries can be rarer.
+    exhausted: bool,
     /// When the oldest place was taken.
     taken: Time,
 }
@@ -116,13 +118,14 @@ impl Law {
             trials: 0,
             told: refusal.retry_after.is_some(),
             explained,
+            exhausted: false,
             taken,
         });
         if explained {
             return self.cut(EXPLAINED_CUT, now);
         }
         self.cut(FIRST_CUT, now);
-        let wait_s = (3.0 / rate).max(self.lasted_s / 8.0);
+        let wait_s = (3.0 / rate).max(f64::from(self.lasted_s) / 8.0);
         self.close_until(now.plus(nanos_in(wait_s)));
     }
 
@@ -144,7 +147,8 @@ impl Law {
         }
         let before_s = seconds_between(episode.taken, episode.contact);
         let total_s = before_s + waited_s;
-        let turns = |&turn: &f64| turn >= 1.03 * total_s && turn - before_s >= 2.0 * waited_s;
+        let growth = if episode.exhausted { 3.0 } else { 2.0 };
+        let turns = |&turn: &f64| turn >= 1.03 * total_s && turn - before_s >= growth * waited_s;
         let turn_s = TURNS.iter().copied().find(turns).unwrap_or(2.0 * total_s);
         let soon_s = (1.3 * total_s).max(before_s + 3.0 * waited_s);
         let try_s = if self.window.is_learned() { turn_s.min(soon_s) } else { turn_s };
@@ -164,6 +168,7 @@ impl Law {
             trials: 0,
             told: false,
             explained: false,
+            exhausted: true,
             taken: self.window.taken(),
         };
         let next = if self.window.is_learned() {
@@ -183,12 +188,12 @@ impl Law {
         self.count.refused = Some(episode.contact);
         self.count.from = Some(opened);
         self.count.accepted = 1;
-        if episode.explained && !(measured.is_long && episode.trials > 0) {
+        if episode.explained {
             self.raise_to(SLIGHT_CUT * episode.rate);
             self.enter(self.mode, now);
         } else {
-            self.lasted_s = measured.lasted_s;
-            self.step_s = (measured.lasted_s / 8.0).clamp(1.0, 60.0);
+            self.lasted_s = measured.lasted_s as f32;
+            self.step_s = (self.lasted_s / 8.0).clamp(1.0, 60.0);
             if measured.is_long {
                 self.learn_window(&episode, &measured, now);
             } else {

@@ -38,11 +38,11 @@ const CLIMB_GENTLY: f64 = 0.015;
 /// Step of a probe: small, so that a refused one tells the limit well.
 const PROBE: f64 = 0.02;
 /// Quiet time before the first probe, doubled by each that confirms the limit ...
-const HOLD_S: f64 = 120.0;
+const HOLD_S: f32 = 120.0;
 /// ... up to a quarter of an hour: a refusal then costs less than a tenth of a percent.
-const HOLD_MAX_S: f64 = 960.0;
+const HOLD_MAX_S: f32 = 960.0;
 /// Quiet time after the limit was seen to move: it may move again.
-const HOLD_MOVED_S: f64 = 60.0;
+const HOLD_MOVED_S: f32 = 60.0;
 /// Successes before a probe, however slow the provider is.
 const HOLD_SUCCESSES: u32 = 20;
 /// Two measurements that differ by less are the same limit.
@@ -103,11 +103,11 @@ pub(crate) struct Law {
     count: Count,
     /// Accepted at the start of the probe, and when that was.
     probe: (u32, Time),
-    hold_s: f64,
+    hold_s: f32,
     /// Length of a step of a climb: longer where a refusal takes longer to pass.
-    step_s: f64,
+    step_s: f32,
     /// How long the last refusal lasted.
-    lasted_s: f64,
+    lasted_s: f32,
     episode: Option<Episode>,
     /// Requests sent before the last cut are echoes of what caused it.
     cut_at: Time,
@@ -341,7 +341,8 @@ impl Law {
         let rate = self.rate();
         // Where a window holds us anyway, a faster pace inside it only makes more echoes.
         let is_useful = rate <= 3.0 * self.window.rate();
-        let has_lasted = seconds_between(self.since, now) >= self.step_s.max(2.0 / rate) && self.successes >= 2;
+        let has_lasted =
+            seconds_between(self.since, now) >= f64::from(self.step_s).max(2.0 / rate) && self.successes >= 2;
         if is_useful && has_lasted {
             self.set_rate(rate * (1.0 + by));
             self.enter(self.mode, now);
@@ -350,7 +351,7 @@ impl Law {
 
     fn probe_if_due(&mut self, now: Time) {
         let is_pace = self.rate() <= 1.5 * self.window.rate();
-        let is_quiet = seconds_between(self.since, now) >= self.hold_s && self.successes >= HOLD_SUCCESSES;
+        let is_quiet = seconds_between(self.since, now) >= f64::from(self.hold_s) && self.successes >= HOLD_SUCCESSES;
         if is_pace && is_quiet && self.refusals.may_risk(now) {
             self.enter(Mode::Probe, now);
             self.probe = (self.count.accepted, now);

@@ -15,9 +15,9 @@ const PAUSE_AGAIN_S: f64 = 60.0;
 /// Rows of late answers in a drain after which it is not us.
 const ROWS_MAX: u8 = 4;
 /// Ordinary answers that end a drain.
-const ORDINARY: u32 = 3;
+const ORDINARY: u8 = 3;
 /// Quiet time after late answers, at least: a probe here is not refused, it makes everybody wait.
-const HOLD_S: f64 = 240.0;
+const HOLD_S: f32 = 240.0;
 
 /// How a drain goes on when it is over.
 #[derive(Clone, Copy, Debug, Default)]
