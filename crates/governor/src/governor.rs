@@ -7,7 +7,8 @@
 //! cannot sleep, so a wait cannot be paid twice; whoever drives it sleeps once.
 
 use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{Breaker, BreakerTicket, Change, CircuitState, CircuitTransition, Decision, Event};
+use crate::breaker::{Breaker, BreakerTicket, Decision, Event};
+use crate::circuit::{Change, CircuitState, CircuitTransition};
 use crate::config::Config;
 use crate::lane::Lane;
 use crate::law::{Accepted, Law, Refusal};
@@ -15,10 +16,11 @@ use crate::outcome::{Outcome, Verdict};
 use crate::pacing::Pacing;
 use crate::quota::{QuotaAdvice, QuotaBook};
 use crate::reasons::{DeferReason, Deferral, PressureReason};
+use crate::retry_after::RETRY_AFTER_MAX;
 use crate::retry_budget::RetryBudget;
 use crate::run_budget::RunBudget;
 use crate::snapshot::{BackoffReason, LastBackoff, Snapshot};
-use crate::time::{MILLISECOND, Time, WallTime, nanos};
+use crate::time::{Time, WallTime, nanos};
 use crate::warm_start::Learned;
 use std::time::Duration;
 
@@ -32,7 +34,6 @@ pub struct Permit {
     ticket: BreakerTicket,
     /// Others in flight when this was sent.
     others: u16,
-    on_time: bool,
     trial: bool,
     early: bool,
 }
@@ -109,9 +110,6 @@ pub struct Governor {
     transitions: [Option<CircuitTransition>; 2],
 }
 
-/// A send up to this much later than it was due, besides a quarter of the interval, is on time.
-const LATENESS: u64 = MILLISECOND;
-
 impl Governor {
     /// A governor with the defaults: adaptive, one request in flight, 50 per second at most.
     #[must_use]
@@ -173,7 +171,7 @@ impl Governor {
     }
 
     fn wait_until(&self, at: Time, now: Time) -> Admission {
-        if at >= self.run_budget.deadline() {
+        if self.run_budget.deadline() <= at && self.run_budget.deadline() != Time::NEVER {
             return defer(DeferReason::WallClock, at);
         }
         if at.nanos_since(now) > self.horizon {
@@ -197,8 +195,8 @@ impl Governor {
             QuotaAdvice::Open => {}
             QuotaAdvice::ClosedUntil(at) => quota = at,
             QuotaAdvice::WaitForAnswer => return None,
-            QuotaAdvice::Exhausted => {
-                law.on_exhausted(now);
+            QuotaAdvice::Exhausted(limit) => {
+                law.on_exhausted(limit, now);
                 trial = true;
             }
         }
@@ -208,12 +206,11 @@ impl Governor {
         if early && law.window.is_testing() {
             return None;
         }
-        Some(Due { at, paced, trial, early })
+        Some(Due { at, trial, early })
     }
 
     fn send(&mut self, now: Time, due: Due) -> Permit {
         let interval = self.law.as_ref().map_or(self.ceiling, Law::interval);
-        let on_time = now.nanos_since(due.paced) <= interval / 4 + LATENESS;
         let (ticket, change) = self.breaker.on_send(now);
         self.note(change, now);
         self.pacing.on_send(now, interval);
@@ -224,7 +221,7 @@ impl Governor {
             law.on_send(now, due.early);
         }
         let others = self.lane.on_send();
-        Permit { sent_at: now, seq: self.sent, ticket, others, on_time, trial: due.trial, early: due.early }
+        Permit { sent_at: now, seq: self.sent, ticket, others, trial: due.trial, early: due.early }
     }
 
     /// Tells what became of an admitted request, `attempt` counted from 0, and what to do next.
@@ -276,7 +273,7 @@ impl Governor {
     fn teach_success(&mut self, permit: &Permit, now: Time) {
         let Some(law) = &mut self.law else { return };
         let before = law.interval();
-        law.on_success(Accepted { sent_at: permit.sent_at, on_time: permit.on_time, early: permit.early }, now);
+        law.on_success(Accepted { sent_at: permit.sent_at, early: permit.early }, now);
         if law.interval() > before {
             self.back_off(BackoffReason::Latency, now);
         }
@@ -306,6 +303,10 @@ impl Governor {
 
     /// Whether to try again: attempts, then circuit, then retry budget, then time.
     fn advise(&mut self, outcome: &Outcome, attempt: u32, jitter: Jitter, now: Time) -> Advice {
+        if outcome.verdict == Verdict::Banned {
+            let not_before = self.law.as_ref().map(Law::gate);
+            return Advice::Pressure { reason: PressureReason::UpstreamPressure, not_before };
+        }
         if !outcome.verdict.is_retryable() {
             return Advice::Done;
         }
@@ -356,7 +357,16 @@ impl Governor {
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
         let law = self.law.as_ref()?;
-        let next_allowed = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(law.window.due(now));
+        let quota = match self.quotas.advice(self.sent, now, false) {
+            QuotaAdvice::ClosedUntil(at) => at,
+            _ => Time::ZERO,
+        };
+        let circuit = match self.breaker.decide(now) {
+            Decision::Refuse { until } => until,
+            _ => Time::ZERO,
+        };
+        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(law.window.due(now));
+        let next_allowed = paced.max(quota).max(circuit);
         Some(Snapshot {
             interval: Duration::from_nanos(law.interval()),
             ceiling_interval: Duration::from_nanos(self.ceiling),
@@ -405,9 +415,13 @@ impl Governor {
     }
 
     /// Starts from what a former run learned. The rate only while it is fresh, and never faster
-    /// than the ceiling; gates, bans and strikes in any case.
+    /// than the ceiling; gates, bans and strikes whatever their age. What is dated in the future is
+    /// nobody's memory and changes nothing.
     pub fn restore(&mut self, learned: &Learned, now: Time, wall_now: WallTime) {
         let Some(law) = &mut self.law else { return };
+        if learned.recorded_at > wall_now {
+            return;
+        }
         if learned.is_fresh(wall_now) {
             law.restore_rate(nanos(learned.interval), learned.limit_per_s);
             if let Some((limit, length)) = learned.window {
@@ -415,7 +429,7 @@ impl Governor {
             }
         }
         if let Some(until) = learned.gate_until.filter(|&until| until > wall_now) {
-            law.close_until(now + until.since(wall_now));
+            law.close_until(now + until.since(wall_now).min(RETRY_AFTER_MAX));
         }
         law.restore_shut(learned.shut);
         let mut strikes: Vec<WallTime> = learned.strikes().filter(|&at| at <= wall_now).collect();
@@ -448,8 +462,6 @@ impl Governor {
 #[derive(Clone, Copy, Debug, Default)]
 struct Due {
     at: Time,
-    /// When pacing and gate alone would have let it go.
-    paced: Time,
     /// It tries whether the provider is open again.
     trial: bool,
     /// It tests a shorter window.

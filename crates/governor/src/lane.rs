@@ -104,16 +104,23 @@ impl Lane {
         let is_new_burst = self.answers >= self.max - 1;
         self.answers = if is_new_burst { 0 } else { self.answers.saturating_add(1) };
         self.refused_min = self.refused_min.min(k);
+        let is_known = self.cut_to > 0 && k >= self.cut_to;
+        if is_known && self.limit > self.cut_to {
+            // One more was tried and was one too many: no second burst is needed to know that.
+            self.refused_min = self.cut_to;
+            self.narrow();
+            return true;
+        }
         // A request refused alone (`k` = 0) always ends up here: no limit on company explains it.
         if self.accepted_max >= self.refused_min {
             self.start_evidence(k);
-            return self.cut_to > 0 && k >= self.cut_to;
+            return is_known;
         }
         self.bursts = self.bursts.saturating_add(u8::from(is_new_burst));
         if self.bursts >= BURSTS_TO_CUT && self.refused_min < self.limit {
             self.narrow();
         }
-        self.cut_to > 0 && k >= self.cut_to
+        is_known || self.limit == self.cut_to
     }
 
     /// Requests in flight.

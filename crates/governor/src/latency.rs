@@ -19,7 +19,7 @@ const VERY_LATE: f64 = 10.0;
 /// Answers whose fastest is the first baseline.
 const FIRST: u8 = 5;
 /// Answers after which the baseline moves by time and not by answer.
-const SETTLED: u8 = 60;
+const SETTLED: u8 = 30;
 /// How slowly a settled baseline moves: a service that gets slower over hours is followed, one that
 /// gets slower within a minute is noticed.
 const BASELINE_S: f64 = 300.0;
@@ -99,6 +99,11 @@ impl Latency {
         (((mean - self.base) / SECOND as f64).max(0.0), delivered)
     }
 
+    /// Ordinary latency in seconds.
+    pub(crate) fn base_s(&self) -> f64 {
+        self.base / SECOND as f64
+    }
+
     /// Ordinary answers in a row.
     pub(crate) fn ordinary(&self) -> u8 {
         self.ordinary
@@ -121,5 +126,70 @@ impl Latency {
             return 2;
         }
         (4.0 * rate * self.base / SECOND as f64) as u32 + 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::MILLISECOND;
+
+    /// Answers one request per second, each after so many milliseconds; whether the last completed a row.
+    fn answer(latency: &mut Latency, millis: &[u64]) -> bool {
+        let mut is_row = false;
+        for &millis in millis {
+            let sent_at = latency.last.max(latency.late_until).plus(SECOND);
+            is_row = latency.on_success(sent_at, sent_at.plus(millis * MILLISECOND));
+        }
+        is_row
+    }
+
+    fn settled() -> Latency {
+        let mut latency = Latency::default();
+        answer(&mut latency, &[100; 20]);
+        latency
+    }
+
+    #[test]
+    fn six_late_answers_in_a_row_are_a_slow_down() {
+        assert!(!answer(&mut settled(), &[250; 5]));
+        assert!(answer(&mut settled(), &[250; 6]));
+        assert!(!answer(&mut settled(), &[219; 50]), "less than 2.2 times is ordinary");
+    }
+
+    #[test]
+    fn an_ordinary_answer_ends_the_row() {
+        assert!(!answer(&mut settled(), &[250, 250, 250, 250, 250, 100, 250, 250, 250, 250, 250]));
+    }
+
+    #[test]
+    fn very_late_answers_count_for_three() {
+        assert!(!answer(&mut settled(), &[1100]));
+        assert!(answer(&mut settled(), &[1100; 2]));
+    }
+
+    #[test]
+    fn late_answers_never_move_the_baseline() {
+        let mut latency = settled();
+        answer(&mut latency, &[250; 5]);
+        assert!((latency.base - 100.0 * MILLISECOND as f64).abs() < 1.0);
+    }
+
+    #[test]
+    fn a_row_tells_how_late_and_ends() {
+        let mut latency = settled();
+        assert!(answer(&mut latency, &[300; 6]));
+        let (late_s, delivered) = latency.take_row(latency.late_until);
+        assert!((late_s - 0.2).abs() < 1e-3, "{late_s}");
+        // Sent a second after the last answer: 1.3 s apart.
+        assert!((delivered - 1.0 / 1.3).abs() < 1e-3, "{delivered}");
+        assert!(!answer(&mut latency, &[300; 5]), "the next row begins at none");
+    }
+
+    #[test]
+    fn as_many_may_be_in_flight_as_rate_and_latency_explain() {
+        assert_eq!(Latency::default().in_flight_max(50.0), 2);
+        // Four times 50 per second at 100 ms, and four.
+        assert_eq!(settled().in_flight_max(50.0), 24);
     }
 }

@@ -1,8 +1,135 @@
 //! Fastest-safe pacing for a provider whose rate limit nobody tells us.
+//!
+//! A [`Governor`] stands in front of one key: one provider and one account. It is asked before every
+//! request whether it may be sent, is told what came back, and finds from that how fast is safe. It
+//! starts slowly, looks for the limit from below, sits just under it, and notices when it moves.
+//!
+//! **It decides and never acts.** No clock, no sleep, no random numbers, no IO: `now` and the random
+//! bits are arguments, and the answer is an absolute time. So it runs under any runtime, or none,
+//! and a simulator can drive the very same type through an hour in milliseconds.
+//!
+//! # Why not a fixed sleep, or a token bucket
+//!
+//! Both need a number that nobody has. A fixed sleep is too slow for most providers and too fast for
+//! the rest. A token bucket with the documented limit breaks when the documentation is wrong, when
+//! the limit moves, or when there is a second one that is not documented. A back-off after each
+//! refusal finds no number at all: it is refused again and again, and some providers suspend
+//! accounts for that.
+//!
+//! # A complete example
+//!
+//! A provider that allows five requests per second and says nothing but "no", met for ten minutes of
+//! virtual time:
+//!
+//! ```
+//! use gleaner_governor::{Admission, Advice, Governor, Jitter, Outcome, Time, Verdict};
+//! use std::time::Duration;
+//!
+//! /// A bucket of ten tokens that refills by five a second.
+//! struct Provider {
+//!     tokens: f64,
+//!     at: Time,
+//! }
+//!
+//! impl Provider {
+//!     fn ask(&mut self, now: Time) -> Outcome {
+//!         self.tokens = (self.tokens + 5.0 * now.since(self.at).as_secs_f64()).min(10.0);
+//!         self.at = now;
+//!         if self.tokens < 1.0 {
+//!             return Outcome::throttled(None); // a bare 429
+//!         }
+//!         self.tokens -= 1.0;
+//!         Outcome::success()
+//!     }
+//! }
+//!
+//! let mut provider = Provider { tokens: 10.0, at: Time::ZERO };
+//! let mut governor = Governor::new("example");
+//! let (mut now, mut attempt) = (Time::ZERO, 0);
+//! let (mut accepted, mut refused) = (0, 0);
+//!
+//! while now < Time::ZERO + Duration::from_secs(600) {
+//!     let permit = match governor.poll_admit(now) {
+//!         Admission::Send(permit) => permit,
+//!         Admission::WaitUntil(at) => {
+//!             now = at; // a program would sleep here, and only here
+//!             continue;
+//!         }
+//!         Admission::WaitForOutcome => unreachable!("nothing else is in flight"),
+//!         Admission::Defer(deferral) => match deferral.not_before {
+//!             Some(at) => {
+//!                 now = at; // a program would end this run and start another one then
+//!                 continue;
+//!             }
+//!             None => break,
+//!         },
+//!     };
+//!     let outcome = provider.ask(now);
+//!     now = now + Duration::from_millis(50);
+//!     match outcome.verdict {
+//!         Verdict::Success => accepted += 1,
+//!         _ => refused += 1,
+//!     }
+//!     // A program would draw these bits at random.
+//!     let jitter = Jitter::from_bits(0);
+//!     attempt = match governor.on_outcome(permit, &outcome, attempt, jitter, now) {
+//!         Advice::RetryAt(at) => {
+//!             now = now.max(at);
+//!             attempt + 1
+//!         }
+//!         Advice::Done | Advice::Defer(_) | Advice::Pressure { .. } => 0,
+//!     };
+//! }
+//!
+//! // 3,010 were possible for someone who knew the limit.
+//! assert!(accepted > 2_500, "{accepted} accepted");
+//! assert!(refused < 30, "{refused} refused");
+//! ```
+//!
+//! With HTTP the outcome comes from a [`Classifier`]: [`DefaultClassifier`] knows statuses,
+//! `Retry-After` and the quota headers in use, and a closure around it knows a provider's habits.
+//!
+//! # Which layer decides what
+//!
+//! [`Governor::poll_admit`] asks them in this order. Each answers at once; none waits.
+//!
+//! | layer | question | when it says no |
+//! |---|---|---|
+//! | run budget ([`RunBudgetConfig`]) | may this run send at all? | [`Admission::Defer`] |
+//! | circuit breaker ([`BreakerConfig`]) | is the provider healthy? | [`Admission::Defer`], or [`Admission::WaitForOutcome`] while a probe is out |
+//! | lane (`max_concurrency`) | may one more be in flight? | [`Admission::WaitForOutcome`] |
+//! | quota, window, gate, pacing | when? The *latest* of their times, never the sum | [`Admission::WaitUntil`], beyond the horizon [`Admission::Defer`] |
+//!
+//! [`Governor::on_outcome`] feeds quota, law, breaker and retry budget, and says whether to try
+//! again. A retry asks for admission like everything else.
+//!
+//! # Four kinds of methods
+//!
+//! - **ask**: [`poll_admit`](Governor::poll_admit);
+//! - **tell**: [`on_outcome`](Governor::on_outcome), or [`cancel`](Governor::cancel) for a request
+//!   that was never sent;
+//! - **show**: [`snapshot`](Governor::snapshot), [`circuit`](Governor::circuit),
+//!   [`next_transition`](Governor::next_transition), [`name`](Governor::name);
+//! - **remember**: [`learned`](Governor::learned) at the end of a run, [`restore`](Governor::restore)
+//!   at the start of the next.
+//!
+//! # What is deliberately absent
+//!
+//! - A clock, a sleep, a thread, a random number, a file, a socket, an async runtime. A lint
+//!   (`clippy.toml` of this crate) rejects them.
+//! - `serde`. What outlives a run has a text form of its own ([`Learned`]).
+//! - URLs, bodies, ids and credentials: an [`Outcome`] has no place for them.
+//! - A way to turn a [`DeferReason`] into a [`PressureReason`]: stopping by our own budget must not
+//!   look like a provider under pressure.
+//! - A lock, and a map from keys to governors: the caller owns its governors.
+//! - A setting for how the law behaves. The owner sets one number, the ceiling
+//!   ([`Config::ceiling_interval`]).
+
 #![warn(missing_docs)]
 
 mod backoff;
 mod breaker;
+mod circuit;
 mod classify;
 mod config;
 mod governor;
@@ -12,6 +139,7 @@ mod law;
 mod outcome;
 mod pacing;
 mod quota;
+mod quota_fields;
 mod quota_headers;
 mod reasons;
 mod refusals;
@@ -19,13 +147,15 @@ mod retry_after;
 mod retry_budget;
 mod run_budget;
 mod send_log;
+mod slots;
 mod snapshot;
 mod time;
 mod warm_start;
 mod window;
 
 pub use backoff::{BackoffConfig, Jitter};
-pub use breaker::{BreakerConfig, CircuitReason, CircuitState, CircuitTransition, CircuitTrigger};
+pub use breaker::BreakerConfig;
+pub use circuit::{CircuitReason, CircuitState, CircuitTransition, CircuitTrigger};
 pub use classify::{Classifier, DefaultClassifier, HeaderSource, ResponseView, network_error, untrusted_certificate};
 pub use config::{CEILING_INTERVAL, Config, DISCOVERY_INTERVAL, HORIZON};
 pub use governor::{Admission, Advice, Governor, Permit};
@@ -38,3 +168,8 @@ pub use run_budget::RunBudgetConfig;
 pub use snapshot::{BackoffReason, LastBackoff, Snapshot};
 pub use time::{Time, WallTime};
 pub use warm_start::{Learned, STALE_AFTER};
+
+/// The code of the crate's README, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -53,3 +53,57 @@ impl Pacing {
         self.base = self.base.minus(interval);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SECOND;
+
+    const CEILING: u64 = 20 * MILLISECOND;
+
+    fn ms(millis: u64) -> Time {
+        Time::from_nanos(millis * MILLISECOND)
+    }
+
+    #[test]
+    fn the_first_send_is_due_at_once_and_the_next_an_interval_later() {
+        let mut pacing = Pacing::new();
+        assert_eq!(pacing.due(SECOND, CEILING), Time::ZERO);
+        pacing.on_send(ms(10_000), SECOND);
+        assert_eq!(pacing.due(SECOND, CEILING), ms(10_998));
+    }
+
+    #[test]
+    fn a_send_within_the_credit_does_not_push_the_next_one_back() {
+        let mut pacing = Pacing::new();
+        pacing.on_send(ms(10_000), SECOND);
+        pacing.on_send(ms(10_998), SECOND);
+        assert_eq!(pacing.due(SECOND, CEILING), ms(11_998));
+    }
+
+    #[test]
+    fn idle_time_is_no_credit() {
+        let mut pacing = Pacing::new();
+        pacing.on_send(ms(10_000), SECOND);
+        pacing.on_send(ms(70_000), SECOND);
+        assert_eq!(pacing.due(SECOND, CEILING), ms(70_998));
+    }
+
+    #[test]
+    fn a_new_interval_takes_effect_at_once_in_both_directions() {
+        let mut pacing = Pacing::new();
+        pacing.on_send(ms(10_000), SECOND);
+        assert_eq!(pacing.due(4 * SECOND, CEILING), ms(13_998));
+        assert_eq!(pacing.due(100 * MILLISECOND, CEILING), ms(10_098));
+        assert_eq!(pacing.due(MILLISECOND, CEILING), ms(10_020), "but never below the ceiling");
+    }
+
+    #[test]
+    fn a_refund_leaves_only_the_ceiling_between_the_two() {
+        let mut pacing = Pacing::new();
+        pacing.on_send(ms(10_000), SECOND);
+        pacing.on_send(ms(10_998), SECOND);
+        pacing.refund(SECOND);
+        assert_eq!(pacing.due(SECOND, CEILING), ms(11_018));
+    }
+}

@@ -31,6 +31,8 @@ struct View {
     /// Left after the request `seq`.
     remaining: u32,
     seq: u32,
+    /// 0 if nobody said.
+    limit: u32,
     /// Places that came back since `leak_from`.
     leaked: u32,
     leak_from: Time,
@@ -48,8 +50,8 @@ pub(crate) enum QuotaAdvice {
     ClosedUntil(Time),
     /// A request that will tell the new quota is on its way.
     WaitForAnswer,
-    /// Used up, and nobody said when it comes back.
-    Exhausted,
+    /// Used up, and nobody said when it comes back; its limit, where that is told.
+    Exhausted(Option<u32>),
 }
 
 impl View {
@@ -81,6 +83,7 @@ impl View {
             lumpy: self.lumpy || back > lump,
             remaining,
             seq,
+            limit: reading.limit.map_or(0, |limit| u32::try_from(limit).unwrap_or(0)),
             leaked: self.leaked.saturating_add(back),
             leak_from: if self.known { self.leak_from } else { now },
             told_at: now,
@@ -107,7 +110,7 @@ impl QuotaBook {
                 (Some(at), _) if now < at => advice = QuotaAdvice::ClosedUntil(at),
                 // It should be open again, or nobody said: one request finds out.
                 _ if is_busy => return QuotaAdvice::WaitForAnswer,
-                (None, QuotaAdvice::Open) => advice = QuotaAdvice::Exhausted,
+                (None, QuotaAdvice::Open) => advice = QuotaAdvice::Exhausted((view.limit > 0).then_some(view.limit)),
                 _ => {}
             }
         }
@@ -128,5 +131,68 @@ impl QuotaBook {
                 view.read(reading, remaining, seq, now);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_nanos(seconds * SECOND)
+    }
+
+    fn reading(remaining: u64, reset_s: Option<u64>) -> Quotas {
+        let mut quotas = Quotas::NONE;
+        let resets_in = reset_s.map(Duration::from_secs);
+        quotas.push(QuotaReading { limit: Some(100), remaining: Some(remaining), resets_in, window: None });
+        quotas
+    }
+
+    #[test]
+    fn sends_since_the_reading_are_taken_off() {
+        let mut book = QuotaBook::default();
+        book.on_answer(&reading(2, Some(10)), 7, at(100));
+        assert_eq!(book.advice(7, at(100), false), QuotaAdvice::Open);
+        assert_eq!(book.advice(8, at(100), true), QuotaAdvice::Open);
+        assert_eq!(book.advice(9, at(100), true), QuotaAdvice::ClosedUntil(at(110)));
+        assert!(book.is_closed(9) && !book.is_closed(8));
+    }
+
+    #[test]
+    fn behind_the_reset_one_request_finds_out() {
+        let mut book = QuotaBook::default();
+        book.on_answer(&reading(0, Some(10)), 7, at(100));
+        assert_eq!(book.advice(7, at(110), false), QuotaAdvice::Open);
+        assert_eq!(book.advice(8, at(110), true), QuotaAdvice::WaitForAnswer);
+    }
+
+    #[test]
+    fn an_older_answer_says_nothing_new_also_when_the_numbers_wrap() {
+        for (newer, older) in [(8, 7), (0, u32::MAX), (3, u32::MAX - 2)] {
+            let mut book = QuotaBook::default();
+            book.on_answer(&reading(50, Some(10)), newer, at(100));
+            book.on_answer(&reading(0, Some(10)), older, at(101));
+            assert_eq!(book.advice(newer, at(101), false), QuotaAdvice::Open, "{older} after {newer}");
+        }
+    }
+
+    #[test]
+    fn without_a_reset_nobody_knows_until_when() {
+        let mut book = QuotaBook::default();
+        book.on_answer(&reading(0, None), 7, at(100));
+        let advice = book.advice(7, at(100), false);
+        assert!(!matches!(advice, QuotaAdvice::Open | QuotaAdvice::ClosedUntil(_)), "{advice:?}");
+    }
+
+    #[test]
+    fn of_two_used_up_quotas_the_later_reset_counts() {
+        let mut quotas = reading(0, Some(10));
+        quotas.push(reading(0, Some(30)).as_slice()[0]);
+        let mut book = QuotaBook::default();
+        book.on_answer(&quotas, 7, at(100));
+        assert_eq!(book.advice(7, at(105), false), QuotaAdvice::ClosedUntil(at(130)));
+        assert_eq!(book.advice(7, at(115), false), QuotaAdvice::ClosedUntil(at(130)));
     }
 }

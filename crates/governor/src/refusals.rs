@@ -92,3 +92,65 @@ impl Refusals {
         self.budget.max(0.0) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_nanos(seconds * SECOND)
+    }
+
+    fn refused(seconds: &[u64]) -> Refusals {
+        let mut refusals = Refusals::new();
+        seconds.iter().for_each(|&second| refusals.on_refused(at(second)));
+        refusals
+    }
+
+    #[test]
+    fn each_refusal_costs_one_and_the_budget_is_never_negative_for_people() {
+        assert_eq!(refused(&[]).left(), 6);
+        assert_eq!(refused(&[1, 2]).left(), 4);
+        assert_eq!(refused(&[1, 2, 3, 4, 5, 6, 7, 8]).left(), 0);
+    }
+
+    #[test]
+    fn a_risk_needs_two_refusals_in_the_budget_and_few_fresh_ones() {
+        assert!(refused(&[1, 2, 3]).may_risk(at(10)));
+        assert!(!refused(&[1, 2, 3, 4]).may_risk(at(10)), "four are fresh");
+        assert!(refused(&[1, 2, 3, 4]).may_risk(at(700)), "ten minutes later they are not");
+        assert!(!refused(&[1, 2, 3, 4, 5]).may_risk(at(700)), "but one left is not two");
+    }
+
+    #[test]
+    fn a_refusal_is_fresh_for_ten_minutes() {
+        let refusals = refused(&[100, 200]);
+        assert_eq!(refusals.recent(at(699)), 2);
+        assert_eq!(refusals.recent(at(700)), 1);
+        assert_eq!(refusals.recent(at(800)), 0);
+    }
+
+    #[test]
+    fn the_newest_refusals_are_remembered_first() {
+        let refusals = refused(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        assert!(refusals.times().eq([8, 7, 6, 5, 4, 3].map(at)));
+    }
+
+    #[test]
+    fn accepted_requests_first_repay_the_loan_and_then_earn() {
+        let mut refusals = refused(&[1, 2, 3]);
+        // 2 / 0.0028 = 715 repay; another 358 are a refusal.
+        (0..715).for_each(|_| refusals.on_accepted());
+        assert_eq!(refusals.left(), 3);
+        (0..360).for_each(|_| refusals.on_accepted());
+        assert_eq!(refusals.left(), 4);
+        (0..100_000).for_each(|_| refusals.on_accepted());
+        assert_eq!(refusals.left(), 6, "and never more than at the start");
+    }
+
+    #[test]
+    fn the_margin_only_widens_with_fresh_refusals() {
+        let margins: Vec<f64> = (0..=6).map(|count| refused(&vec![1; count]).margin(at(10))).collect();
+        assert!(margins.is_sorted());
+    }
+}

@@ -10,6 +10,7 @@
 //! Credit is counted in successes, not in fractions of a retry: a success brings one unit, a retry
 //! costs five. That is the ratio 0.2 in whole numbers. Never waits, never knows which request asks.
 
+use crate::slots::Slots;
 use crate::time::{SECOND, Time};
 
 /// What a retry costs. The budget itself is optional: without it only the attempts per request count.
@@ -114,7 +115,7 @@ impl RetryBudget {
     /// returns what is left to pay from the reserve.
     fn spend_recent(&mut self) -> u32 {
         let mut owed = self.cost;
-        for slot in self.recent.slots.iter_mut().rev() {
+        for slot in self.recent.all_mut().iter_mut().rev() {
             let paid = owed.min(*slot);
             *slot -= paid;
             owed -= paid;
@@ -123,7 +124,7 @@ impl RetryBudget {
     }
 
     fn units(&self) -> u32 {
-        let recent: u32 = self.recent.slots.iter().copied().map(u32::from).sum();
+        let recent: u32 = self.recent.all().iter().copied().map(u32::from).sum();
         self.reserve.saturating_add(recent)
     }
 
@@ -146,64 +147,6 @@ const fn paced(interval: u64) -> u64 {
 
 fn saturate(units: u64) -> u32 {
     u32::try_from(units).unwrap_or(u32::MAX)
-}
-
-/// Counters over the last `N` spans of time; what is older than `N * width` is forgotten.
-///
-/// Why not exact times: their number is not bounded. The price is that the oldest slot goes as a
-/// whole, so the window is between `N - 1` and `N` widths long, never longer.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slots<T, const N: usize> {
-    /// End of the span that `slots[0]` counts.
-    end: Time,
-    width: u64,
-    /// The newest first.
-    slots: [T; N],
-}
-
-impl<T: Copy + Default, const N: usize> Slots<T, N> {
-    pub(crate) fn new(width: u64) -> Self {
-        Self { end: Time::ZERO, width: width.max(1), slots: [T::default(); N] }
-    }
-
-    /// The counter of the present span.
-    pub(crate) fn current(&mut self, now: Time) -> &mut T {
-        self.roll(now);
-        &mut self.slots[0]
-    }
-
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        self.slots = [T::default(); N];
-    }
-
-    /// All counters; up to date after [`Self::roll`] or [`Self::current`].
-    pub(crate) const fn all(&self) -> &[T; N] {
-        &self.slots
-    }
-
-    /// Forgets what is too old. Cheap while the span lasts.
-    pub(crate) fn roll(&mut self, now: Time) {
-        if now >= self.end {
-            self.advance(now);
-        }
-    }
-
-    #[cold]
-    fn advance(&mut self, now: Time) {
-        let passed = now.nanos_since(self.end) / self.width + 1;
-        match usize::try_from(passed) {
-            Ok(passed) if passed < N => {
-                self.slots.copy_within(..N - passed, passed);
-                self.slots[..passed].fill(T::default());
-                self.end = self.end.plus(passed as u64 * self.width);
-            }
-            _ => {
-                self.slots = [T::default(); N];
-                self.end = now.plus(self.width);
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@
 use crate::time::{MILLISECOND, Time};
 
 /// Marks kept. At least half of them cover what is remembered, so a place is given back at most
-/// 1/20 of the sends too late.
-const MARKS: usize = 36;
+/// 1/16 of the sends too late.
+const MARKS: usize = 32;
 
 /// The sends of one key.
 #[derive(Clone, Debug)]
@@ -126,5 +126,77 @@ impl SendLog {
     /// The first send that is remembered.
     pub(crate) fn start(&self) -> Time {
         self.origin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SECOND;
+    use proptest::prelude::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_nanos(seconds * SECOND)
+    }
+
+    fn log(sends: std::ops::RangeInclusive<u64>, grows: bool) -> SendLog {
+        let mut log = SendLog::new();
+        sends.for_each(|second| log.on_send(at(second), grows));
+        log
+    }
+
+    #[test]
+    fn the_send_that_blocks_is_the_oldest_of_as_many_as_fit() {
+        let log = log(1..=5, true);
+        // A mark is rounded up to the next millisecond.
+        assert_eq!(log.blocking(5), Some(at(1).plus(MILLISECOND)));
+        assert_eq!(log.blocking(2), Some(at(4).plus(MILLISECOND)));
+        assert_eq!(log.blocking(6), None);
+    }
+
+    #[test]
+    fn a_refund_takes_back_the_last_send() {
+        let mut log = log(1..=5, true);
+        log.refund();
+        assert_eq!(log.blocking(5), None);
+        assert_eq!(log.count_after(Time::ZERO), 4);
+    }
+
+    #[test]
+    fn sends_after_a_time_are_counted() {
+        let log = log(1..=30, true);
+        assert_eq!(log.count_after(at(20)), 11, "the send at 20 s is marked a millisecond later");
+        assert_eq!(log.count_after(at(21)), 10);
+        assert_eq!(log.start(), at(1));
+    }
+
+    #[test]
+    fn forty_nine_days_start_over_instead_of_wrapping() {
+        let mut log = log(1..=3, true);
+        log.on_send(at(60 * 86_400), true);
+        assert_eq!(log.start(), at(60 * 86_400));
+        assert!(log.count_after(Time::ZERO) <= 1);
+    }
+
+    proptest! {
+        #[test]
+        fn no_send_is_lost_while_the_log_grows(sends in 1_u64..2000) {
+            prop_assert_eq!(u64::from(log(1..=sends, true).count_after(Time::ZERO)), sends);
+        }
+
+        #[test]
+        fn a_place_is_never_given_back_too_early(limit in 1_u32..500, gaps in proptest::collection::vec(1_u64..5000, 1..700)) {
+            let mut log = SendLog::new();
+            log.cover(limit);
+            let (mut now, mut sends) = (at(1), Vec::new());
+            for gap in gaps {
+                now = now.plus(gap * MILLISECOND);
+                log.on_send(now, false);
+                sends.push(now);
+                let oldest = sends.len().checked_sub(limit as usize).map(|index| sends[index]);
+                prop_assert!(log.blocking(limit) >= oldest, "{:?} before {oldest:?}", log.blocking(limit));
+                prop_assert_eq!(log.blocking(limit).is_some(), oldest.is_some());
+            }
+        }
     }
 }

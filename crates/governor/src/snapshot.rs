@@ -83,3 +83,26 @@ impl Snapshot {
         60.0 / self.ceiling_interval.as_secs_f64()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_told_per_minute() {
+        let snapshot = Snapshot {
+            interval: Duration::from_millis(500),
+            ceiling_interval: Duration::from_millis(20),
+            mode: "hold",
+            limit_per_s: Some(2.0),
+            window: None,
+            last_backoff: None,
+            next_allowed: Time::ZERO,
+            refusals_left: 6,
+            in_flight: 0,
+            in_flight_limit: 1,
+        };
+        assert!((snapshot.rate_per_min() - 120.0).abs() < 1e-9);
+        assert!((snapshot.ceiling_rate_per_min() - 3000.0).abs() < 1e-9);
+    }
+}

@@ -121,3 +121,67 @@ impl fmt::Display for Learned {
         self.strikes().try_for_each(|at| write!(f, " strike_ms={}", at.as_unix_millis()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn full() -> Learned {
+        let mut learned = Learned {
+            recorded_at: WallTime::from_unix_millis(1000),
+            interval: Duration::from_millis(250),
+            limit_per_s: Some(4.5),
+            window: Some((60, Duration::from_secs(30))),
+            gate_until: Some(WallTime::from_unix_millis(2000)),
+            shut: 3,
+            ..Learned::default()
+        };
+        learned.push_strike(WallTime::from_unix_millis(900));
+        learned.push_strike(WallTime::from_unix_millis(800));
+        learned
+    }
+
+    #[test]
+    fn the_text_form_can_be_read_by_a_person_and_by_us() {
+        let text = "gleaner-learned-1 recorded_at_ms=1000 interval_ns=250000000 limit_per_s=4.5 \
+                    window=60/30000000000 gate_until_ms=2000 shut=3 strike_ms=900 strike_ms=800";
+        assert_eq!(full().to_string(), text);
+        assert_eq!(Learned::decode(text.as_bytes()), Some(full()));
+        assert_eq!(
+            Learned::decode(format!(" {} \n", text.replace(' ', "\n")).as_bytes()),
+            Some(full()),
+            "any white space"
+        );
+    }
+
+    #[test]
+    fn text_that_was_cut_off_is_no_memory() {
+        let text = full().to_string();
+        for end in text.match_indices('=').map(|(index, _)| index + 1).filter(|&end| end < 60) {
+            assert_eq!(Learned::decode(&text.as_bytes()[..end]), None, "{}", &text[..end]);
+        }
+    }
+
+    #[test]
+    fn more_than_we_write_is_not_read() {
+        let padded = format!("{}{}", full(), " ".repeat(TEXT_MAX));
+        assert_eq!(Learned::decode(padded.as_bytes()), None);
+    }
+
+    #[test]
+    fn no_more_strikes_are_kept_than_there_is_room_for() {
+        let mut learned = full();
+        (0..20).for_each(|millis| learned.push_strike(WallTime::from_unix_millis(millis)));
+        assert_eq!(learned.strikes().count(), STRIKES_KEPT);
+        assert_eq!(learned.strikes().next(), Some(WallTime::from_unix_millis(900)), "the newest first");
+    }
+
+    #[test]
+    fn a_rate_is_fresh_for_six_hours_and_not_before_it_was_written() {
+        let fresh = |millis| full().is_fresh(WallTime::from_unix_millis(millis));
+        assert!(!fresh(999));
+        assert!(fresh(1000));
+        assert!(fresh(1000 + 6 * 3_600_000));
+        assert!(!fresh(1001 + 6 * 3_600_000));
+    }
+}

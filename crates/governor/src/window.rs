@@ -27,6 +27,9 @@ const PATIENCE_MAX_S: f64 = 960.0;
 const RAISE: f64 = 0.05;
 /// Largest step.
 const RAISE_MAX: f64 = 0.4;
+/// How much more a shorter length must allow to be preferred: a search that speeds up until it is
+/// refused makes shorter lengths look more generous than they are.
+const MORE_GENEROUS: f64 = 1.4;
 /// A length is known well enough when it is at most this much longer than one that was refused.
 const KNOWN_WELL: f64 = 1.06;
 
@@ -258,6 +261,15 @@ impl Window {
         self.quiet_since = now;
     }
 
+    /// The provider shows its limit, and it is lower: then the window is the shorter one that held so
+    /// many.
+    pub(crate) fn cap(&mut self, limit: u32, opened: Time) {
+        if limit < self.limit {
+            let length = opened.nanos_since(self.log.nth_last(limit + 1)).min(self.length);
+            self.set(limit, length, length / 2);
+        }
+    }
+
     /// Of all windows that explain a wait, the length of the one that allows most: if it allows too
     /// much we are refused soon and know better, and if it allowed too little we would never know.
     fn most_generous(&self, wait: &Wait) -> f64 {
@@ -265,7 +277,7 @@ impl Window {
         let allows = |length: f64| f64::from(self.log.count_after(wait.opened.minus(nanos_in(length)))) / length;
         let mut best = age;
         for usual in USUAL.iter().rev().copied().filter(|&usual| usual < age && usual > wait.lasted_s()) {
-            if allows(usual) > 1.3 * allows(best) {
+            if allows(usual) > MORE_GENEROUS * allows(best) {
                 best = usual;
             }
         }
@@ -332,4 +344,83 @@ fn rounded(shortest: f64, longest: f64) -> f64 {
 /// A length with room for jitter on the way: clocks and networks are not exact.
 fn padded(seconds: f64) -> u64 {
     nanos_in(seconds * 1.002 + 0.01)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::SECOND;
+    use proptest::prelude::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_nanos(seconds * SECOND)
+    }
+
+    #[test]
+    fn nothing_is_held_back_while_nothing_is_learned() {
+        let mut window = Window::new();
+        (1..100).for_each(|second| window.on_send(at(second), false));
+        assert!(!window.is_learned());
+        assert_eq!(window.due(at(100)), Time::ZERO);
+        assert_eq!(window.rate(), f64::INFINITY);
+    }
+
+    #[test]
+    fn the_place_of_the_oldest_send_comes_back_after_the_length() {
+        let mut window = Window::new();
+        window.restore(3, 10 * SECOND);
+        (5..8).for_each(|second| window.on_send(at(second), false));
+        assert_eq!(window.due(at(8)), at(15).plus(MILLISECOND));
+        window.refund();
+        assert_eq!(window.due(at(8)), Time::ZERO, "a refused request takes no place");
+    }
+
+    #[test]
+    fn a_restored_window_says_what_it_was() {
+        let mut window = Window::new();
+        window.restore(60, 30 * SECOND);
+        assert_eq!((window.limit(), window.length()), (60, 30 * SECOND));
+        assert!((window.rate() - 2.0).abs() < 1e-9);
+        window.restore(0, 0);
+        assert!(window.limit() >= 1 && window.length() > 0, "nonsense is made whole");
+    }
+
+    #[test]
+    fn a_length_is_rounded_to_a_usual_one_where_the_evidence_allows() {
+        // Told to wait until 60.4 s after the first send, refused at 40 s: a minute.
+        assert!((rounded(40.0, 60.4) - 60.0).abs() < 1e-9);
+        // Refused at 60.2 s: a minute it is not.
+        assert!((rounded(60.2, 60.4) - 60.4).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_test_of_a_shorter_window_goes_out_alone_and_may_be_lost() {
+        let mut window = Window::new();
+        window.restore(1, 100 * SECOND);
+        window.experiment = Experiment::Shorter { length: 50 * SECOND, accepted: 0, in_flight: false };
+        window.on_send(at(10), false);
+        assert_eq!(window.due(at(11)), at(60).plus(MILLISECOND));
+        assert!(window.is_early(at(61)) && !window.is_testing());
+        window.on_send(at(61), true);
+        assert!(window.is_testing());
+        window.on_lost();
+        assert!(!window.is_testing());
+    }
+
+    proptest! {
+        #[test]
+        fn no_period_ever_holds_more_than_the_limit(limit in 1_u32..60, seconds in 1_u64..100, pauses in proptest::collection::vec(0_u64..5000, 1..300)) {
+            let length = seconds * SECOND;
+            let mut window = Window::new();
+            window.restore(limit, length);
+            let (mut now, mut sends) = (at(1), Vec::new());
+            for pause in pauses {
+                now = now.plus(pause * MILLISECOND).max(window.due(now));
+                window.on_send(now, false);
+                sends.push(now);
+                let inside = sends.iter().filter(|&&sent| sent > now.minus(length)).count();
+                prop_assert!(inside <= limit as usize, "{inside} in {seconds} s");
+            }
+        }
+    }
 }

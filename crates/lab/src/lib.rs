@@ -13,3 +13,9 @@ pub mod scenario;
 pub mod score;
 pub mod sim;
 pub mod trace;
+
+/// The code of the README and of docs/governor.md, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../../../docs/governor.md")]
+struct Documents;

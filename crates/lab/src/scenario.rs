@@ -7,6 +7,8 @@ mod check;
 
 use self::check::Check;
 use serde::Deserialize;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 /// Longest horizon that is simulated, in seconds: ten days. A run keeps a sample per request, so
@@ -306,12 +308,14 @@ impl Scenario {
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let file = path.display().to_string();
         let read_error = |source| ScenarioError::Read { file: file.clone(), source };
-        let length = std::fs::metadata(path).map_err(read_error)?.len();
-        if length > FILE_MAX_BYTES {
-            let message = format!("is {length} bytes long; a scenario has at most {FILE_MAX_BYTES}");
+        let mut bytes = Vec::new();
+        // Bounded by what is read and not by the length that is told: a device tells 0 and never ends.
+        let opened = File::open(path).map_err(read_error)?;
+        opened.take(FILE_MAX_BYTES + 1).read_to_end(&mut bytes).map_err(read_error)?;
+        if bytes.len() as u64 > FILE_MAX_BYTES {
+            let message = format!("is too long; a scenario has at most {FILE_MAX_BYTES} bytes");
             return Err(ScenarioError::Format { file, message });
         }
-        let bytes = std::fs::read(path).map_err(read_error)?;
         let text = std::str::from_utf8(&bytes).map_err(|error| {
             let message = format!("is not UTF-8 from byte {} on; a scenario is TOML text", error.valid_up_to());
             ScenarioError::Format { file: file.clone(), message }

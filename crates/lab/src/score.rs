@@ -1,7 +1,6 @@
 //! One run in figures: goodput against the oracle, violations, bans, latency, and the score.
 //!
-//! Definitions are those of law.md section 3; where it leaves one open (converged, recovered) it is
-//! said here. Never runs anything twice or averages: that is the caller's.
+//! Definitions are those of docs/lab.md. Never runs anything twice or averages: that is the caller's.
 
 use crate::laws::{self, LawName};
 use crate::oracle::{self, Best};
@@ -236,7 +235,7 @@ from_s = 1800
     }
 
     #[test]
-    fn the_score_is_that_of_the_document() {
+    fn the_score_is_that_of_docs_lab_md() {
         let scenario = Scenario::parse("steps.toml", "name = \"day\"\nhorizon_s = 86400").unwrap();
         let score = |accepted, rejected, bans, latency_ratio| {
             let counts = Counts { sent: 1000, accepted, rejected, bans, latency_ratio, ..Counts::default() };

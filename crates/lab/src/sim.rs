@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
 
 /// Streams of randomness: what the law does must not change the noise that it meets.
-/// The oracle has the same two: law.md section 3, "the oracle has the same noise".
+/// The oracle has the same two, so that it meets the same noise.
 pub(crate) const SALT_LATENCY: u64 = 2;
 pub(crate) const SALT_NOISE: u64 = 3;
 const SALT_LAW: u64 = 4;

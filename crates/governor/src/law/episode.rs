@@ -25,6 +25,8 @@ const TURNS: [f64; 11] = [1.0, 10.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 
 /// A refusal that lasts longer than this, and as long as sixteen requests, is a window's.
 const LONG_S: f64 = 1.2;
 const LONG_REQUESTS: f64 = 16.0;
+/// A window whose first send is older than this is not the one that the search has just filled.
+const OLD_S: f64 = 120.0;
 /// Fewer accepted requests than this measure nothing.
 const FEW: f64 = 8.0;
 
@@ -46,6 +48,8 @@ pub(super) struct Episode {
     explained: bool,
     /// A quota that the provider shows is used up: surely a window, so tries can be rarer.
     exhausted: bool,
+    /// The limit of that quota.
+    limit: Option<u32>,
     /// When the oldest place was taken.
     taken: Time,
 }
@@ -119,6 +123,7 @@ impl Law {
             told: refusal.retry_after.is_some(),
             explained,
             exhausted: false,
+            limit: None,
             taken,
         });
         if explained {
@@ -146,6 +151,10 @@ impl Law {
             return episode.contact.plus(nanos_in(3.0 * waited_s));
         }
         let before_s = seconds_between(episode.taken, episode.contact);
+        if !self.window.is_learned() && before_s > OLD_S {
+            // What was sent so long ago says nothing about a window that is full now.
+            return episode.contact.plus(nanos_in((3.0 * waited_s).max(1.0)));
+        }
         let total_s = before_s + waited_s;
         let growth = if episode.exhausted { 3.0 } else { 2.0 };
         let turns = |&turn: &f64| turn >= 1.03 * total_s && turn - before_s >= growth * waited_s;
@@ -156,7 +165,7 @@ impl Law {
     }
 
     /// A quota is used up and nobody says until when: an episode without a refusal.
-    pub(crate) fn on_exhausted(&mut self, now: Time) {
+    pub(crate) fn on_exhausted(&mut self, limit: Option<u32>, now: Time) {
         if self.episode.is_some() {
             return;
         }
@@ -169,6 +178,7 @@ impl Law {
             told: false,
             explained: false,
             exhausted: true,
+            limit,
             taken: self.window.taken(),
         };
         let next = if self.window.is_learned() {
@@ -236,6 +246,9 @@ impl Law {
             return self.enter(self.mode, now);
         }
         self.window.learn(&measured.wait, now);
+        if let Some(limit) = episode.limit {
+            self.window.cap(limit, measured.wait.opened);
+        }
         let window = self.window.rate();
         self.limit = (0.7 * episode.rate).clamp(1.5 * window, (4.0 * window).max(1.5 * window));
         self.raise_to(self.limit);
@@ -261,7 +274,9 @@ impl Law {
             self.settle(estimate.min(rate), now);
         } else {
             // The rate rose all the while, so the count is too low: the limit is near the rate.
-            self.settle((0.93 * rate).max(estimate), now);
+            // With many refusals behind us another one is not worth the difference.
+            let near = if self.refusals.is_alarmed(now) { 0.75 } else { 0.93 };
+            self.settle((near * rate).max(estimate), now);
         }
     }
 

@@ -45,6 +45,8 @@ const HOLD_MAX_S: f32 = 960.0;
 const HOLD_MOVED_S: f32 = 60.0;
 /// Successes before a probe, however slow the provider is.
 const HOLD_SUCCESSES: u32 = 20;
+/// Share of the permitted sends that must be made for the rate to count as used.
+const USED: f64 = 0.75;
 /// Two measurements that differ by less are the same limit.
 const SAME: f64 = 0.05;
 
@@ -140,8 +142,6 @@ pub(crate) struct Refusal {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accepted {
     pub(crate) sent_at: Time,
-    /// The request went out when it was allowed to: the rate is really used.
-    pub(crate) on_time: bool,
     /// The request tested a shorter window.
     pub(crate) early: bool,
 }
@@ -275,7 +275,7 @@ impl Law {
 
     /// A refusal without a reason: after a few in a row it looks like a ban.
     pub(crate) fn on_forbidden(&mut self, told: bool, now: Time) {
-        self.shut = if told { self.shut.max(SHUT_AFTER - 1) + 1 } else { self.shut.saturating_add(1) };
+        self.shut = if told { self.shut.max(SHUT_AFTER - 1).saturating_add(1) } else { self.shut.saturating_add(1) };
         if self.is_shut() {
             let doublings = u32::from(self.shut - SHUT_AFTER).min(6);
             self.close_until(now.plus(nanos_in(SHUT_S * f64::from(1u32 << doublings))));
@@ -304,10 +304,19 @@ impl Law {
         if self.mode == Mode::Drain {
             return self.end_drain(now);
         }
-        if success.on_time && success.sent_at >= self.since {
+        if success.sent_at >= self.since {
             self.successes = self.successes.saturating_add(1);
-            self.grow(now);
+            if self.is_used(now) {
+                self.grow(now);
+            }
         }
+    }
+
+    /// Whether the rate is really used: whoever has less to do than it allows learns nothing about
+    /// the limit, and must not get faster by it. Answers lag behind sends by their latency.
+    fn is_used(&self, now: Time) -> bool {
+        let answered_s = seconds_between(self.since, now) - self.latency.base_s();
+        f64::from(self.successes) >= USED * self.rate() * answered_s
     }
 
     /// One more success at the present rate.

@@ -1,18 +1,18 @@
 //! Plain additive increase, multiplicative decrease of a shared rate: the textbook law.
 //!
-//! law.md 5.0: start at 1/s, +0.1/s per second with a success, halve once per burst of refusals,
-//! Retry-After closes the gate for all. Remembers no ceiling, so it saws between half and full.
+//! Start at 1/s, +0.1/s per second with a success, halve once per burst of refusals, and Retry-After
+//! closes the gate for all. Remembers no ceiling, so it saws between half and full.
 
 use super::workers::{later, told_wait_s};
 use super::{Answer, Law, Step};
 use gleaner_governor::Time;
 use std::time::Duration;
 
-/// Rates per second (law.md 5.0).
+/// Rates per second: there is no one such law, so these are ordinary ones.
 const START: f64 = 1.0;
 const STEP: f64 = 0.1;
 const CUT: f64 = 0.5;
-/// law.md names no floor; without one a window that stays shut halves the rate for ever. One send a
+/// The textbook names no floor; without one a window that stays shut halves the rate for ever. One send a
 /// minute is the longest sleep of the backoff laws.
 const FLOOR: f64 = 1.0 / 60.0;
 

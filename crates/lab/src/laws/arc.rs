@@ -1,7 +1,7 @@
 //! Vector's adaptive request concurrency: limits what is in flight, never a rate.
 //!
-//! law.md 5.4. Round-trip time and back pressure are taken per attempt, inside the retry layer. It
-//! reads no Retry-After, and a limit of one in flight is as slow as it can get.
+//! Round-trip time and back pressure are taken per attempt, inside the retry layer. It reads no
+//! Retry-After, and a limit of one in flight is as slow as it can get.
 
 use super::workers::{Workers, unit};
 use super::{Answer, Law, Step};

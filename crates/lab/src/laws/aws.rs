@@ -1,8 +1,8 @@
 //! AWS SDK adaptive retry mode (aws-smithy-runtime 1.16.2 `client_rate_limiter.rs`).
 //!
-//! law.md 5.1, with the retry rules of specification 2.1: one token per attempt, taken after the
-//! sleep. Every throttled answer cuts, also echoes of one burst, and everything that is not a
-//! throttle, a 403 too, counts as a success of the rate law, as in the original.
+//! With the retry rules of its specification 2.1: one token per attempt, taken after the sleep. Every
+//! throttled answer cuts, also echoes of one burst, and everything that is not a throttle, a 403 too,
+//! counts as a success of the rate law, as in the original.
 
 use super::workers::{Workers, exponential, later, told_wait_s, unit};
 use super::{Answer, Law, Step};

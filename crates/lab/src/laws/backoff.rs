@@ -1,14 +1,14 @@
 //! Exponential backoff with full jitter, with and without Retry-After: what most clients do.
 //!
-//! law.md 5.0: no pacing, each worker sends at once and sleeps only after a failure. There is no
-//! memory between requests, so it never finds a rate, and workers never tell each other anything.
+//! No pacing: each worker sends at once and sleeps only after a failure. There is no memory between
+//! requests, so it never finds a rate, and workers never tell each other anything.
 
 use super::workers::{Workers, exponential, told_wait_s, unit};
 use super::{Answer, Law, Step};
 use crate::scenario::Scenario;
 use gleaner_governor::Time;
 
-/// First sleep at most a second, no sleep above a minute (law.md 5.0).
+/// First sleep at most a second, no sleep above a minute.
 const FIRST_S: f64 = 1.0;
 const CAP_S: f64 = 60.0;
 

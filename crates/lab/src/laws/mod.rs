@@ -1,8 +1,8 @@
 //! The laws that the lab compares, behind one small interface.
 //!
-//! The baselines are re-implemented from law.md section 5, constants included, so that all laws meet
-//! the same provider on the same clock. No law here sees more than a client could: statuses,
-//! headers, its own clock.
+//! The baselines are other people's rules with their own constants, written again here so that all
+//! laws meet the same provider on the same clock. No law here sees more than a client could:
+//! statuses, headers, its own clock.
 
 mod aimd;
 mod arc;

@@ -1,9 +1,9 @@
 //! The request-rate controller of polars' cloud reader: search, recover, track.
 //!
-//! law.md 5.7. Made for object stores, so its floor of 10/s is above many limits here; that is its
-//! law, and is not scaled down. Below the controller sits a retry layer that honours Retry-After
-//! (without it the second column of section 2's table is out of reach) and else backs off like the
-//! `object_store` crate. Its refusal to queue for more than 10 s cannot happen at 10/s and is left out.
+//! Made for object stores, so its floor of 10/s is above many limits here; that is its law, and is
+//! not scaled down. Below the controller we assume a retry layer that honours Retry-After, which is the
+//! kinder reading, and else backs off like the `object_store` crate. Its refusal to queue for more than
+//! 10 s cannot happen at 10/s and is left out.
 
 use super::workers::{Workers, exponential, later, told_wait_s, unit};
 use super::{Answer, Law, Step};
@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::sim::seconds;
 use gleaner_governor::Time;
 
-/// Rates per second and seconds (law.md 5.7).
+/// Rates per second and seconds, by the original's defaults.
 const TICK_S: f64 = 1.0;
 const START: f64 = 1000.0;
 const FLOOR: f64 = 10.0;

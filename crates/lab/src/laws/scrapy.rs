@@ -1,8 +1,8 @@
 //! Scrapy AutoThrottle 2.19: a delay that follows the latency, and nothing else.
 //!
-//! law.md 5.2. It never reads a 429 as congestion: a refusal only keeps the delay from falling, and
-//! its retries do not wait (two per URL, then dropped; the next request takes the same place, so
-//! the lab needs no count of them).
+//! It never reads a 429 as congestion: a refusal only keeps the delay from falling, and its retries do
+//! not wait (two per URL, then dropped; the next request takes the same place, so the lab needs no
+//! count of them).
 
 use super::workers::{later, unit};
 use super::{Answer, Law, Step};

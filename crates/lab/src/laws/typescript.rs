@@ -1,14 +1,14 @@
 //! The TypeScript runtime's law, with its known faults, for comparison.
 //!
-//! law.md 5.0 and the end of section 2: a Retry-After leaves the rate unchanged, and every answer
-//! that is not retryable, a 403 too, speeds it up. Do not mend it: it is what we measure against.
+//! A Retry-After leaves the rate unchanged, and every answer that is not retryable, a 403 too, speeds
+//! it up. Do not mend it: it is what we measure against.
 
 use super::workers::{later, told_wait_s};
 use super::{Answer, Law, Step};
 use crate::scenario::Scenario;
 use gleaner_governor::Time;
 
-/// Start, and least interval after a throttle (law.md 5.0).
+/// Start, and least interval after a throttle.
 const START_MS: f64 = 1000.0;
 /// Growth per answer, requests per minute.
 const GROWTH_PER_MIN: f64 = 6.667;

@@ -1,8 +1,8 @@
-//! The baselines on the three providers of law.md section 2, against the order of its table.
+//! The baselines on three providers, against figures from earlier, independent simulations.
 //!
-//! The digits there come from quick simulations ("8–32 workers") whose burst and latency are not
-//! written down, so the order is what is held. With 16 workers all of it holds; how often workers
-//! that hammer a shut window are refused depends on how many there are (see `other_crews`).
+//! Burst and latency of those simulations were not written down, so their order is held, and their
+//! digits only roughly. With 16 workers all of it holds; how often workers that hammer a shut window
+//! are refused depends on how many there are (see `other_crews`).
 
 use gleaner_lab::laws::LawName::{self, Aimd, AwsAdaptive, Backoff, Polars, VectorArc};
 use gleaner_lab::scenario::Scenario;
@@ -31,7 +31,7 @@ fn check_order(text: &str, workers: usize, laws: &[LawName]) {
 }
 
 #[test]
-fn violations_keep_the_order_of_the_table() {
+fn violations_keep_their_order() {
     check_order(BUCKET, 16, &[Backoff, VectorArc, AwsAdaptive, Polars, Aimd]);
     check_order(WINDOW, 16, &[VectorArc, Backoff, AwsAdaptive, Polars, Aimd]);
 }
@@ -46,7 +46,7 @@ fn other_crews() {
 }
 
 #[test]
-fn figures_are_near_those_of_the_table() {
+fn figures_are_near_the_earlier_ones() {
     // Law, goodput and violations on the bucket, then on the window.
     let rows = [
         (Backoff, 1.00, 0.35..0.55, 1.00, 0.30..0.70),
@@ -74,7 +74,7 @@ fn exponential_backoff_is_refused_more_than_three_times_in_ten() {
 }
 
 #[test]
-fn strikes_suspend_every_law_of_the_table() {
+fn strikes_suspend_every_baseline() {
     let figures = figures(STRIKES, 8, &[Aimd, Polars, AwsAdaptive, Backoff, VectorArc]);
     assert!(figures.iter().all(|f| f.counts.bans > 0));
     // The gentlest lasts longest; those that hammer do not see the second minute.

@@ -1,4 +1,4 @@
-//! Tests of the laboratory: numbers worked out by hand, and the rules of law.md section 3.
+//! Tests of the laboratory: numbers worked out by hand, and the rules of docs/lab.md.
 
 #![expect(clippy::unwrap_used, reason = "a test whose scenario cannot be built has failed")]
 

@@ -1,4 +1,4 @@
-//! The oracle against values worked out by hand; the first four are those of law.md section 3.
+//! The oracle against values worked out by hand.
 
 use crate::support::scenario;
 use gleaner_lab::oracle::best;
@@ -16,7 +16,7 @@ const BUCKET: &str = "[[limit]]\nkind = \"token_bucket\"\nrate_per_s = 10\nburst
 const VARYING: &str = "[latency]\nbase_ms = 120\nsigma = 0.25\n";
 
 #[test]
-fn the_values_of_the_law_document() {
+fn one_limit_of_each_kind() {
     check(&scenario(&format!("workers = 8\n{BUCKET}{VARYING}")), 36_020, 2);
     let fixed = "workers = 8\n[[limit]]\nkind = \"fixed_window\"\nlimit = 100\nwindow_s = 60\nphase_s = 0\n";
     check(&scenario(&format!("{fixed}{VARYING}")), 6_000, 0);

@@ -1,7 +1,7 @@
 //! A wrong scenario file is answered with the file, the key and what is allowed.
 
 use gleaner_lab::scenario::Scenario;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[track_caller]
 fn check(text: &str, parts: &[&str]) {
@@ -105,9 +105,24 @@ fn files_that_are_no_text_or_too_large() {
     let message = File::new("latin1.toml", b"name = \"caf\xe9\"").error();
     assert!(message.contains("not UTF-8 from byte 11 on"), "{message}");
     let message = File::new("large.toml", &vec![b'#'; (1 << 20) + 1]).error();
-    assert!(message.contains("is 1048577 bytes long; a scenario has at most 1048576"), "{message}");
+    assert!(message.contains("is too long; a scenario has at most 1048576 bytes"), "{message}");
     let missing = Scenario::load(&std::env::temp_dir().join("gleaner-lab-none.toml")).unwrap_err().to_string();
     assert!(missing.contains("gleaner-lab-none.toml: cannot be read"), "{missing}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_device_that_never_ends_is_too_long() {
+    let message = Scenario::load(Path::new("/dev/zero")).unwrap_err().to_string();
+    assert_eq!(message, "/dev/zero: is too long; a scenario has at most 1048576 bytes");
+}
+
+#[test]
+fn a_file_of_the_greatest_length_is_read() {
+    let mut text = b"name = \"long\"\n".to_vec();
+    text.resize(1 << 20, b'#');
+    let file = File::new("longest.toml", &text);
+    assert_eq!(Scenario::load(&file.0).unwrap().name, "long");
 }
 
 #[test]
