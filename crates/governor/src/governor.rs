@@ -14,7 +14,7 @@ use crate::lane::Lane;
 use crate::law::{Accepted, Law, Refusal};
 use crate::outcome::{Outcome, Verdict};
 use crate::pacing::Pacing;
-use crate::quota::{QuotaAdvice, QuotaBook};
+use crate::quota::QuotaBook;
 use crate::reasons::{DeferReason, Deferral, PressureReason};
 use crate::retry_after::RETRY_AFTER_MAX;
 use crate::retry_budget::RetryBudget;
@@ -190,18 +190,16 @@ impl Governor {
         if !self.lane.admits() || is_stalled || (trial && self.is_trial_out) {
             return None;
         }
-        let mut quota = Time::ZERO;
-        match self.quotas.advice(self.sent, now, is_busy) {
-            QuotaAdvice::Open => {}
-            QuotaAdvice::ClosedUntil(at) => quota = at,
-            QuotaAdvice::WaitForAnswer => return None,
-            QuotaAdvice::Exhausted(limit) => {
-                law.on_exhausted(limit, now);
-                trial = true;
-            }
+        let quota = self.quotas.advice(self.sent, now);
+        if quota.needs_answer && is_busy {
+            return None;
         }
-        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate());
-        let at = paced.max(law.window.due(now)).max(quota);
+        if let Some(limit) = quota.exhausted {
+            law.on_exhausted(limit, now);
+            trial = true;
+        }
+        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(quota.closed_until);
+        let at = paced.max(law.window.due(paced.max(now)));
         let early = law.window.is_early(at.max(now));
         if early && law.window.is_testing() {
             return None;
@@ -357,16 +355,13 @@ impl Governor {
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
         let law = self.law.as_ref()?;
-        let quota = match self.quotas.advice(self.sent, now, false) {
-            QuotaAdvice::ClosedUntil(at) => at,
-            _ => Time::ZERO,
-        };
+        let quota = self.quotas.advice(self.sent, now).closed_until;
+        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(quota);
         let circuit = match self.breaker.decide(now) {
             Decision::Refuse { until } => until,
             _ => Time::ZERO,
         };
-        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(law.window.due(now));
-        let next_allowed = paced.max(quota).max(circuit);
+        let next_allowed = paced.max(law.window.due(paced.max(now))).max(circuit);
         Some(Snapshot {
             interval: Duration::from_nanos(law.interval()),
             ceiling_interval: Duration::from_nanos(self.ceiling),
@@ -432,10 +427,9 @@ impl Governor {
             law.close_until(now + until.since(wall_now).min(RETRY_AFTER_MAX));
         }
         law.restore_shut(learned.shut);
-        let mut strikes: Vec<WallTime> = learned.strikes().filter(|&at| at <= wall_now).collect();
-        strikes.sort_unstable();
-        for at in strikes {
-            law.refusals.on_refused(Time::from_nanos(now.as_nanos().saturating_sub(nanos(wall_now.since(at)))));
+        // Newest first in the record, oldest first in the book.
+        for at in learned.strikes().filter(|&at| at <= wall_now).collect::<Vec<_>>().into_iter().rev() {
+            law.refusals.restore(nanos(wall_now.since(at)), now);
         }
     }
 

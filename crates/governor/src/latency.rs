@@ -7,11 +7,13 @@
 //!
 //! Never looks at errors: how fast a refusal comes says nothing.
 
-use crate::time::{SECOND, Time, seconds_between};
+use crate::time::{MILLISECOND, SECOND, Time, seconds_between};
 
 /// An answer is late beyond this multiple of the baseline. Log-normal latency with a wide spread
 /// (sigma 0.5) passes it once in 17 answers.
 const LATE: f64 = 2.2;
+/// ... and by at least this much: less is jitter of the machine that measures.
+const LATE_BY: f64 = 20.0 * MILLISECOND as f64;
 /// Late answers in a row that cannot be chance: with the spread above, once in 25 million.
 const ROW: u8 = 6;
 /// Beyond this multiple an answer counts for three.
@@ -52,7 +54,7 @@ impl Latency {
             self.base = if self.samples == 0 { latency } else { self.base.min(latency) };
         }
         self.samples = self.samples.saturating_add(1);
-        if latency < LATE * self.base {
+        if latency < LATE * self.base || latency < self.base + LATE_BY {
             self.follow(latency, now);
             return false;
         }

@@ -42,16 +42,14 @@ struct View {
 }
 
 /// What the quotas say about the next send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuotaAdvice {
-    /// Nothing against it.
-    Open,
-    /// Closed until then.
-    ClosedUntil(Time),
-    /// A request that will tell the new quota is on its way.
-    WaitForAnswer,
-    /// Used up, and nobody said when it comes back; its limit, where that is told.
-    Exhausted(Option<u32>),
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct QuotaAdvice {
+    /// Closed until then; zero when open.
+    pub(crate) closed_until: Time,
+    /// A quota should be open again, or nobody said when: one request at a time finds out.
+    pub(crate) needs_answer: bool,
+    /// Used up, and nobody said when it comes back; its limit, 0 where that is not told.
+    pub(crate) exhausted: Option<u32>,
 }
 
 impl View {
@@ -100,18 +98,16 @@ pub(crate) struct QuotaBook {
 
 impl QuotaBook {
     /// Whether one more send, after `sent` sends in all, fits into what is left.
-    pub(crate) fn advice(&self, sent: u32, now: Time, is_busy: bool) -> QuotaAdvice {
-        let mut advice = QuotaAdvice::Open;
+    pub(crate) fn advice(&self, sent: u32, now: Time) -> QuotaAdvice {
+        let mut advice = QuotaAdvice::default();
         for view in self.views.iter().filter(|view| view.is_used_up(sent)) {
-            match (view.opens_at(), advice) {
-                (Some(at), QuotaAdvice::ClosedUntil(other)) if now < at => {
-                    advice = QuotaAdvice::ClosedUntil(at.max(other));
+            match view.opens_at() {
+                Some(at) if now < at => advice.closed_until = advice.closed_until.max(at),
+                Some(_) => advice.needs_answer = true,
+                None => {
+                    advice.needs_answer = true;
+                    advice.exhausted = Some(view.limit);
                 }
-                (Some(at), _) if now < at => advice = QuotaAdvice::ClosedUntil(at),
-                // It should be open again, or nobody said: one request finds out.
-                _ if is_busy => return QuotaAdvice::WaitForAnswer,
-                (None, QuotaAdvice::Open) => advice = QuotaAdvice::Exhausted((view.limit > 0).then_some(view.limit)),
-                _ => {}
             }
         }
         advice
@@ -154,9 +150,9 @@ mod tests {
     fn sends_since_the_reading_are_taken_off() {
         let mut book = QuotaBook::default();
         book.on_answer(&reading(2, Some(10)), 7, at(100));
-        assert_eq!(book.advice(7, at(100), false), QuotaAdvice::Open);
-        assert_eq!(book.advice(8, at(100), true), QuotaAdvice::Open);
-        assert_eq!(book.advice(9, at(100), true), QuotaAdvice::ClosedUntil(at(110)));
+        assert_eq!(book.advice(7, at(100)), QuotaAdvice::default());
+        assert_eq!(book.advice(8, at(100)), QuotaAdvice::default());
+        assert_eq!(book.advice(9, at(100)), QuotaAdvice { closed_until: at(110), ..QuotaAdvice::default() });
         assert!(book.is_closed(9) && !book.is_closed(8));
     }
 
@@ -164,8 +160,7 @@ mod tests {
     fn behind_the_reset_one_request_finds_out() {
         let mut book = QuotaBook::default();
         book.on_answer(&reading(0, Some(10)), 7, at(100));
-        assert_eq!(book.advice(7, at(110), false), QuotaAdvice::Open);
-        assert_eq!(book.advice(8, at(110), true), QuotaAdvice::WaitForAnswer);
+        assert_eq!(book.advice(7, at(110)), QuotaAdvice { needs_answer: true, ..QuotaAdvice::default() });
     }
 
     #[test]
@@ -174,7 +169,7 @@ mod tests {
             let mut book = QuotaBook::default();
             book.on_answer(&reading(50, Some(10)), newer, at(100));
             book.on_answer(&reading(0, Some(10)), older, at(101));
-            assert_eq!(book.advice(newer, at(101), false), QuotaAdvice::Open, "{older} after {newer}");
+            assert_eq!(book.advice(newer, at(101)), QuotaAdvice::default(), "{older} after {newer}");
         }
     }
 
@@ -182,8 +177,8 @@ mod tests {
     fn without_a_reset_nobody_knows_until_when() {
         let mut book = QuotaBook::default();
         book.on_answer(&reading(0, None), 7, at(100));
-        let advice = book.advice(7, at(100), false);
-        assert!(!matches!(advice, QuotaAdvice::Open | QuotaAdvice::ClosedUntil(_)), "{advice:?}");
+        let expected = QuotaAdvice { closed_until: Time::ZERO, needs_answer: true, exhausted: Some(100) };
+        assert_eq!(book.advice(7, at(100)), expected);
     }
 
     #[test]
@@ -192,7 +187,7 @@ mod tests {
         quotas.push(reading(0, Some(30)).as_slice()[0]);
         let mut book = QuotaBook::default();
         book.on_answer(&quotas, 7, at(100));
-        assert_eq!(book.advice(7, at(105), false), QuotaAdvice::ClosedUntil(at(130)));
-        assert_eq!(book.advice(7, at(115), false), QuotaAdvice::ClosedUntil(at(130)));
+        assert_eq!(book.advice(7, at(105)).closed_until, at(130));
+        assert_eq!(book.advice(7, at(115)).closed_until, at(130));
     }
 }

@@ -68,6 +68,13 @@ impl Refusals {
         self.budget -= 1.0;
     }
 
+    /// Takes over a refusal of a former run, if it still counts as a strike.
+    pub(crate) fn restore(&mut self, age: u64, now: Time) {
+        if age < STRIKE_SPAN {
+            self.on_refused(now.minus(age));
+        }
+    }
+
     /// Books an accepted request.
     pub(crate) fn on_accepted(&mut self) {
         if self.loan > 0.0 {

@@ -11,7 +11,7 @@
 //! anyway.
 
 use crate::send_log::SendLog;
-use crate::time::{MILLISECOND, Time, nanos_in, seconds_between};
+use crate::time::{MILLISECOND, SECOND, Time, nanos_in, seconds_between};
 
 /// Lengths that providers like, in seconds. A learned length is rounded to one of them where the
 /// evidence allows.
@@ -19,6 +19,8 @@ const USUAL: [f64; 22] = [
     1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
     10_800.0, 21_600.0, 43_200.0, 86_400.0,
 ];
+/// Longest window that is believed: a month.
+const LENGTH_MAX: u64 = 31 * 86_400 * SECOND;
 /// Patience before a larger limit is tried, doubled each time the limit is confirmed ...
 const PATIENCE_S: f64 = 120.0;
 /// ... up to a quarter of an hour.
@@ -190,7 +192,7 @@ impl Window {
             return false;
         }
         let inside = self.log.count_after(now.minus(self.length));
-        let spread = now.nanos_since(self.burst_from) > self.length + self.length / 5;
+        let spread = now.nanos_since(self.burst_from) > self.length.saturating_add(self.length / 5);
         let limit = match self.experiment {
             Experiment::Larger { confirmed } => {
                 self.patience_s = (self.patience_s * 2.0).min(PATIENCE_MAX_S as f32);
@@ -311,6 +313,7 @@ impl Window {
 
     /// A window from a former run; its places are all free.
     pub(crate) fn restore(&mut self, limit: u32, length: u64) {
+        let length = length.min(LENGTH_MAX);
         self.set(limit, length, length / 20 * 19);
     }
 }

@@ -27,6 +27,8 @@ const LONG_S: f64 = 1.2;
 const LONG_REQUESTS: f64 = 16.0;
 /// A window whose first send is older than this is not the one that the search has just filled.
 const OLD_S: f64 = 120.0;
+/// Waits that were told, kept and refused again before a told wait is no longer believed.
+const TOLD_IN_VAIN: u8 = 2;
 /// Fewer accepted requests than this measure nothing.
 const FEW: f64 = 8.0;
 
@@ -48,8 +50,8 @@ pub(super) struct Episode {
     explained: bool,
     /// A quota that the provider shows is used up: surely a window, so tries can be rarer.
     exhausted: bool,
-    /// The limit of that quota.
-    limit: Option<u32>,
+    /// The limit of that quota; 0 if nobody said.
+    limit: u32,
     /// When the oldest place was taken.
     taken: Time,
 }
@@ -82,11 +84,11 @@ impl Law {
             return true;
         }
         let is_first = refusal.sent_at >= self.cut_at;
-        if refusal.company {
+        if refusal.company && is_first {
             self.crowded(now);
-            return is_first;
+            return true;
         }
-        self.is_free = false;
+        self.is_free &= refusal.company;
         if !is_first {
             if let Some(episode) = &mut self.episode {
                 episode.accepted = episode.accepted.saturating_sub(1);
@@ -123,13 +125,16 @@ impl Law {
             told: refusal.retry_after.is_some(),
             explained,
             exhausted: false,
-            limit: None,
+            limit: 0,
             taken,
         });
         if explained {
             return self.cut(EXPLAINED_CUT, now);
         }
         self.cut(FIRST_CUT, now);
+        if refusal.retry_after.is_some() {
+            return; // The provider said how long: exactly that, and nothing on top.
+        }
         let wait_s = (3.0 / rate).max(f64::from(self.lasted_s) / 8.0);
         self.close_until(now.plus(nanos_in(wait_s)));
     }
@@ -138,8 +143,10 @@ impl Law {
         episode.trials = episode.trials.saturating_add(1);
         episode.last_refused = refusal.sent_at;
         self.cut(TRIAL_CUT, now);
-        let next = self.next_trial(&episode, now).max(now.plus(self.interval));
-        self.close_until(next);
+        if refusal.retry_after.is_none() || episode.trials >= TOLD_IN_VAIN {
+            let next = self.next_trial(&episode, now).max(now.plus(self.interval));
+            self.close_until(next);
+        }
         self.episode = Some(episode);
     }
 
@@ -161,11 +168,11 @@ impl Law {
         let turn_s = TURNS.iter().copied().find(turns).unwrap_or(2.0 * total_s);
         let soon_s = (1.3 * total_s).max(before_s + 3.0 * waited_s);
         let try_s = if self.window.is_learned() { turn_s.min(soon_s) } else { turn_s };
-        episode.taken.plus(nanos_in(try_s * 1.002) + 50 * MILLISECOND)
+        episode.taken.plus(nanos_in(try_s * 1.002)).plus(50 * MILLISECOND)
     }
 
     /// A quota is used up and nobody says until when: an episode without a refusal.
-    pub(crate) fn on_exhausted(&mut self, limit: Option<u32>, now: Time) {
+    pub(crate) fn on_exhausted(&mut self, limit: u32, now: Time) {
         if self.episode.is_some() {
             return;
         }
@@ -246,8 +253,8 @@ impl Law {
             return self.enter(self.mode, now);
         }
         self.window.learn(&measured.wait, now);
-        if let Some(limit) = episode.limit {
-            self.window.cap(limit, measured.wait.opened);
+        if episode.limit > 0 {
+            self.window.cap(episode.limit, measured.wait.opened);
         }
         let window = self.window.rate();
         self.limit = (0.7 * episode.rate).clamp(1.5 * window, (4.0 * window).max(1.5 * window));
