@@ -32,6 +32,8 @@ const RAISE_MAX: f64 = 0.4;
 /// How much more a shorter length must allow to be preferred: a search that speeds up until it is
 /// refused makes shorter lengths look more generous than they are.
 const MORE_GENEROUS: f64 = 1.4;
+/// Refusals in a row beyond which the limit is not lowered faster: a fifth at a time.
+const IN_A_ROW_MAX: u8 = 5;
 /// A length is known well enough when it is at most this much longer than one that was refused.
 const KNOWN_WELL: f64 = 1.06;
 
@@ -70,6 +72,8 @@ pub(crate) struct Window {
     last_send: Time,
     /// Whether the provider told the length, so that one refused experiment is enough.
     told: bool,
+    /// Refusals that the limit explained, each soon after the one before.
+    in_a_row: u8,
 }
 
 impl Window {
@@ -87,6 +91,7 @@ impl Window {
             burst_from: Time::ZERO,
             last_send: Time::ZERO,
             told: false,
+            in_a_row: 0,
         }
     }
 
@@ -206,6 +211,11 @@ impl Window {
         if !matches!(self.experiment, Experiment::Larger { .. }) {
             self.patience_s = PATIENCE_S as f32;
         }
+        // Refused window after window, a little less each time is too little less.
+        let is_tried = matches!(self.experiment, Experiment::Larger { .. });
+        let is_again = !is_tried && now.nanos_since(self.quiet_since) < self.length.saturating_mul(3);
+        self.in_a_row = if is_again { (self.in_a_row + 1).min(IN_A_ROW_MAX) } else { 0 };
+        let limit = limit - limit * u32::from(self.in_a_row) / 25;
         self.experiment = Experiment::None;
         self.raise = RAISE as f32;
         self.set(limit, self.length, self.shortest);
