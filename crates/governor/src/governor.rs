@@ -185,7 +185,7 @@ impl Governor {
         let law = self.law.as_mut()?;
         let in_flight = self.lane.in_flight();
         let is_busy = in_flight > 0;
-        let is_stalled = u32::from(in_flight) >= law.in_flight_max() || (law.is_shut() && is_busy);
+        let is_stalled = is_busy && (law.is_shut() || u32::from(in_flight) >= law.in_flight_max());
         let mut trial = law.is_trying();
         if !self.lane.admits() || is_stalled || (trial && self.is_trial_out) {
             return None;
@@ -210,7 +210,9 @@ impl Governor {
     fn send(&mut self, now: Time, due: Due) -> Permit {
         let interval = self.law.as_ref().map_or(self.ceiling, Law::interval);
         let (ticket, change) = self.breaker.on_send(now);
-        self.note(change, now);
+        if let Some(change) = change {
+            self.note(change, now);
+        }
         self.pacing.on_send(now, interval);
         self.run_budget.on_send();
         self.sent = self.sent.wrapping_add(1);
@@ -228,29 +230,36 @@ impl Governor {
     pub fn on_outcome(&mut self, permit: Permit, outcome: &Outcome, attempt: u32, jitter: Jitter, now: Time) -> Advice {
         self.lane.on_done();
         self.is_trial_out &= !permit.trial;
-        let quota_before = self.quotas.is_closed(self.sent);
-        self.quotas.on_answer(&outcome.quotas, permit.seq, now);
-        if !quota_before && self.quotas.is_closed(self.sent) {
-            self.back_off(BackoffReason::Quota, now);
-        }
+        self.read_quotas(outcome, permit.seq, now);
         let event = self.teach(&permit, outcome, now);
         let change = self.breaker.on_event(permit.ticket, event, now);
-        self.note(change, now);
-        if outcome.verdict == Verdict::Success {
-            let interval = self.interval();
-            if let Some(budget) = &mut self.retry_budget {
-                budget.on_success(now, interval);
-            }
+        if let Some(change) = change {
+            self.note(change, now);
         }
-        self.advise(outcome, attempt, jitter, now)
+        if outcome.verdict != Verdict::Success {
+            return self.advise(outcome, attempt, jitter, now);
+        }
+        let interval = self.interval();
+        if let Some(budget) = &mut self.retry_budget {
+            budget.on_success(now, interval);
+        }
+        Advice::Done
+    }
+
+    fn read_quotas(&mut self, outcome: &Outcome, seq: u32, now: Time) {
+        let was_closed = self.quotas.is_closed(self.sent);
+        self.quotas.on_answer(&outcome.quotas, seq, now);
+        if !was_closed && self.quotas.is_closed(self.sent) {
+            self.back_off(BackoffReason::Quota, now);
+        }
     }
 
     /// Feeds the law and the lane; returns the event that the breaker counts.
     fn teach(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
         match outcome.verdict {
             Verdict::Success => {
-                let may_widen = self.law.as_ref().is_none_or(|law| law.refusals.may_risk(now));
-                self.lane.on_accepted(permit.others, may_widen);
+                let law = self.law.as_ref();
+                self.lane.on_accepted(permit.others, || law.is_none_or(|law| law.refusals.may_risk(now)));
                 self.teach_success(permit, now);
                 Event::Success
             }
@@ -442,8 +451,8 @@ impl Governor {
         self.last_backoff = Some(LastBackoff { interval, reason, at: now });
     }
 
-    fn note(&mut self, change: Option<Change>, now: Time) {
-        let Some(change) = change else { return };
+    #[cold]
+    fn note(&mut self, change: Change, now: Time) {
         let interval = self.interval();
         let retries = self.retry_budget.as_ref().map(|budget| budget.remaining(now, interval));
         let transition = change.with_counters(self.run_budget.elapsed(now), self.run_budget.requests(), retries);

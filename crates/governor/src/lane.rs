@@ -79,7 +79,7 @@ impl Lane {
 
     /// A request that was sent beside `k` others was accepted. `may_widen`: a refusal is affordable.
     #[inline]
-    pub(crate) fn on_accepted(&mut self, k: u16, may_widen: bool) {
+    pub(crate) fn on_accepted(&mut self, k: u16, may_widen: impl FnOnce() -> bool) {
         if self.max == 1 {
             return;
         }
@@ -87,7 +87,7 @@ impl Lane {
         self.accepted_max = self.accepted_max.max(k);
         if k.saturating_add(1) >= self.limit && self.limit < self.max {
             self.quiet = self.quiet.saturating_add(1);
-            if self.quiet >= self.row() && may_widen {
+            if self.quiet >= self.row() && may_widen() {
                 self.widen();
             }
         }
@@ -176,7 +176,7 @@ mod tests {
         for k in sent {
             lane.on_done();
             if accepts(k) {
-                lane.on_accepted(k, true);
+                lane.on_accepted(k, || true);
                 accepted += 1;
             } else {
                 lane.on_refused(k);
@@ -290,7 +290,7 @@ mod tests {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 5);
         for _ in 0..10 {
-            (0..255).for_each(|_| lane.on_accepted(4, true));
+            (0..255).for_each(|_| lane.on_accepted(4, || true));
             lane.on_refused(2);
         }
         assert_eq!(lane.limit(), 5);
@@ -300,7 +300,7 @@ mod tests {
     fn a_lane_that_is_not_full_does_not_widen() {
         let mut lane = Lane::new(8);
         run(&mut lane, 2, |k| k < 5);
-        (0..10_000).for_each(|_| lane.on_accepted(2, true));
+        (0..10_000).for_each(|_| lane.on_accepted(2, || true));
         assert_eq!(lane.limit(), 5);
     }
 
@@ -316,7 +316,7 @@ mod tests {
                 prop_assert_eq!(lane.on_send(), 0);
                 prop_assert!(!lane.admits());
                 lane.on_done();
-                if accepted { lane.on_accepted(k, true) } else { lane.on_refused(k); }
+                if accepted { lane.on_accepted(k, || true) } else { lane.on_refused(k); }
                 prop_assert_eq!(lane, Lane::new(1));
             }
         }
@@ -329,7 +329,7 @@ mod tests {
             let mut lane = Lane::new(max);
             for (accepted, k, times) in answers {
                 for _ in 0..times {
-                    if accepted { lane.on_accepted(k, true) } else { lane.on_refused(k); }
+                    if accepted { lane.on_accepted(k, || true) } else { lane.on_refused(k); }
                     prop_assert!((1..=max).contains(&lane.limit()));
                 }
             }

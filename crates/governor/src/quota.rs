@@ -98,7 +98,17 @@ pub(crate) struct QuotaBook {
 
 impl QuotaBook {
     /// Whether one more send, after `sent` sends in all, fits into what is left.
+    #[inline]
     pub(crate) fn advice(&self, sent: u32, now: Time) -> QuotaAdvice {
+        if self.is_untold() { QuotaAdvice::default() } else { self.told_advice(sent, now) }
+    }
+
+    /// Most providers tell nothing, and for them nothing may cost anything.
+    const fn is_untold(&self) -> bool {
+        !self.views[0].known
+    }
+
+    fn told_advice(&self, sent: u32, now: Time) -> QuotaAdvice {
         let mut advice = QuotaAdvice::default();
         for view in self.views.iter().filter(|view| view.is_used_up(sent)) {
             match view.opens_at() {
@@ -114,13 +124,21 @@ impl QuotaBook {
     }
 
     /// Whether any quota is used up.
+    #[inline]
     pub(crate) fn is_closed(&self, sent: u32) -> bool {
-        self.views.iter().any(|view| view.is_used_up(sent))
+        !self.is_untold() && self.views.iter().any(|view| view.is_used_up(sent))
     }
 
     /// Takes in the readings of the answer to request `seq`. An older answer that arrives later
     /// says nothing new.
+    #[inline]
     pub(crate) fn on_answer(&mut self, quotas: &Quotas, seq: u32, now: Time) {
+        if !quotas.as_slice().is_empty() {
+            self.read(quotas, seq, now);
+        }
+    }
+
+    fn read(&mut self, quotas: &Quotas, seq: u32, now: Time) {
         for (view, reading) in self.views.iter_mut().zip(quotas.as_slice()) {
             let is_older = view.known && seq.wrapping_sub(view.seq) > u32::MAX / 2;
             if let Some(remaining) = reading.remaining.filter(|_| !is_older) {

@@ -7,7 +7,7 @@
 //! episode took, and what was accepted since the one before, tell the limit.
 
 use super::{Law, Mode, Refusal};
-use crate::time::{MILLISECOND, Time, nanos_in, seconds_between};
+use crate::time::{MILLISECOND, SECOND, Time, nanos_in, seconds_between};
 use crate::window::Wait;
 
 /// Cut at the first refusal: below half of the last rate of a search, which had doubled.
@@ -27,8 +27,10 @@ const LONG_S: f64 = 1.2;
 const LONG_REQUESTS: f64 = 16.0;
 /// A window whose first send is older than this is not the one that the search has just filled.
 const OLD_S: f64 = 120.0;
-/// Waits that were told, kept and refused again before a told wait is no longer believed.
-const TOLD_IN_VAIN: u8 = 2;
+/// Waits that were told, kept and refused again, up to which a told wait is kept to the letter.
+const TOLD_IN_VAIN: u8 = 1;
+/// Longest pause between two tries: a day, the longest window that providers use.
+const TRIAL_MAX: u64 = 86_400 * SECOND;
 /// Fewer accepted requests than this measure nothing.
 const FEW: f64 = 8.0;
 
@@ -54,6 +56,13 @@ pub(super) struct Episode {
     limit: u32,
     /// When the oldest place was taken.
     taken: Time,
+}
+
+/// How long to wait when the provider says `told` after so many refused tries: what it says, and
+/// twice, four times, ... as long when that has proved too short again and again.
+fn believed(told: u64, trials: u8) -> u64 {
+    let doublings = u32::from(trials.saturating_sub(TOLD_IN_VAIN)).min(10);
+    told.saturating_mul(1 << doublings)
 }
 
 /// What the end of an episode measured.
@@ -143,10 +152,13 @@ impl Law {
         episode.trials = episode.trials.saturating_add(1);
         episode.last_refused = refusal.sent_at;
         self.cut(TRIAL_CUT, now);
-        if refusal.retry_after.is_none() || episode.trials >= TOLD_IN_VAIN {
-            let next = self.next_trial(&episode, now).max(now.plus(self.interval));
-            self.close_until(next);
-        }
+        let next = match refusal.retry_after {
+            Some(told) => now.plus(believed(told, episode.trials)),
+            None => {
+                self.next_trial(&episode, now).clamp(now.plus(self.interval), now.plus(TRIAL_MAX.max(self.interval)))
+            }
+        };
+        self.close_until(next);
         self.episode = Some(episode);
     }
 

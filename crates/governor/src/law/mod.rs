@@ -43,6 +43,8 @@ const HOLD_S: f32 = 120.0;
 const HOLD_MAX_S: f32 = 960.0;
 /// Quiet time after the limit was seen to move: it may move again.
 const HOLD_MOVED_S: f32 = 60.0;
+/// Successes between two looks at whether to go on holding.
+const HOLD_LOOK: u32 = 4;
 /// Successes before a probe, however slow the provider is.
 const HOLD_SUCCESSES: u32 = 20;
 /// Share of the permitted sends that must be made for the rate to count as used.
@@ -304,7 +306,8 @@ impl Law {
         if self.mode == Mode::Drain {
             return self.end_drain(now);
         }
-        if success.sent_at >= self.since {
+        // At the owner's ceiling there is nothing to grow to.
+        if success.sent_at >= self.since && self.interval > self.fastest {
             self.successes = self.successes.saturating_add(1);
             if self.is_used(now) {
                 self.grow(now);
@@ -331,6 +334,8 @@ impl Law {
             }
             Mode::Climb if self.refusals.is_alarmed(now) && !self.is_free => {}
             Mode::Climb => self.step(if self.is_gentle { CLIMB_GENTLY } else { CLIMB }, now),
+            // Neither a margin nor a quiet time ends within a few requests.
+            Mode::Hold if !self.successes.is_multiple_of(HOLD_LOOK) => {}
             Mode::Hold => {
                 self.raise_to(self.limit * (1.0 - self.refusals.margin(now)));
                 self.probe_if_due(now);
