@@ -288,7 +288,9 @@ impl Law {
             self.raise_to(0.9 * self.limit);
             self.enter(Mode::Climb, now);
         } else if self.mode == Mode::Probe && estimate > 0.8 * self.limit {
-            self.settle(self.probed(episode, estimate), now);
+            let probed = self.probed(episode, estimate);
+            // What has been held for long is safer than a new measurement when refusals are many.
+            self.settle(if self.refusals.is_alarmed(now) { probed.min(self.limit) } else { probed }, now);
         } else if measured.is_steady || estimate > 0.85 * rate {
             self.settle(estimate.min(rate), now);
         } else {
