@@ -231,6 +231,9 @@ impl Governor {
         self.lane.on_done();
         self.is_trial_out &= !permit.trial;
         self.read_quotas(outcome, permit.seq, now);
+        if let (Some(wait), Some(law)) = (told_wait(outcome), &mut self.law) {
+            law.close_until(now + wait);
+        }
         let event = self.teach(&permit, outcome, now);
         let change = self.breaker.on_event(permit.ticket, event, now);
         if let Some(change) = change {
@@ -280,7 +283,7 @@ impl Governor {
     fn teach_success(&mut self, permit: &Permit, now: Time) {
         let Some(law) = &mut self.law else { return };
         let before = law.interval();
-        law.on_success(Accepted { sent_at: permit.sent_at, early: permit.early }, now);
+        law.on_success(Accepted { seq: permit.seq, sent_at: permit.sent_at, early: permit.early }, now);
         if law.interval() > before {
             self.back_off(BackoffReason::Latency, now);
         }
@@ -288,9 +291,9 @@ impl Governor {
 
     fn teach_throttle(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
         // Zero is no directive: the provider only says that it does not know.
-        let retry_after = outcome.retry_after.map(nanos).filter(|&wait| wait > 0);
+        let retry_after = told_wait(outcome).map(nanos);
         let company = self.lane.on_refused(permit.others);
-        let refusal = Refusal { sent_at: permit.sent_at, retry_after, early: permit.early, company };
+        let refusal = Refusal { seq: permit.seq, sent_at: permit.sent_at, retry_after, early: permit.early, company };
         let first_of_burst = self.law.as_mut().is_none_or(|law| law.on_throttle(refusal, now));
         if first_of_burst {
             let reason = if retry_after.is_some() { BackoffReason::RetryAfter } else { BackoffReason::Throttle };
@@ -311,8 +314,7 @@ impl Governor {
     /// Whether to try again: attempts, then circuit, then retry budget, then time.
     fn advise(&mut self, outcome: &Outcome, attempt: u32, jitter: Jitter, now: Time) -> Advice {
         if outcome.verdict == Verdict::Banned {
-            let not_before = self.law.as_ref().map(Law::gate);
-            return Advice::Pressure { reason: PressureReason::UpstreamPressure, not_before };
+            return Advice::Pressure { reason: PressureReason::UpstreamPressure, not_before: self.closed_until(now) };
         }
         if !outcome.verdict.is_retryable() {
             return Advice::Done;
@@ -320,16 +322,16 @@ impl Governor {
         if let Decision::Refuse { until } = self.breaker.decide(now) {
             return Advice::Defer(Deferral { reason: DeferReason::CircuitOpen, not_before: Some(until) });
         }
-        let asked = outcome.retry_after.filter(|_| outcome.verdict == Verdict::Throttled);
+        let asked = told_wait(outcome);
         if !self.backoff.allows_retry_after(attempt) {
-            return Self::give_up(outcome.verdict, asked, now);
+            return self.give_up(outcome.verdict, now);
         }
         let interval = self.interval();
         if self.retry_budget.as_mut().is_some_and(|budget| !budget.try_spend(now, interval)) {
             return Advice::Defer(Deferral { reason: DeferReason::RetryBudget, not_before: None });
         }
         // What the provider asks for replaces our own pause, and is never added to it.
-        let pause = asked.map(nanos).filter(|&wait| wait > 0).unwrap_or_else(|| self.backoff.delay(attempt, jitter));
+        let pause = asked.map_or_else(|| self.backoff.delay(attempt, jitter), nanos);
         let at = now.plus(pause);
         match self.wait_until(at, now) {
             Admission::Defer(deferral) => Advice::Defer(deferral),
@@ -337,12 +339,16 @@ impl Governor {
         }
     }
 
-    fn give_up(verdict: Verdict, asked: Option<Duration>, now: Time) -> Advice {
+    fn give_up(&self, verdict: Verdict, now: Time) -> Advice {
         if verdict == Verdict::Throttled {
-            let not_before = asked.map(|wait| now + wait);
-            return Advice::Pressure { reason: PressureReason::RateLimited, not_before };
+            return Advice::Pressure { reason: PressureReason::RateLimited, not_before: self.closed_until(now) };
         }
         Advice::Defer(Deferral { reason: DeferReason::Attempts, not_before: None })
+    }
+
+    /// When the key opens again, if it is closed.
+    fn closed_until(&self, now: Time) -> Option<Time> {
+        self.law.as_ref().map(Law::gate).filter(|&gate| gate > now)
     }
 
     /// Takes back a request that was admitted and never sent: it owes nothing.
@@ -429,7 +435,7 @@ impl Governor {
         if learned.is_fresh(wall_now) {
             law.restore_rate(nanos(learned.interval), learned.limit_per_s);
             if let Some((limit, length)) = learned.window {
-                law.window.restore(limit, nanos(length));
+                law.window.restore(limit, nanos(length), now);
             }
         }
         if let Some(until) = learned.gate_until.filter(|&until| until > wall_now) {
@@ -469,6 +475,14 @@ struct Due {
     trial: bool,
     /// It tests a shorter window.
     early: bool,
+}
+
+/// How long the provider asks us to stay away, whatever else its answer means: the key is closed for
+/// that long. Zero is no directive, only a provider that does not know; and what a classifier makes
+/// up is bounded like what a header says. A request that cannot succeed says nothing about others.
+fn told_wait(outcome: &Outcome) -> Option<Duration> {
+    let says_nothing = matches!(outcome.verdict, Verdict::Success | Verdict::Permanent);
+    outcome.retry_after.filter(|wait| !says_nothing && !wait.is_zero()).map(|wait| wait.min(RETRY_AFTER_MAX))
 }
 
 fn defer(reason: DeferReason, not_before: Time) -> Admission {

@@ -127,7 +127,7 @@ impl Latency {
         if self.samples == 0 {
             return 2;
         }
-        (4.0 * rate * self.base / SECOND as f64) as u32 + 4
+        ((4.0 * rate * self.base / SECOND as f64) as u32).saturating_add(4)
     }
 }
 

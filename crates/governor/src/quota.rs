@@ -10,6 +10,7 @@
 //! which they do is read from the counter itself.
 
 use crate::outcome::{QuotaReading, Quotas};
+use crate::quota_headers::QUOTA_RESET_MAX;
 use crate::time::{SECOND, Time};
 
 /// Quotas kept per key. Real providers nest two.
@@ -85,7 +86,7 @@ impl View {
             leaked: self.leaked.saturating_add(back),
             leak_from: if self.known { self.leak_from } else { now },
             told_at: now,
-            resets_at: reading.resets_in.map_or(Time::NEVER, |wait| now + wait),
+            resets_at: reading.resets_in.map_or(Time::NEVER, |wait| now + wait.min(QUOTA_RESET_MAX)),
         };
     }
 }

@@ -23,11 +23,13 @@ pub(crate) struct SendLog {
     stride: u32,
     /// Sends since the last mark.
     partial: u32,
+    /// The oldest blocks have made room for younger ones.
+    has_forgotten: bool,
 }
 
 impl SendLog {
     pub(crate) const fn new() -> Self {
-        Self { origin: Time::ZERO, marks: [0; MARKS], head: 0, len: 0, stride: 1, partial: 0 }
+        Self { origin: Time::ZERO, marks: [0; MARKS], head: 0, len: 0, stride: 1, partial: 0, has_forgotten: false }
     }
 
     /// Books a send. `grows`: nothing may be forgotten yet, so full marks are thinned out;
@@ -51,6 +53,7 @@ impl SendLog {
         } else {
             self.head = ((usize::from(self.head) + 1) % MARKS) as u8;
             self.len -= 1;
+            self.has_forgotten = true;
         }
     }
 
@@ -113,19 +116,19 @@ impl SendLog {
     /// Sends after `from`, as far as they are remembered.
     pub(crate) fn count_after(&self, from: Time) -> u32 {
         let blocks = (0..self.len).filter(|&index| self.mark(index) > from).count() as u32;
-        blocks * self.stride + self.partial
+        blocks.saturating_mul(self.stride).saturating_add(self.partial)
     }
 
     /// When the `nth` last send was made, rounded to the end of its block; the oldest remembered
     /// when that is longer ago.
     pub(crate) fn nth_last(&self, nth: u32) -> Time {
         let blocks = nth.saturating_sub(self.partial).div_ceil(self.stride).max(1);
-        if blocks >= u32::from(self.len) { self.origin } else { self.mark(self.len - blocks as u8) }
+        if blocks >= u32::from(self.len) { self.start() } else { self.mark(self.len - blocks as u8) }
     }
 
     /// The first send that is remembered.
     pub(crate) fn start(&self) -> Time {
-        self.origin
+        if self.has_forgotten && self.len > 0 { self.mark(0) } else { self.origin }
     }
 }
 

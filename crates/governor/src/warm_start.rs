@@ -17,6 +17,8 @@ pub const STALE_AFTER: Duration = Duration::from_secs(6 * 3600);
 const STRIKES_KEPT: usize = 6;
 /// First word of the text form; the number is its version.
 const HEADER: &str = "gleaner-learned-1";
+/// Largest window that is believed: a thousand million requests.
+const WINDOW_LIMIT_MAX: u32 = 1_000_000_000;
 /// Longest text that is read: ten times the longest that is written.
 const TEXT_MAX: usize = 4096;
 
@@ -85,7 +87,8 @@ impl Learned {
             "window" => {
                 let (limit, nanos) = value.split_once('/')?;
                 let (limit, nanos): (u32, u64) = (limit.parse().ok()?, nanos.parse().ok()?);
-                self.window = (limit > 0 && nanos > 0).then_some((limit, Duration::from_nanos(nanos)));
+                self.window = (limit > 0 && limit <= WINDOW_LIMIT_MAX && nanos > 0)
+                    .then_some((limit, Duration::from_nanos(nanos)));
                 self.window?;
             }
             "gate_until_ms" => self.gate_until = Some(wall(value)?),

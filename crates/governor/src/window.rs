@@ -204,7 +204,7 @@ impl Window {
                 confirmed.min(inside)
             }
             // An even pace through the whole window: it is a little too high.
-            _ if spread => inside - inside / 20,
+            _ if spread => inside - inside.div_ceil(20),
             _ if self.burst.saturating_mul(10) >= self.limit.saturating_mul(3) => inside,
             _ => return false,
         };
@@ -215,7 +215,8 @@ impl Window {
         let is_tried = matches!(self.experiment, Experiment::Larger { .. });
         let is_again = !is_tried && now.nanos_since(self.quiet_since) < self.length.saturating_mul(3);
         self.in_a_row = if is_again { (self.in_a_row + 1).min(IN_A_ROW_MAX) } else { 0 };
-        let limit = limit - limit * u32::from(self.in_a_row) / 25;
+        let lower = (u64::from(limit) * u64::from(self.in_a_row)).div_ceil(25) as u32;
+        let limit = limit - lower;
         self.experiment = Experiment::None;
         self.raise = RAISE as f32;
         self.set(limit, self.length, self.shortest);
@@ -254,15 +255,16 @@ impl Window {
 
     fn try_larger(&mut self, now: Time) {
         let confirmed = self.limit;
-        let larger = (f64::from(confirmed) * (1.0 + f64::from(self.raise))).ceil() as u32 + 1;
+        let larger = (f64::from(confirmed) * (1.0 + f64::from(self.raise))).ceil() as u32;
+        let larger = larger.saturating_add(1);
         self.raise = (self.raise * 2.0).min(RAISE_MAX as f32);
         self.set(larger, self.length, self.shortest);
         self.experiment = Experiment::Larger { confirmed };
         self.quiet_since = now;
     }
 
-    /// Learns the first window from a wait: everything since the first send was `limit` within
-    /// `length`, unless the wait was so short that an older part of it cannot matter.
+    /// Learns the first window from a wait: what was sent since the first send, or since a shorter
+    /// time that allows clearly more, is its limit.
     pub(crate) fn learn(&mut self, wait: &Wait, now: Time) {
         let longest = self.most_generous(wait);
         self.told = wait.told;
@@ -322,9 +324,10 @@ impl Window {
     }
 
     /// A window from a former run; its places are all free.
-    pub(crate) fn restore(&mut self, limit: u32, length: u64) {
+    pub(crate) fn restore(&mut self, limit: u32, length: u64, now: Time) {
         let length = length.min(LENGTH_MAX);
         self.set(limit, length, length / 20 * 19);
+        self.quiet_since = now;
     }
 }
 
@@ -381,7 +384,7 @@ mod tests {
     #[test]
     fn the_place_of_the_oldest_send_comes_back_after_the_length() {
         let mut window = Window::new();
-        window.restore(3, 10 * SECOND);
+        window.restore(3, 10 * SECOND, Time::ZERO);
         (5..8).for_each(|second| window.on_send(at(second), false));
         assert_eq!(window.due(at(8)), at(15).plus(MILLISECOND));
         window.refund();
@@ -391,10 +394,10 @@ mod tests {
     #[test]
     fn a_restored_window_says_what_it_was() {
         let mut window = Window::new();
-        window.restore(60, 30 * SECOND);
+        window.restore(60, 30 * SECOND, Time::ZERO);
         assert_eq!((window.limit(), window.length()), (60, 30 * SECOND));
         assert!((window.rate() - 2.0).abs() < 1e-9);
-        window.restore(0, 0);
+        window.restore(0, 0, Time::ZERO);
         assert!(window.limit() >= 1 && window.length() > 0, "nonsense is made whole");
     }
 
@@ -409,7 +412,7 @@ mod tests {
     #[test]
     fn a_test_of_a_shorter_window_goes_out_alone_and_may_be_lost() {
         let mut window = Window::new();
-        window.restore(1, 100 * SECOND);
+        window.restore(1, 100 * SECOND, Time::ZERO);
         window.experiment = Experiment::Shorter { length: 50 * SECOND, accepted: 0, in_flight: false };
         window.on_send(at(10), false);
         assert_eq!(window.due(at(11)), at(60).plus(MILLISECOND));
@@ -425,7 +428,7 @@ mod tests {
         fn no_period_ever_holds_more_than_the_limit(limit in 1_u32..60, seconds in 1_u64..100, pauses in proptest::collection::vec(0_u64..5000, 1..300)) {
             let length = seconds * SECOND;
             let mut window = Window::new();
-            window.restore(limit, length);
+            window.restore(limit, length, Time::ZERO);
             let (mut now, mut sends) = (at(1), Vec::new());
             for pause in pauses {
                 now = now.plus(pause * MILLISECOND).max(window.due(now));

@@ -62,7 +62,7 @@ pub(super) struct Episode {
 /// twice, four times, ... as long when that has proved too short again and again.
 fn believed(told: u64, trials: u8) -> u64 {
     let doublings = u32::from(trials.saturating_sub(TOLD_IN_VAIN)).min(10);
-    told.saturating_mul(1 << doublings)
+    told.saturating_mul(1 << doublings).min(TRIAL_MAX.max(told))
 }
 
 /// What the end of an episode measured.
@@ -89,12 +89,12 @@ impl Law {
             self.close_until(now.plus(wait));
         }
         if refusal.early && self.window.on_early_refused(now) {
-            self.cut(SLIGHT_CUT, now);
+            self.cut(SLIGHT_CUT);
             return true;
         }
-        let is_first = refusal.sent_at >= self.cut_at;
+        let is_first = self.is_after_cut(refusal.seq);
         if refusal.company && is_first {
-            self.crowded(now);
+            self.crowded();
             return true;
         }
         self.is_free &= refusal.company;
@@ -112,8 +112,8 @@ impl Law {
     }
 
     /// Too many in flight: the lane has seen to it, and the pace is free to grow again.
-    fn crowded(&mut self, now: Time) {
-        self.cut(SLIGHT_CUT, now);
+    fn crowded(&mut self) {
+        self.cut(SLIGHT_CUT);
         self.is_free = true;
         if self.mode != Mode::Search {
             self.limit = 0.0;
@@ -138,9 +138,9 @@ impl Law {
             taken,
         });
         if explained {
-            return self.cut(EXPLAINED_CUT, now);
+            return self.cut(EXPLAINED_CUT);
         }
-        self.cut(FIRST_CUT, now);
+        self.cut(FIRST_CUT);
         if refusal.retry_after.is_some() {
             return; // The provider said how long: exactly that, and nothing on top.
         }
@@ -151,7 +151,7 @@ impl Law {
     fn refuse_trial(&mut self, mut episode: Episode, refusal: Refusal, now: Time) {
         episode.trials = episode.trials.saturating_add(1);
         episode.last_refused = refusal.sent_at;
-        self.cut(TRIAL_CUT, now);
+        self.cut(TRIAL_CUT);
         let next = match refusal.retry_after {
             Some(told) => now.plus(believed(told, episode.trials)),
             None => {
@@ -205,7 +205,7 @@ impl Law {
         } else {
             self.next_trial(&episode, now)
         };
-        self.cut_at = now;
+        self.sent_at_cut = self.sent;
         self.close_until(next);
         self.episode = Some(episode);
     }
@@ -269,7 +269,7 @@ impl Law {
             self.window.cap(episode.limit, measured.wait.opened);
         }
         let window = self.window.rate();
-        self.limit = (0.7 * episode.rate).clamp(1.5 * window, (4.0 * window).max(1.5 * window));
+        self.limit = (0.7 * episode.rate).clamp(1.5 * window, 4.0 * window);
         self.raise_to(self.limit);
         self.enter(Mode::Hold, now);
     }

@@ -82,7 +82,7 @@ impl Mode {
 /// What is counted since the bucket was last known to be empty.
 #[derive(Clone, Debug)]
 struct Count {
-    /// Accepted sends.
+    /// Sends that were not refused. A request that failed for another reason was let in, too.
     accepted: u32,
     /// The first send that was accepted after the last refusal, or the first of all.
     from: Option<Time>,
@@ -113,8 +113,10 @@ pub(crate) struct Law {
     /// How long the last refusal lasted.
     lasted_s: f32,
     episode: Option<Episode>,
-    /// Requests sent before the last cut are echoes of what caused it.
-    cut_at: Time,
+    /// Sends so far, wrapping, and how many there were at the last cut: those are echoes of what
+    /// caused it. Counted, because two sends may carry the same time.
+    sent: u32,
+    sent_at_cut: u32,
     /// Nothing is sent before: Retry-After, trials, bans.
     gate: Time,
     /// Refusals in a row that look like a ban.
@@ -131,6 +133,8 @@ pub(crate) struct Law {
 /// A throttle as the law sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refusal {
+    /// Which send it answers.
+    pub(crate) seq: u32,
     pub(crate) sent_at: Time,
     /// How long the provider asks us to stay away.
     pub(crate) retry_after: Option<u64>,
@@ -143,6 +147,8 @@ pub(crate) struct Refusal {
 /// A success as the law sees it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Accepted {
+    /// Which send it answers.
+    pub(crate) seq: u32,
     pub(crate) sent_at: Time,
     /// The request tested a shorter window.
     pub(crate) early: bool,
@@ -169,7 +175,8 @@ impl Law {
             step_s: 1.0,
             lasted_s: 0.0,
             episode: None,
-            cut_at: Time::ZERO,
+            sent: 0,
+            sent_at_cut: 0,
             gate: Time::ZERO,
             shut: 0,
             is_free: false,
@@ -227,7 +234,7 @@ impl Law {
 
     fn set_rate(&mut self, rate: f64) {
         let interval = (SECOND as f64 / rate.max(1e-9)) as u64;
-        self.interval = interval.clamp(self.fastest, INTERVAL_MAX.max(self.fastest));
+        self.interval = interval.clamp(self.fastest, self.slowest());
     }
 
     /// Goes to `rate` if that is faster.
@@ -238,11 +245,22 @@ impl Law {
     }
 
     /// Lengthens the interval, by at least a nanosecond unless it is at its maximum.
-    fn cut(&mut self, factor: f64, now: Time) {
+    fn cut(&mut self, factor: f64) {
         let before = self.interval;
         self.set_rate(self.rate() * factor);
-        self.interval = self.interval.max(before.saturating_add(1)).min(INTERVAL_MAX.max(self.fastest));
-        self.cut_at = now;
+        self.interval = self.interval.max(before.saturating_add(1)).min(self.slowest());
+        self.sent_at_cut = self.sent;
+    }
+
+    /// Whether a request was sent after the last cut, and so is no echo of what caused it.
+    const fn is_after_cut(&self, seq: u32) -> bool {
+        let later = seq.wrapping_sub(self.sent_at_cut);
+        later > 0 && later <= u32::MAX / 2
+    }
+
+    /// The longest interval.
+    fn slowest(&self) -> u64 {
+        INTERVAL_MAX.max(self.fastest)
     }
 
     fn enter(&mut self, mode: Mode, now: Time) {
@@ -257,6 +275,7 @@ impl Law {
             self.count.from = Some(now);
             self.since = now;
         }
+        self.sent = self.sent.wrapping_add(1);
         self.count.accepted = self.count.accepted.saturating_add(1);
         self.window.on_send(now, early);
     }
@@ -295,7 +314,7 @@ impl Law {
             self.slow_down(now);
         }
         if self.episode.is_some() {
-            if success.sent_at >= self.cut_at {
+            if self.is_after_cut(success.seq) {
                 self.close_episode(success.sent_at, now);
             }
             return;
@@ -393,7 +412,9 @@ impl Law {
 
     /// Starts from what a former run learned; the search is over, but it is only a start.
     pub(crate) fn restore_rate(&mut self, interval: u64, limit: Option<f64>) {
-        self.interval = interval.clamp(self.fastest, INTERVAL_MAX.max(self.fastest));
+        self.interval = interval.clamp(self.fastest, self.slowest());
+        // A limit far above the rate at which it was held is no measurement.
+        let limit = limit.filter(|limit| limit.is_finite() && *limit > 0.0 && *limit <= 1.2 * self.rate());
         self.limit = limit.unwrap_or(0.0);
         self.mode = if limit.is_some() { Mode::Hold } else { Mode::Search };
         self.count.rate = self.rate();

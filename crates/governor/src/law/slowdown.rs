@@ -17,7 +17,7 @@ const ROWS_MAX: u8 = 4;
 /// Ordinary answers that end a drain.
 const ORDINARY: u8 = 3;
 /// Quiet time after late answers, at least: a probe here is not refused, it makes everybody wait.
-const HOLD_S: f32 = 240.0;
+const HOLD_AFTER_LATE_S: f32 = 240.0;
 
 /// How a drain goes on when it is over.
 #[derive(Clone, Copy, Debug, Default)]
@@ -48,7 +48,7 @@ impl Law {
             _ => Drain { rate: 0.95 * rate, limit: 0.95 * rate, rows: 1 },
         };
         self.is_gentle = self.mode == Mode::Climb;
-        self.cut(DRAIN_RATE, now);
+        self.cut(DRAIN_RATE);
         self.close_until(now.plus(nanos_in(late_s.min(PAUSE_S))));
         self.latency.expect_ordinary();
         self.enter(Mode::Drain, now);
@@ -66,7 +66,7 @@ impl Law {
         let is_queue = delivered < 0.7 * self.drain.rate;
         self.drain.rate = if is_queue { 0.95 * delivered } else { 0.9 * self.drain.rate };
         let factor = (self.drain.rate / self.rate()).min(0.7);
-        self.cut(factor, now);
+        self.cut(factor);
         self.close_until(now.plus(nanos_in(late_s.min(PAUSE_AGAIN_S))));
     }
 
@@ -77,7 +77,7 @@ impl Law {
         }
         if self.drain.limit > 0.0 {
             self.settle(self.drain.limit.min(self.drain.rate), now);
-            self.hold_s = self.hold_s.max(HOLD_S);
+            self.hold_s = self.hold_s.max(HOLD_AFTER_LATE_S);
         } else {
             self.limit = 0.0;
             self.step_s = 1.0;

@@ -2,7 +2,7 @@
 
 use crate::harness::{Hand, Limit, Plan, Provider, Step, Trace, at};
 use crate::plans;
-use gleaner_governor::{BackoffReason, Config, Outcome, Time, Verdict};
+use gleaner_governor::{Admission, BackoffReason, Config, Governor, Jitter, Outcome, Time, Verdict};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -197,4 +197,19 @@ fn a_growing_interval_takes_effect_at_once() {
     let permit = hand.send();
     assert!(hand.now.since(sent_at) + Duration::from_millis(2) >= interval, "{:?}", hand.now.since(sent_at));
     hand.governor.cancel(permit);
+}
+
+#[test]
+fn an_echo_that_was_sent_at_the_very_time_of_the_refusal_changes_nothing() {
+    // An event loop reads the clock once per turn: the second request is sent at the time at which
+    // the refusal of the first one is processed, and was in flight all the same.
+    let mut governor = Governor::with_config("test", Config { max_concurrency: 2, ..Config::default() });
+    let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let Admission::Send(first) = governor.poll_admit(at(0)) else { panic!("the first request is admitted") };
+    let Admission::Send(second) = governor.poll_admit(at(1000)) else { panic!("the second request is admitted") };
+    let refused = Outcome::throttled(None);
+    governor.on_outcome(first, &refused, 0, Jitter::from_bits(0), at(1000));
+    let interval = governor.snapshot(at(1000)).expect("paced").interval;
+    governor.on_outcome(second, &refused, 0, Jitter::from_bits(0), at(1001));
+    assert_eq!(governor.snapshot(at(1001)).expect("paced").interval, interval);
 }

@@ -3,8 +3,8 @@
 use crate::harness::{Hand, Limit, Plan, Provider, Step, Tell, Trace};
 use crate::plans;
 use gleaner_governor::{
-    Admission, Advice, Classifier, Config, DefaultClassifier, DeferReason, Outcome, RETRY_AFTER_MAX, ResponseView,
-    Time, Verdict, WallTime, read_retry_after,
+    Admission, Advice, Classifier, Config, DefaultClassifier, DeferReason, Outcome, PressureReason, RETRY_AFTER_MAX,
+    ResponseView, Time, Verdict, WallTime, read_retry_after,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -118,7 +118,7 @@ proptest! {
         let permit = hand.send();
         let wait = Duration::from_secs(wait_s);
         let advice = hand.answer_attempt(permit, &Outcome::throttled(Some(wait)), attempt);
-        let not_before = Some(hand.now + wait);
+        let not_before = Some(hand.now + wait.min(RETRY_AFTER_MAX));
         prop_assert!(matches!(advice, Advice::Defer(deferral)
             if deferral.reason == DeferReason::BeyondHorizon && deferral.not_before == not_before), "{advice:?}");
         prop_assert_eq!(hand.deferral(), (DeferReason::BeyondHorizon, not_before));
@@ -181,4 +181,23 @@ fn a_told_wait_is_met_by_a_real_window_too() {
     let sends = trace.sends();
     assert!(told_waits(&trace).iter().all(|&(from, to)| !sends.iter().any(|&sent| from < sent && sent < to)));
     assert!(trace.answers().any(|(_, outcome, _)| outcome.verdict == Verdict::Throttled), "the plan has no refusal");
+}
+
+#[test]
+fn a_ban_that_tells_its_end_is_kept_out_for_that_long() {
+    let mut hand = Hand::new(Config::default());
+    let two_hours = Duration::from_secs(7200);
+    let advice = hand.exchange(&Outcome { retry_after: Some(two_hours), ..Outcome::bare(Verdict::Banned) }, 5);
+    let not_before = Some(hand.now + two_hours);
+    assert_eq!(advice, Advice::Pressure { reason: PressureReason::UpstreamPressure, not_before });
+    assert_eq!(hand.deferral(), (DeferReason::BeyondHorizon, not_before));
+}
+
+#[test]
+fn a_server_error_that_asks_for_a_pause_closes_the_key_for_that_long() {
+    let mut hand = Hand::new(Config::default());
+    let pause = Duration::from_secs(200);
+    let advice = hand.exchange(&Outcome { retry_after: Some(pause), ..Outcome::bare(Verdict::ServerError) }, 5);
+    assert_eq!(advice, Advice::RetryAt(hand.now + pause));
+    assert_eq!(hand.snapshot().next_allowed, hand.now + pause);
 }

@@ -34,7 +34,7 @@ prop_compose! {
         recorded_ms in prop_oneof![any::<u64>(), Just(WALL_NOW.as_unix_millis())],
         interval in prop_oneof![1_u64.., 1_u64..10_000_000_000],
         limit in prop_oneof![Just(None), any::<f64>().prop_map(|limit| Some(limit.abs()).filter(|limit| limit.is_normal()))],
-        window in proptest::option::of((1_u32.., 1_u64..)),
+        window in proptest::option::of((1_u32..=1_000_000_000, 1_u64..)),
         gate in proptest::option::of(any::<u64>()),
         shut: u8,
         strikes in proptest::collection::vec(any::<u64>(), 0..6),
@@ -263,4 +263,35 @@ fn a_memory_holds_rates_and_times_only() {
     let text = governor.learned(at(5), WALL_NOW).expect("paced").to_string();
     assert!(!text.contains("alice"));
     assert!(text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' '), "{text}");
+}
+
+#[test]
+fn a_limit_far_above_the_rate_at_which_it_was_held_is_no_measurement() {
+    let text = format!(
+        "gleaner-learned-1 recorded_at_ms={} interval_ns=10000000000 limit_per_s=1e300",
+        WALL_NOW.as_unix_millis()
+    );
+    let memory = Learned::decode(text.as_bytes()).expect("well formed");
+    let mut hand = Hand::new(Config::default());
+    hand.governor.restore(&memory, hand.now, WALL_NOW);
+    for _ in 0..5 {
+        hand.exchange(&Outcome::success(), 5);
+    }
+    assert!(hand.snapshot().interval > Duration::from_secs(5));
+}
+
+#[test]
+fn a_restored_window_is_held_wherever_the_clock_has_its_origin() {
+    for origin_s in [0, 86_400, 1_000_000] {
+        let text = format!(
+            "gleaner-learned-1 recorded_at_ms={} interval_ns=100000000 limit_per_s=10 window=100/60000000000",
+            WALL_NOW.as_unix_millis()
+        );
+        let memory = Learned::decode(text.as_bytes()).expect("well formed");
+        let mut hand = Hand::new(Config::default());
+        hand.now = hand.now + Duration::from_secs(origin_s);
+        hand.governor.restore(&memory, hand.now, WALL_NOW);
+        hand.exchange(&Outcome::success(), 5);
+        assert_eq!(hand.snapshot().window.map(|(limit, _)| limit), Some(100), "origin {origin_s}");
+    }
 }
