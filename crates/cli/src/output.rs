@@ -68,7 +68,7 @@ pub(crate) fn report_to_stderr(text: &str) {
 pub(crate) fn visible(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() && c != '\n' {
+        if (c.is_control() && c != '\n') || reorders(c) {
             // Writing to a string cannot fail.
             let _ = write!(safe, "{}", c.escape_default());
         } else {
@@ -76,6 +76,11 @@ pub(crate) fn visible(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Whether a character changes the order in which others are shown.
+fn reorders(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Breaks `text` into lines of at most `width` characters, at spaces.
@@ -100,6 +105,7 @@ mod tests {
     #[test]
     fn escapes_from_outside_are_shown_and_not_sent() {
         assert_eq!(visible("a\u{1b}[31mb\u{7}\nc\u{9b}"), "a\\u{1b}[31mb\\u{7}\nc\\u{9b}");
+        assert_eq!(visible("a\u{202e}b"), "a\\u{202e}b");
     }
 
     #[test]

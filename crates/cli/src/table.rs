@@ -2,13 +2,15 @@
 
 use crate::output::{Output, Tone, visible, wrap};
 use gleaner_lab::laws::LawName;
-use gleaner_lab::report::{self, Summary, TARGET_VIOLATIONS};
+use gleaner_lab::report::{self, Summary, TARGET_GOODPUT, TARGET_VIOLATIONS, is_on_target};
 use gleaner_lab::scenario::Scenario;
 use gleaner_lab::score::Figures;
 use std::io;
 
 /// Wide enough for the figures, narrow enough for half a screen.
 pub(crate) const WIDTH: usize = 100;
+/// Missed targets that are named; the table above has them all.
+const MISSED_SHOWN: usize = 6;
 
 /// A scenario's runs: its name, what it is, and a row per number of workers and law.
 pub(crate) fn scenario(out: &mut Output, scenario: &Scenario, figures: &[Figures]) -> io::Result<()> {
@@ -133,6 +135,36 @@ pub(crate) fn legend(out: &mut Output, seeds: u64) -> io::Result<()> {
         out.line(&out.paint(Tone::Quiet, &line))?;
     }
     Ok(())
+}
+
+/// How many runs of our law are where we want all of them, and which are not.
+pub(crate) fn targets(out: &mut Output, figures: &[Figures]) -> io::Result<()> {
+    let ours: Vec<&Figures> = figures.iter().filter(|f| f.law == LawName::Gleaner).collect();
+    if ours.is_empty() {
+        return Ok(());
+    }
+    let missed: Vec<String> = ours
+        .iter()
+        .filter(|f| !is_on_target(f))
+        .map(|f| {
+            let (g, v) = (f.goodput, percent(f.violation_ratio));
+            format!("{} with {} (G {g:.3}, V {v}, {} bans)", visible(&f.scenario), f.workers, f.counts.bans)
+        })
+        .collect();
+    let mut text = format!(
+        "gleaner: {} of {} runs on target (G at least {TARGET_GOODPUT:.2}, V at most 0.3 % or 6 in all, no ban, nothing \
+         sent inside a Retry-After).",
+        ours.len() - missed.len(),
+        ours.len()
+    );
+    if !missed.is_empty() {
+        let shown = missed.iter().take(MISSED_SHOWN).cloned().collect::<Vec<_>>().join("; ");
+        let more = missed.len().saturating_sub(MISSED_SHOWN);
+        let rest = if more > 0 { format!("; and {more} more") } else { String::new() };
+        text.push_str(&format!(" Not: {shown}{rest}. See one with: gleaner lab show NAME --workers N."));
+    }
+    out.line("")?;
+    wrap(&text, WIDTH).iter().try_for_each(|line| out.line(line))
 }
 
 /// A share as a percentage, in at most seven characters.

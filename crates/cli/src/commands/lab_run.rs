@@ -48,9 +48,11 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<ExitCode, CliError
     if !args.json {
         table::summary(out, &plan.laws, &taken.figures)?;
         table::legend(out, args.seeds)?;
+        table::targets(out, &taken.figures)?;
     }
     if let (Some(path), Some(page)) = (&args.html, page) {
         write_page(path, &page.html(&plan, &taken.figures))?;
+        report_to_stderr(&format!("wrote {}", path.display()));
     }
     Ok(taken.verdict())
 }

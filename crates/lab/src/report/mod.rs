@@ -17,4 +17,4 @@ pub use describe::{kind_name, limit_changes, number, provider, seconds};
 pub use html::{Drawing, Section, page};
 pub use series::{Mark, Series};
 pub use story::story;
-pub use summary::{Better, Spread, Summary, TARGET_VIOLATIONS};
+pub use summary::{Better, Spread, Summary, TARGET_GOODPUT, TARGET_VIOLATIONS, is_on_target};

@@ -5,6 +5,19 @@ use crate::score::Figures;
 /// The share of refused requests that a run should stay under; six in all always pass.
 pub const TARGET_VIOLATIONS: f64 = 0.003;
 
+/// The goodput that every run should reach.
+pub const TARGET_GOODPUT: f64 = 0.90;
+
+/// Whether a run is where we want every run to be: goodput, refusals, no suspension, and nothing
+/// sent inside a Retry-After.
+#[must_use]
+pub fn is_on_target(figures: &Figures) -> bool {
+    figures.goodput >= TARGET_GOODPUT
+        && figures.violations_within(TARGET_VIOLATIONS)
+        && figures.counts.bans == 0
+        && figures.counts.sends_inside_retry_after == 0
+}
+
 /// A law over all its runs.
 #[derive(Clone, Debug)]
 pub struct Summary {
