@@ -198,8 +198,7 @@ impl Governor {
             law.on_exhausted(limit, now);
             trial = true;
         }
-        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(quota.closed_until);
-        let at = paced.max(law.window.due(paced.max(now)));
+        let at = latest(&self.pacing, law, self.ceiling, quota.closed_until, now);
         let early = law.window.is_early(at.max(now));
         if early && law.window.is_testing() {
             return None;
@@ -371,18 +370,17 @@ impl Governor {
     pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
         let law = self.law.as_ref()?;
         let quota = self.quotas.advice(self.sent, now).closed_until;
-        let paced = self.pacing.due(law.interval(), self.ceiling).max(law.gate()).max(quota);
         let circuit = match self.breaker.decide(now) {
             Decision::Refuse { until } => until,
             _ => Time::ZERO,
         };
-        let next_allowed = paced.max(law.window.due(paced.max(now))).max(circuit);
+        let next_allowed = latest(&self.pacing, law, self.ceiling, quota, now).max(circuit);
         Some(Snapshot {
             interval: Duration::from_nanos(law.interval()),
             ceiling_interval: Duration::from_nanos(self.ceiling),
             mode: law.mode().as_str(),
             limit_per_s: law.limit(),
-            window: law.window.is_learned().then(|| (law.window.limit(), Duration::from_nanos(law.window.length()))),
+            window: law.window.learned(),
             last_backoff: self.last_backoff,
             next_allowed,
             refusals_left: law.refusals.left(),
@@ -413,7 +411,7 @@ impl Governor {
             recorded_at: wall_now,
             interval: Duration::from_nanos(law.interval()),
             limit_per_s: law.limit(),
-            window: law.window.is_learned().then(|| (law.window.limit(), Duration::from_nanos(law.window.length()))),
+            window: law.window.learned(),
             gate_until: (gate > now).then(|| wall_now + gate.since(now)),
             shut: law.shut(),
             ..Learned::default()
@@ -475,6 +473,12 @@ struct Due {
     trial: bool,
     /// It tests a shorter window.
     early: bool,
+}
+
+/// The one wait before a send: the latest of pacing, gate, quota and window, never their sum.
+fn latest(pacing: &Pacing, law: &Law, ceiling: u64, quota: Time, now: Time) -> Time {
+    let open = pacing.due(law.interval(), ceiling).max(law.gate()).max(quota);
+    open.max(law.window.due(open.max(now)))
 }
 
 /// How long the provider asks us to stay away, whatever else its answer means: the key is closed for

@@ -12,6 +12,7 @@
 
 use crate::send_log::SendLog;
 use crate::time::{MILLISECOND, SECOND, Time, nanos_in, seconds_between};
+use std::time::Duration;
 
 /// Lengths that providers like, in seconds. A learned length is rounded to one of them where the
 /// evidence allows.
@@ -99,12 +100,13 @@ impl Window {
         self.limit > 0
     }
 
-    pub(crate) const fn limit(&self) -> u32 {
-        self.limit
-    }
-
     pub(crate) const fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Limit and length, once they are learned.
+    pub(crate) fn learned(&self) -> Option<(u32, Duration)> {
+        self.is_learned().then(|| (self.limit, Duration::from_nanos(self.length)))
     }
 
     /// The long-run rate that the window allows; unbounded while none is learned.
@@ -198,22 +200,19 @@ impl Window {
         }
         let inside = self.log.count_after(now.minus(self.length));
         let spread = now.nanos_since(self.burst_from) > self.length.saturating_add(self.length / 5);
+        let was_raised = matches!(self.experiment, Experiment::Larger { .. });
         let limit = match self.experiment {
-            Experiment::Larger { confirmed } => {
-                self.patience_s = (self.patience_s * 2.0).min(PATIENCE_MAX_S as f32);
-                confirmed.min(inside)
-            }
+            Experiment::Larger { confirmed } => confirmed.min(inside),
             // An even pace through the whole window: it is a little too high.
             _ if spread => inside - inside.div_ceil(20),
+            // A good part of the window was spent in one go: what was spent is the limit.
             _ if self.burst.saturating_mul(10) >= self.limit.saturating_mul(3) => inside,
             _ => return false,
         };
-        if !matches!(self.experiment, Experiment::Larger { .. }) {
-            self.patience_s = PATIENCE_S as f32;
-        }
+        self.patience_s =
+            if was_raised { (self.patience_s * 2.0).min(PATIENCE_MAX_S as f32) } else { PATIENCE_S as f32 };
         // Refused window after window, a little less each time is too little less.
-        let is_tried = matches!(self.experiment, Experiment::Larger { .. });
-        let is_again = !is_tried && now.nanos_since(self.quiet_since) < self.length.saturating_mul(3);
+        let is_again = !was_raised && now.nanos_since(self.quiet_since) < self.length.saturating_mul(3);
         self.in_a_row = if is_again { (self.in_a_row + 1).min(IN_A_ROW_MAX) } else { 0 };
         let lower = (u64::from(limit) * u64::from(self.in_a_row)).div_ceil(25) as u32;
         let limit = limit - lower;
@@ -395,10 +394,10 @@ mod tests {
     fn a_restored_window_says_what_it_was() {
         let mut window = Window::new();
         window.restore(60, 30 * SECOND, Time::ZERO);
-        assert_eq!((window.limit(), window.length()), (60, 30 * SECOND));
+        assert_eq!((window.limit, window.length()), (60, 30 * SECOND));
         assert!((window.rate() - 2.0).abs() < 1e-9);
         window.restore(0, 0, Time::ZERO);
-        assert!(window.limit() >= 1 && window.length() > 0, "nonsense is made whole");
+        assert!(window.limit >= 1 && window.length() > 0, "nonsense is made whole");
     }
 
     #[test]

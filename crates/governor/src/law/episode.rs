@@ -31,6 +31,13 @@ const OLD_S: f64 = 120.0;
 const TOLD_IN_VAIN: u8 = 1;
 /// Longest pause between two tries: a day, the longest window that providers use.
 const TRIAL_MAX: u64 = 86_400 * SECOND;
+/// A rate that was at least this share of the present one all the while has hardly changed.
+const STEADY: f64 = 0.85;
+/// Where to settle when a climb was refused: it went up in steps of a twentieth, and the last of
+/// them was too much.
+const JUST_UNDER: f64 = 0.93;
+/// The same when another refusal must be avoided.
+const FAR_UNDER: f64 = 0.75;
 /// Fewer accepted requests than this measure nothing.
 const FEW: f64 = 8.0;
 
@@ -251,7 +258,7 @@ impl Law {
             lasted_s,
             is_long,
             is_first: self.count.refused.is_none(),
-            is_steady: self.count.rate >= 0.85 * episode.rate,
+            is_steady: self.count.rate >= STEADY * episode.rate,
             accepted,
             estimate: accepted / span_s,
         }
@@ -291,12 +298,12 @@ impl Law {
             let probed = self.probed(episode, estimate);
             // What has been held for long is safer than a new measurement when refusals are many.
             self.settle(if self.refusals.is_alarmed(now) { probed.min(self.limit) } else { probed }, now);
-        } else if measured.is_steady || estimate > 0.85 * rate {
+        } else if measured.is_steady || estimate > STEADY * rate {
             self.settle(estimate.min(rate), now);
         } else {
             // The rate rose all the while, so the count is too low: the limit is near the rate.
             // With many refusals behind us another one is not worth the difference.
-            let near = if self.refusals.is_alarmed(now) { 0.75 } else { 0.93 };
+            let near = if self.refusals.is_alarmed(now) { FAR_UNDER } else { JUST_UNDER };
             self.settle((near * rate).max(estimate), now);
         }
     }
