@@ -230,8 +230,8 @@ impl Governor {
         self.lane.on_done();
         self.is_trial_out &= !permit.trial;
         self.read_quotas(outcome, permit.seq, now);
-        if let (Some(wait), Some(law)) = (told_wait(outcome), &mut self.law) {
-            law.close_until(now + wait);
+        if outcome.retry_after.is_some() {
+            self.obey(outcome, now);
         }
         let event = self.teach(&permit, outcome, now);
         let change = self.breaker.on_event(permit.ticket, event, now);
@@ -246,6 +246,12 @@ impl Governor {
             budget.on_success(now, interval);
         }
         Advice::Done
+    }
+
+    fn obey(&mut self, outcome: &Outcome, now: Time) {
+        if let (Some(wait), Some(law)) = (told_wait(outcome), &mut self.law) {
+            law.close_until(now + wait);
+        }
     }
 
     fn read_quotas(&mut self, outcome: &Outcome, seq: u32, now: Time) {
@@ -476,6 +482,7 @@ struct Due {
 }
 
 /// The one wait before a send: the latest of pacing, gate, quota and window, never their sum.
+#[inline]
 fn latest(pacing: &Pacing, law: &Law, ceiling: u64, quota: Time, now: Time) -> Time {
     let open = pacing.due(law.interval(), ceiling).max(law.gate()).max(quota);
     open.max(law.window.due(open.max(now)))
