@@ -9,3 +9,4 @@ mod random;
 mod scenario_errors;
 mod simulator;
 mod support;
+mod suspensions;
