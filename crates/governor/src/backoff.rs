@@ -61,6 +61,11 @@ impl Backoff {
         attempt < self.attempts - 1
     }
 
+    /// The same with a shorter first pause, where something else keeps the distance.
+    pub(crate) fn with_base_at_most(self, base: u64) -> Self {
+        Self { base: self.base.min(base), ..self }
+    }
+
     /// The pause after the failed send number `attempt` (from 0), in nanoseconds: anything from
     /// zero to `min(cap, base * 2^attempt)`.
     pub(crate) fn delay(&self, attempt: u32, jitter: Jitter) -> u64 {

@@ -8,7 +8,7 @@
 
 use crate::backoff::{Backoff, Jitter};
 use crate::breaker::{Breaker, BreakerTicket, Decision, Event};
-use crate::circuit::{Change, CircuitState, CircuitTransition};
+use crate::circuit::{Change, CircuitTransition};
 use crate::config::Config;
 use crate::lane::Lane;
 use crate::law::{Accepted, Law, Refusal};
@@ -19,13 +19,16 @@ use crate::reasons::{DeferReason, Deferral, PressureReason};
 use crate::retry_after::RETRY_AFTER_MAX;
 use crate::retry_budget::RetryBudget;
 use crate::run_budget::RunBudget;
-use crate::snapshot::{BackoffReason, LastBackoff, Snapshot};
-use crate::time::{Time, WallTime, nanos};
-use crate::warm_start::Learned;
+use crate::snapshot::{BackoffReason, LastBackoff};
+use crate::time::{Time, nanos};
 use std::time::Duration;
 
-/// A request that may be sent now. It must be answered: hand it to [`Governor::on_outcome`], or to
-/// [`Governor::cancel`] when the request was never sent.
+mod remember;
+mod show;
+
+/// A request that may be sent now. It must be answered: hand it to [`Governor::on_outcome`], to
+/// [`Governor::cancel`] when the request was never sent, or to [`Governor::abandon`] when it was sent
+/// and nobody waited for the answer.
 #[must_use = "an admitted request must be answered, with its outcome or by cancelling it"]
 #[derive(Debug)]
 pub struct Permit {
@@ -182,18 +185,15 @@ impl Governor {
 
     /// When the next send is due: the latest of all that have a say. `None`: after an answer.
     fn due(&mut self, now: Time) -> Option<Due> {
-        let law = self.law.as_mut()?;
-        let in_flight = self.lane.in_flight();
-        let is_busy = in_flight > 0;
-        let is_stalled = is_busy && (law.is_shut() || u32::from(in_flight) >= law.in_flight_max());
-        let mut trial = law.is_trying();
-        if !self.lane.admits() || is_stalled || (trial && self.is_trial_out) {
+        if self.needs_answer(self.law.as_ref()?) {
             return None;
         }
         let quota = self.quotas.advice(self.sent, now);
-        if quota.needs_answer && is_busy {
+        if quota.needs_answer && self.lane.in_flight() > 0 {
             return None;
         }
+        let law = self.law.as_mut()?;
+        let mut trial = law.is_trying();
         if let Some(limit) = quota.exhausted {
             law.on_exhausted(limit, now);
             trial = true;
@@ -204,6 +204,14 @@ impl Governor {
             return None;
         }
         Some(Due { at, trial, early })
+    }
+
+    /// Whether a request in flight has to be answered before the next one may go out.
+    #[inline]
+    fn needs_answer(&self, law: &Law) -> bool {
+        let in_flight = self.lane.in_flight();
+        let is_stalled = in_flight > 0 && (law.is_shut() || u32::from(in_flight) >= law.in_flight_max());
+        !self.lane.admits() || is_stalled || (law.is_trying() && self.is_trial_out)
     }
 
     fn send(&mut self, now: Time, due: Due) -> Permit {
@@ -336,11 +344,21 @@ impl Governor {
             return Advice::Defer(Deferral { reason: DeferReason::RetryBudget, not_before: None });
         }
         // What the provider asks for replaces our own pause, and is never added to it.
-        let pause = asked.map_or_else(|| self.backoff.delay(attempt, jitter), nanos);
+        let pause = asked.map_or_else(|| self.backoff_after(outcome.verdict).delay(attempt, jitter), nanos);
         let at = now.plus(pause);
         match self.wait_until(at, now) {
             Admission::Defer(deferral) => Advice::Defer(deferral),
             _ => Advice::RetryAt(at),
+        }
+    }
+
+    /// After a throttle the law itself closes the key and slows down for everyone. A long pause of the
+    /// one request on top would leave a key idle whose only caller it is, and make its limit look lower
+    /// than it is. So the request's own pause is measured by the pace, not by the clock.
+    fn backoff_after(&self, verdict: Verdict) -> Backoff {
+        match &self.law {
+            Some(law) if verdict == Verdict::Throttled => self.backoff.with_base_at_most(law.interval()),
+            _ => self.backoff,
         }
     }
 
@@ -371,84 +389,15 @@ impl Governor {
         }
     }
 
-    /// The state for people; `None` after an opt-out.
-    #[must_use]
-    pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
-        let law = self.law.as_ref()?;
-        let quota = self.quotas.advice(self.sent, now).closed_until;
-        let circuit = match self.breaker.decide(now) {
-            Decision::Refuse { until } => until,
-            _ => Time::ZERO,
-        };
-        let next_allowed = latest(&self.pacing, law, self.ceiling, quota, now).max(circuit);
-        Some(Snapshot {
-            interval: Duration::from_nanos(law.interval()),
-            ceiling_interval: Duration::from_nanos(self.ceiling),
-            mode: law.mode().as_str(),
-            limit_per_s: law.limit(),
-            window: law.window.learned(),
-            last_backoff: self.last_backoff,
-            next_allowed,
-            refusals_left: law.refusals.left(),
-            in_flight: self.lane.in_flight(),
-            in_flight_limit: self.lane.limit(),
-        })
-    }
-
-    /// The state of the circuit.
-    #[must_use]
-    pub fn circuit(&self, now: Time) -> CircuitState {
-        self.breaker.state(now)
-    }
-
-    /// The oldest circuit transition that has not been taken yet.
-    pub fn next_transition(&mut self) -> Option<CircuitTransition> {
-        let first = self.transitions[0].take();
-        self.transitions.swap(0, 1);
-        first
-    }
-
-    /// What is worth remembering; `None` after an opt-out.
-    #[must_use]
-    pub fn learned(&self, now: Time, wall_now: WallTime) -> Option<Learned> {
-        let law = self.law.as_ref()?;
-        let gate = self.breaker.opened().map_or(Time::ZERO, |(until, _)| until).max(law.gate());
-        let mut learned = Learned {
-            recorded_at: wall_now,
-            interval: Duration::from_nanos(law.interval()),
-            limit_per_s: law.limit(),
-            window: law.window.learned(),
-            gate_until: (gate > now).then(|| wall_now + gate.since(now)),
-            shut: law.shut(),
-            ..Learned::default()
-        };
-        for at in law.refusals.times() {
-            learned.push_strike(wall_now.before(now.since(at)));
-        }
-        Some(learned)
-    }
-
-    /// Starts from what a former run learned. The rate only while it is fresh, and never faster
-    /// than the ceiling; gates, bans and strikes whatever their age. What is dated in the future is
-    /// nobody's memory and changes nothing.
-    pub fn restore(&mut self, learned: &Learned, now: Time, wall_now: WallTime) {
-        let Some(law) = &mut self.law else { return };
-        if learned.recorded_at > wall_now {
-            return;
-        }
-        if learned.is_fresh(wall_now) {
-            law.restore_rate(nanos(learned.interval), learned.limit_per_s);
-            if let Some((limit, length)) = learned.window {
-                law.window.restore(limit, nanos(length), now);
-            }
-        }
-        if let Some(until) = learned.gate_until.filter(|&until| until > wall_now) {
-            law.close_until(now + until.since(wall_now).min(RETRY_AFTER_MAX));
-        }
-        law.restore_shut(learned.shut);
-        // Newest first in the record, oldest first in the book.
-        for at in learned.strikes().filter(|&at| at <= wall_now).collect::<Vec<_>>().into_iter().rev() {
-            law.refusals.restore(nanos(wall_now.since(at)), now);
+    /// Tells that a request was sent and that nobody waited for its answer. Its place in the lane is
+    /// free again. The provider has counted it, so pacing, window and run budget keep it.
+    #[expect(clippy::needless_pass_by_value, reason = "a permit is used up by abandoning it")]
+    pub fn abandon(&mut self, permit: Permit) {
+        self.lane.on_done();
+        self.is_trial_out &= !permit.trial;
+        self.breaker.on_cancel(permit.ticket);
+        if let Some(law) = &mut self.law {
+            law.on_lost(permit.early);
         }
     }
 

@@ -16,8 +16,11 @@ const LATE: f64 = 2.2;
 const LATE_BY: f64 = 20.0 * MILLISECOND as f64;
 /// Late answers in a row that cannot be chance: with the spread above, once in 25 million.
 const ROW: u8 = 6;
-/// Beyond this multiple an answer counts for three.
+/// Beyond this multiple an answer counts for three ...
 const VERY_LATE: f64 = 10.0;
+/// ... if it is later by this much: a provider around the corner answers within a millisecond, and
+/// tenfold of that is what a busy machine needs to notice.
+const VERY_LATE_BY: f64 = 250.0 * MILLISECOND as f64;
 /// Answers whose fastest is the first baseline.
 const FIRST: u8 = 5;
 /// Answers after which the baseline moves by time and not by answer.
@@ -68,7 +71,8 @@ impl Latency {
         self.late = self.late.saturating_add(1);
         self.late_until = now;
         self.late_sum += latency as f32;
-        self.row = self.row.saturating_add(if latency > VERY_LATE * self.base { 3 } else { 1 });
+        let is_very_late = latency > VERY_LATE * self.base && latency > self.base + VERY_LATE_BY;
+        self.row = self.row.saturating_add(if is_very_late { 3 } else { 1 });
         self.row >= ROW
     }
 
@@ -168,6 +172,11 @@ mod tests {
     fn very_late_answers_count_for_three() {
         assert!(!answer(&mut settled(), &[1100]));
         assert!(answer(&mut settled(), &[1100; 2]));
+        // A millisecond is ordinary here, and thirty are what a busy machine needs to notice.
+        let mut near = Latency::default();
+        answer(&mut near, &[1; 20]);
+        assert!(!answer(&mut near, &[30; 5]));
+        assert!(answer(&mut near, &[30]), "six in a row are no chance even so");
     }
 
     #[test]

@@ -106,10 +106,11 @@
 //! # Four kinds of methods
 //!
 //! - **ask**: [`poll_admit`](Governor::poll_admit);
-//! - **tell**: [`on_outcome`](Governor::on_outcome), or [`cancel`](Governor::cancel) for a request
-//!   that was never sent;
-//! - **show**: [`snapshot`](Governor::snapshot), [`circuit`](Governor::circuit),
-//!   [`next_transition`](Governor::next_transition), [`name`](Governor::name);
+//! - **tell**: [`on_outcome`](Governor::on_outcome), [`cancel`](Governor::cancel) for a request that
+//!   was never sent, or [`abandon`](Governor::abandon) for one whose answer nobody waited for;
+//! - **show**: [`snapshot`](Governor::snapshot), [`wait_reason`](Governor::wait_reason),
+//!   [`circuit`](Governor::circuit), [`next_transition`](Governor::next_transition),
+//!   [`name`](Governor::name);
 //! - **remember**: [`learned`](Governor::learned) at the end of a run, [`restore`](Governor::restore)
 //!   at the start of the next.
 //!
@@ -161,7 +162,7 @@ pub use config::{CEILING_INTERVAL, Config, DISCOVERY_INTERVAL, HORIZON};
 pub use governor::{Admission, Advice, Governor, Permit};
 pub use outcome::{Outcome, QUOTAS_MAX, QuotaReading, Quotas, Verdict};
 pub use quota_headers::{QUOTA_RESET_MAX, read_quotas};
-pub use reasons::{DeferReason, Deferral, PressureReason};
+pub use reasons::{DeferReason, Deferral, PressureReason, WaitReason};
 pub use retry_after::{RETRY_AFTER_MAX, read_retry_after};
 pub use retry_budget::RetryBudgetConfig;
 pub use run_budget::RunBudgetConfig;

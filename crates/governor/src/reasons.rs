@@ -58,6 +58,38 @@ impl PressureReason {
     }
 }
 
+/// What a request has to wait for before it may be sent: the one reason that holds longest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WaitReason {
+    /// The time between two sends at the present rate.
+    Pacing,
+    /// The key is closed: the provider said for how long, or refused without a word.
+    Gate,
+    /// A quota that the provider told is used up until it resets.
+    Quota,
+    /// All places of a learned window are taken.
+    Window,
+    /// An answer to a request in flight has to come first.
+    InFlight,
+    /// The circuit is open. Nobody waits for this; a request is deferred instead.
+    Circuit,
+}
+
+impl WaitReason {
+    /// The stable name of the reason.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pacing => "pacing",
+            Self::Gate => "gate",
+            Self::Quota => "quota",
+            Self::Window => "window",
+            Self::InFlight => "in_flight",
+            Self::Circuit => "circuit",
+        }
+    }
+}
+
 /// A deferral: why, and before when it is pointless to try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deferral {

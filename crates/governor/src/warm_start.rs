@@ -42,6 +42,12 @@ pub struct Learned {
 }
 
 impl Learned {
+    /// Nothing but an interval, for those who keep only that.
+    #[must_use]
+    pub fn from_interval(interval: Duration, recorded_at: WallTime) -> Self {
+        Self { recorded_at, interval, ..Self::default() }
+    }
+
     /// The refusals that still count as strikes, newest first.
     pub fn strikes(&self) -> impl Iterator<Item = WallTime> + '_ {
         self.strikes.iter().copied().flatten()

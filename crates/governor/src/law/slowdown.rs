@@ -12,6 +12,11 @@ const DRAIN_RATE: f64 = 0.4;
 /// Longest pause for a queue to run empty when it is first noticed, and later.
 const PAUSE_S: f64 = 10.0;
 const PAUSE_AGAIN_S: f64 = 60.0;
+/// Where to go on after a climb: it rises by a twentieth at a time, and by the time that a row of
+/// answers is late it is a tenth too fast, or a little more.
+const AFTER_CLIMB: f64 = 0.85;
+/// Where to hold: a gentle climb rises by a sixty-fourth, and is late by one or two steps.
+const AFTER_GENTLE_CLIMB: f64 = 0.97;
 /// Rows of late answers in a drain after which it is not us.
 const ROWS_MAX: u8 = 4;
 /// Ordinary answers that end a drain.
@@ -43,9 +48,9 @@ impl Law {
         let rate = self.rate();
         self.drain = match self.mode {
             Mode::Search => Drain { rate: 0.4 * rate, limit: 0.0, rows: 1 },
-            Mode::Climb if !self.is_gentle => Drain { rate: 0.65 * rate, limit: 0.0, rows: 1 },
+            Mode::Climb if !self.is_gentle => Drain { rate: AFTER_CLIMB * rate, limit: 0.0, rows: 1 },
             Mode::Probe => Drain { rate: 0.995 * self.limit, limit: 0.995 * self.limit, rows: 1 },
-            _ => Drain { rate: 0.95 * rate, limit: 0.95 * rate, rows: 1 },
+            _ => Drain { rate: AFTER_GENTLE_CLIMB * rate, limit: AFTER_GENTLE_CLIMB * rate, rows: 1 },
         };
         self.is_gentle = self.mode == Mode::Climb;
         self.cut(DRAIN_RATE);

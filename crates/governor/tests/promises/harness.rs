@@ -8,7 +8,7 @@
 
 use gleaner_governor::{
     Admission, Advice, CircuitTransition, Config, DeferReason, Deferral, Governor, Jitter, Outcome, Permit,
-    QuotaReading, Snapshot, Time, Verdict,
+    QuotaReading, Snapshot, Time, Verdict, WaitReason,
 };
 use std::time::Duration;
 
@@ -128,6 +128,8 @@ pub(crate) struct Event {
     pub(crate) before: Option<Snapshot>,
     pub(crate) after: Option<Snapshot>,
     pub(crate) transition: Option<CircuitTransition>,
+    /// Why a request had to wait: asked before a send, and after being told to wait.
+    pub(crate) reason: Option<WaitReason>,
 }
 
 impl Event {
@@ -252,7 +254,12 @@ impl<'a> Drive<'a> {
         while self.in_flight.len() < usize::from(self.plan.workers) && self.sent < self.plan.sends_max {
             self.polls += 1;
             let before = self.governor.snapshot(self.now);
+            let reason_before = self.governor.wait_reason(self.now);
             let admission = self.governor.poll_admit(self.now);
+            let reason = match admission {
+                Admission::Send(_) => reason_before,
+                _ => self.governor.wait_reason(self.now),
+            };
             let (step, wake) = match admission {
                 Admission::Send(permit) => (self.send(permit), None),
                 Admission::WaitUntil(until) => (Step::WaitUntil(until), Some(self.come_back(until))),
@@ -263,7 +270,7 @@ impl<'a> Drive<'a> {
                     (Step::Deferred(deferral), Some(deferral.not_before.unwrap_or(Time::NEVER)))
                 }
             };
-            self.note(step, before);
+            self.note(step, before, reason);
             if let Some(wake) = wake {
                 return Some(wake).filter(|&wake| wake != Time::NEVER);
             }
@@ -316,13 +323,13 @@ impl<'a> Drive<'a> {
         if let Advice::RetryAt(from) = advice {
             self.retries.push((from, attempt + 1));
         }
-        self.note(Step::Answered { outcome, sent_at, attempt, advice }, before);
+        self.note(Step::Answered { outcome, sent_at, attempt, advice }, before, None);
     }
 
-    fn note(&mut self, step: Step, before: Option<Snapshot>) {
+    fn note(&mut self, step: Step, before: Option<Snapshot>, reason: Option<WaitReason>) {
         let after = self.governor.snapshot(self.now);
         let transition = self.governor.next_transition();
-        self.trace.events.push(Event { at: self.now, step, before, after, transition });
+        self.trace.events.push(Event { at: self.now, step, before, after, transition, reason });
     }
 
     /// The provider's answer to the request that arrives now.

@@ -3,7 +3,8 @@
 use crate::harness::{Drive, Hand, Limit, MS, Plan, Provider, SECOND, Step, Tell, Trace, at};
 use crate::plans;
 use gleaner_governor::{
-    Admission, Classifier, Config, DefaultClassifier, Governor, Jitter, Outcome, ResponseView, Time, WallTime,
+    Admission, Classifier, Config, DefaultClassifier, Governor, Jitter, Outcome, ResponseView, Time, WaitReason,
+    WallTime,
 };
 use proptest::prelude::*;
 use std::time::Duration;
@@ -195,6 +196,64 @@ fn a_cancelled_request_is_taken_back_also_when_others_are_under_way() {
     }
     assert_eq!(hand.snapshot().in_flight, 0);
     assert_eq!(hand.snapshot().interval, Duration::from_millis(20), "giving up is no evidence");
+}
+
+#[test]
+fn an_abandoned_request_frees_its_place_and_keeps_what_the_provider_has_counted() {
+    let mut hand = Hand::new(Config {
+        max_concurrency: 1,
+        run_budget: gleaner_governor::RunBudgetConfig { request_cap: Some(2), wall_clock: None },
+        ..Config::default()
+    });
+    let permit = hand.send();
+    let first = hand.now;
+    hand.governor.abandon(permit);
+    assert_eq!(hand.snapshot().in_flight, 0);
+    // The distance to the next one is the whole interval, and two requests are two.
+    let permit = hand.send();
+    assert!(hand.now.since(first) >= Duration::from_millis(998), "{:?}", hand.now.since(first));
+    hand.governor.abandon(permit);
+    assert_eq!(hand.deferral().0, gleaner_governor::DeferReason::RequestCap);
+}
+
+#[test]
+fn an_abandoned_trial_lets_the_next_one_try() {
+    let mut hand = Hand::new(Config { max_concurrency: 4, ..Config::default() });
+    let permit = hand.send();
+    hand.answer(permit, &Outcome::throttled(None));
+    let trial = hand.send();
+    assert_eq!(hand.governor.wait_reason(hand.now), Some(WaitReason::InFlight));
+    hand.governor.abandon(trial);
+    let permit = hand.send();
+    hand.answer(permit, &Outcome::success());
+}
+
+proptest! {
+    #[test]
+    fn a_wait_has_a_reason_and_no_wait_has_none(plan in plans::plan()) {
+        for event in &plan.run().events {
+            let is_wait = matches!(event.step, Step::WaitUntil(_) | Step::WaitForOutcome { .. });
+            prop_assert!(!is_wait || event.reason.is_some(), "{:?} without a reason", event.step);
+            let is_send = matches!(event.step, Step::Sent { .. });
+            prop_assert!(!is_send || event.reason.is_none(), "sent in spite of {:?}", event.reason);
+            if matches!(event.step, Step::WaitForOutcome { .. }) {
+                prop_assert_eq!(event.reason, Some(WaitReason::InFlight));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_reason_that_holds_longest_is_told() {
+    let mut hand = Hand::new(Config { max_concurrency: 1, ..Config::default() });
+    assert_eq!(hand.governor.wait_reason(hand.now), None);
+    let permit = hand.send();
+    assert_eq!(hand.governor.wait_reason(hand.now), Some(WaitReason::InFlight));
+    hand.answer(permit, &Outcome::success());
+    assert_eq!(hand.governor.wait_reason(hand.now), Some(WaitReason::Pacing));
+    let permit = hand.send();
+    hand.answer(permit, &Outcome::throttled(Some(Duration::from_secs(40))));
+    assert_eq!(hand.governor.wait_reason(hand.now), Some(WaitReason::Gate));
 }
 
 /// A driver whose every request is lost on the network, so that the interval stays far above the
