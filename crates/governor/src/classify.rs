@@ -20,6 +20,12 @@ pub trait HeaderSource {
     /// Calls `visit` with each value of the header `name`, in order. `name` is given in lower case
     /// and must be matched without regard to case.
     fn for_each_value(&self, name: &str, visit: &mut dyn FnMut(&[u8]));
+
+    /// Whether the name of any header may contain `part`, given in lower case. A source that can tell at
+    /// once spares the classifier a look for each of the twenty names that quotas go by.
+    fn may_name(&self, _part: &str) -> bool {
+        true
+    }
 }
 
 impl HeaderSource for () {
@@ -49,6 +55,10 @@ impl<N: AsRef<str>, V: AsRef<[u8]>> HeaderSource for Vec<(N, V)> {
 impl<T: HeaderSource + ?Sized> HeaderSource for &T {
     fn for_each_value(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
         (**self).for_each_value(name, visit);
+    }
+
+    fn may_name(&self, part: &str) -> bool {
+        (**self).may_name(part)
     }
 }
 

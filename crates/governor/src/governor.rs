@@ -332,13 +332,13 @@ impl Governor {
         if !outcome.verdict.is_retryable() {
             return Advice::Done;
         }
+        if !self.backoff.allows_retry_after(attempt) {
+            return self.give_up(outcome.verdict, now);
+        }
         if let Decision::Refuse { until } = self.breaker.decide(now) {
             return Advice::Defer(Deferral { reason: DeferReason::CircuitOpen, not_before: Some(until) });
         }
         let asked = told_wait(outcome);
-        if !self.backoff.allows_retry_after(attempt) {
-            return self.give_up(outcome.verdict, now);
-        }
         let interval = self.interval();
         if self.retry_budget.as_mut().is_some_and(|budget| !budget.try_spend(now, interval)) {
             return Advice::Defer(Deferral { reason: DeferReason::RetryBudget, not_before: None });

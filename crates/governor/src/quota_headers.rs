@@ -33,6 +33,9 @@ const RESET_PAST_MAX: Duration = Duration::from_secs(86_400);
 /// ```
 #[must_use]
 pub fn read_quotas(headers: &dyn HeaderSource, wall_now: WallTime) -> Quotas {
+    if !headers.may_name(IN_EVERY_NAME) {
+        return Quotas::NONE;
+    }
     let calendar = Calendar { headers, wall_now };
     let mut quotas = Quotas::NONE;
     add_all(&mut quotas, &read_structured(headers));
@@ -44,6 +47,9 @@ pub fn read_quotas(headers: &dyn HeaderSource, wall_now: WallTime) -> Quotas {
     }
     quotas
 }
+
+/// What the names of all headers have in common that quotas are read from.
+const IN_EVERY_NAME: &str = "limit";
 
 /// Readings of one header family, by their place in the comma lists.
 pub(crate) type Places = [QuotaReading; QUOTAS_MAX];
