@@ -14,8 +14,7 @@ pub mod score;
 pub mod sim;
 pub mod trace;
 
-/// The code of the README and of docs/governor.md, so that it cannot rot.
+/// The code of docs/governor.md, so that it cannot rot.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../../../docs/governor.md")]
 struct Documents;

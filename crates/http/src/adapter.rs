@@ -1,0 +1,227 @@
+//! What the adapters for other people's stacks share: the mark on a request that is governed, the report
+//! on its answer, and what an error says about the provider.
+//!
+//! Why a mark in the request and not only the task-local of `transport.rs`: the task-local knows nesting
+//! at one provider, and two layers in one stack may have been given two names. A mark travels with the
+//! request, so the inner layer sees it whatever it is called, and refuses before it waits. Never sends,
+//! never waits, and never reads a body.
+
+use crate::headers::Headers;
+use crate::key::Key;
+use crate::patience::Patience;
+use crate::refusal::{Refusal, Refused};
+use crate::repeat::{Failure, Repeatable};
+use crate::send_governor::SendGovernor;
+use crate::transport::{End, Finished, Transport};
+use gleaner_governor::{
+    Classifier, DefaultClassifier, Outcome, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
+};
+use http::{Extensions, HeaderMap, Method, StatusCode};
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{fmt, io, iter};
+
+/// How a call went, in the extensions of its response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallReport {
+    /// How often it was sent.
+    pub attempts: u32,
+    /// How long it waited before its sends, all together.
+    pub waited: Duration,
+    /// What the answer means.
+    pub verdict: Verdict,
+    /// Why it was not sent again.
+    pub end: End,
+}
+
+impl CallReport {
+    pub(crate) fn of<T: Transport>(finished: &Finished<T>) -> Self {
+        let Finished { attempts, waited, end, outcome, .. } = finished;
+        Self { attempts: *attempts, waited: *waited, verdict: outcome.verdict, end: *end }
+    }
+}
+
+/// An attempt was given up: it took longer than [`Patience::attempt_timeout`], counted from its send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no answer within {} ms of the send", .after.as_millis())]
+pub struct TimedOut {
+    /// After how long.
+    pub after: Duration,
+}
+
+/// The mark in the extensions of a request that is governed.
+#[derive(Clone, Debug)]
+pub(crate) struct GovernedBy(Arc<Key>);
+
+impl GovernedBy {
+    pub(crate) fn new(governor: &SendGovernor) -> Self {
+        Self(Arc::clone(&governor.shared.key))
+    }
+
+    /// Refuses a request that another governed layer has marked, whatever that layer's name.
+    pub(crate) fn refuse_second(extensions: &Extensions, governor: &SendGovernor) -> Result<(), Refused> {
+        let Some(Self(by)) = extensions.get() else { return Ok(()) };
+        Err(governor.shared.refused(Refusal::GovernedTwice { by: (**by).clone() }, None))
+    }
+}
+
+/// What the owner of a layer can set.
+#[derive(Clone)]
+pub(crate) struct Manners {
+    pub(crate) patience: Patience,
+    pub(crate) classifier: Arc<dyn Classifier + Send + Sync>,
+}
+
+impl Default for Manners {
+    fn default() -> Self {
+        Self { patience: Patience::default(), classifier: Arc::new(DefaultClassifier::new()) }
+    }
+}
+
+impl Manners {
+    /// The patience of one request: its own, where it brings one, or that of the layer.
+    pub(crate) fn patience_of(&self, extensions: &Extensions) -> Patience {
+        extensions.get().copied().unwrap_or(self.patience)
+    }
+
+    pub(crate) fn outcome_of_answer(&self, status: StatusCode, headers: &HeaderMap, wall_now: WallTime) -> Outcome {
+        self.classifier.classify(&ResponseView::new(status.as_u16(), &Headers(headers)), wall_now)
+    }
+}
+
+impl fmt::Debug for Manners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Manners").field("patience", &self.patience).finish_non_exhaustive()
+    }
+}
+
+/// A request, and its copy for the next attempt as long as there may be one.
+#[derive(Debug)]
+pub(crate) struct Copies<R> {
+    next: Option<R>,
+    method: Method,
+    left: u32,
+}
+
+impl<R> Copies<R> {
+    pub(crate) fn new(request: R, method: Method, patience: &Patience) -> Self {
+        Self { next: Some(request), method, left: patience.attempts.saturating_sub(1) }
+    }
+
+    /// The request of this attempt. `copy` is not asked before the last one: a copy costs allocations.
+    pub(crate) fn take(&mut self, copy: impl FnOnce(&R) -> Option<R>) -> Option<R> {
+        let request = self.next.take()?;
+        if self.left > 0 {
+            self.left -= 1;
+            self.next = copy(&request);
+        }
+        Some(request)
+    }
+
+    fn repeatable(&self) -> Repeatable {
+        Repeatable::new(&self.method, self.next.is_some())
+    }
+
+    pub(crate) fn may_repeat_after(&self, status: StatusCode, outcome: &Outcome) -> bool {
+        self.repeatable().after_answer(status, outcome.retry_after.is_some())
+    }
+
+    pub(crate) fn may_repeat_without_answer(&self, failure: Failure) -> bool {
+        self.repeatable().after_failure(failure)
+    }
+}
+
+/// What the failure of a send means for the governor.
+pub(crate) fn outcome_of_failure(error: &(dyn Error + 'static)) -> Outcome {
+    if causes(error).any(is_untrusted_certificate) { untrusted_certificate() } else { network_error() }
+}
+
+/// Whether the provider can have seen a request that failed with `error`.
+pub(crate) fn failure_of(error: &(dyn Error + 'static)) -> Failure {
+    use io::ErrorKind::{AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    let never_connected = |cause: &(dyn Error + 'static)| {
+        let kind = cause.downcast_ref::<io::Error>().map(io::Error::kind);
+        matches!(kind, Some(ConnectionRefused | HostUnreachable | NetworkUnreachable | AddrNotAvailable))
+    };
+    if causes(error).any(never_connected) { Failure::NotSent } else { Failure::Lost }
+}
+
+/// By its words and not by its type: the stack that we are put into may use another version of rustls
+/// than ours, or OpenSSL.
+fn is_untrusted_certificate(cause: &(dyn Error + 'static)) -> bool {
+    let text = cause.to_string();
+    UNTRUSTED.iter().any(|words| text.contains(words))
+}
+
+/// As rustls and OpenSSL say it.
+const UNTRUSTED: [&str; 2] = ["invalid peer certificate", "certificate verify failed"];
+
+/// Causes that are looked at: a stack of TLS, connector, client and two layers is 8 deep.
+const CAUSES_MAX: usize = 32;
+
+/// The error and its causes.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |error| cause_of(*error)).take(CAUSES_MAX)
+}
+
+/// An `io::Error` does not name what it wraps as its source, only the source of that.
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("client error (Connect)")]
+    struct ClientError(#[source] io::Error);
+
+    fn rejected_certificate() -> io::Error {
+        let error = rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer);
+        io::Error::new(io::ErrorKind::InvalidData, error)
+    }
+
+    #[test]
+    fn an_untrusted_certificate_is_final_however_deep_it_is_wrapped() {
+        assert_eq!(outcome_of_failure(&rejected_certificate()).verdict, Verdict::Permanent);
+        assert_eq!(outcome_of_failure(&ClientError(rejected_certificate())).verdict, Verdict::Permanent);
+        let wrapped = io::Error::other(ClientError(rejected_certificate()));
+        assert_eq!(outcome_of_failure(&wrapped).verdict, Verdict::Permanent);
+        assert_eq!(outcome_of_failure(&ClientError(io::Error::other("reset"))).verdict, Verdict::Network);
+    }
+
+    #[test]
+    fn only_a_connection_that_was_never_made_proves_that_nothing_was_done() {
+        for (kind, expected) in [
+            (io::ErrorKind::ConnectionRefused, Failure::NotSent),
+            (io::ErrorKind::HostUnreachable, Failure::NotSent),
+            (io::ErrorKind::ConnectionReset, Failure::Lost),
+            (io::ErrorKind::TimedOut, Failure::Lost),
+        ] {
+            assert_eq!(failure_of(&ClientError(kind.into())), expected, "{kind}");
+            // As connectors wrap it once more.
+            assert_eq!(failure_of(&io::Error::other(io::Error::from(kind))), expected, "{kind}");
+        }
+    }
+
+    #[test]
+    fn no_copy_is_made_for_the_last_attempt() {
+        let patience = Patience { attempts: 2, ..Patience::default() };
+        let mut copies = Copies::new("request", Method::GET, &patience);
+        let mut made = 0;
+        let mut copy = |request: &&'static str| {
+            made += 1;
+            Some(*request)
+        };
+        assert_eq!(
+            [copies.take(&mut copy), copies.take(&mut copy), copies.take(&mut copy)],
+            [Some("request"), Some("request"), None]
+        );
+        assert_eq!(made, 1);
+    }
+}

@@ -1,0 +1,344 @@
+//! The same client for programs without an async runtime.
+//!
+//! It owns a small runtime: one thread that serves the sockets, while calls run on the threads of their
+//! callers. All of it is [`crate::client`]; nothing here decides anything. Inside an async runtime a call
+//! returns [`Error::BlockingInAsync`] instead of stopping the runtime.
+//!
+//! ```no_run
+//! use gleaner_http::blocking::Client;
+//!
+//! # fn main() -> Result<(), gleaner_http::Error> {
+//! let github = Client::new("github")?;
+//! let repository: serde_json::Value = github.get("https://api.github.com/repos/rust-lang/rust").send()?.json()?;
+//! println!("{}", repository["stargazers_count"]);
+//! # Ok(())
+//! # }
+//! ```
+
+use crate::client::{self, ClientBuilder, Deadline, Error, GovernedClient, Slice};
+use crate::send_governor::SendGovernor;
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle, Runtime};
+use url::Url;
+
+/// A [`GovernedClient`] whose calls block. Cheap to clone, and made to be used by many threads.
+#[derive(Clone, Debug)]
+pub struct Client {
+    client: GovernedClient,
+    engine: Engine,
+}
+
+impl Client {
+    /// A client that needs nothing but the name of its provider.
+    ///
+    /// # Errors
+    /// As [`GovernedClient::new`], and when no thread can be started.
+    pub fn new(name: &str) -> Result<Self, Error> {
+        Self::builder(name).build_blocking()
+    }
+
+    /// A client with other settings; it ends with [`ClientBuilder::build_blocking`].
+    pub fn builder(name: &str) -> ClientBuilder {
+        GovernedClient::builder(name)
+    }
+
+    pub(crate) fn around(client: GovernedClient) -> Result<Self, Error> {
+        Ok(Self { client, engine: Engine::start()? })
+    }
+
+    /// The send governor of this client's key.
+    #[must_use]
+    pub fn governor(&self) -> &SendGovernor {
+        self.client.governor()
+    }
+
+    /// A `GET`.
+    pub fn get(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::GET, url)
+    }
+
+    /// A `POST`.
+    pub fn post(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::POST, url)
+    }
+
+    /// A `PUT`.
+    pub fn put(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::PUT, url)
+    }
+
+    /// A `PATCH`.
+    pub fn patch(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::PATCH, url)
+    }
+
+    /// A `DELETE`.
+    pub fn delete(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::DELETE, url)
+    }
+
+    /// A `HEAD`.
+    pub fn head(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::HEAD, url)
+    }
+
+    /// A request with any method.
+    pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
+        RequestBuilder { request: self.client.request(method, url), engine: self.engine.clone() }
+    }
+
+    /// The pages that begin with `request`; `ways` says how they follow each other.
+    ///
+    /// ```no_run
+    /// # fn example(client: gleaner_http::blocking::Client) -> Result<(), gleaner_http::Error> {
+    /// let request = client.get("https://api.github.com/users/octocat/repos");
+    /// for slice in client.pages(request, |paging| paging.by_link()) {
+    ///     println!("{} bytes", slice?.body.len());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn pages(&self, request: RequestBuilder, ways: impl FnOnce(client::Paging) -> client::Pages) -> Pages {
+        Pages { pages: ways(self.client.pages(request.request)), engine: self.engine.clone(), is_over: false }
+    }
+}
+
+/// A request that is being written.
+#[derive(Clone, Debug)]
+#[must_use = "a request does nothing until it is sent"]
+pub struct RequestBuilder {
+    request: client::RequestBuilder,
+    engine: Engine,
+}
+
+impl RequestBuilder {
+    fn map(self, change: impl FnOnce(client::RequestBuilder) -> client::RequestBuilder) -> Self {
+        Self { request: change(self.request), engine: self.engine }
+    }
+
+    /// Sets a header; it replaces what the client sets by default.
+    pub fn header(self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
+        self.map(|request| request.header(name, value))
+    }
+
+    /// Sets several headers; each replaces what the client sets by default.
+    pub fn headers(self, headers: HeaderMap) -> Self {
+        self.map(|request| request.headers(headers))
+    }
+
+    /// Adds to the query of the URL.
+    pub fn query<K: AsRef<str>, V: AsRef<str>>(self, pairs: &[(K, V)]) -> Self {
+        self.map(|request| request.query(pairs))
+    }
+
+    /// Sets `Authorization: Bearer …` for this request.
+    pub fn bearer_auth(self, token: impl AsRef<str>) -> Self {
+        self.map(|request| request.bearer_auth(token))
+    }
+
+    /// Sets the body.
+    pub fn body(self, body: impl Into<Bytes>) -> Self {
+        self.map(|request| request.body(body))
+    }
+
+    /// Sets the body to a value as JSON.
+    pub fn json<T: Serialize + ?Sized>(self, value: &T) -> Self {
+        self.map(|request| request.json(value))
+    }
+
+    /// Sets the body to the fields of a form.
+    pub fn form<K: AsRef<str>, V: AsRef<str>>(self, fields: &[(K, V)]) -> Self {
+        self.map(|request| request.form(fields))
+    }
+
+    /// The end of the whole call, waits, attempts and the body of the answer together.
+    pub fn deadline(self, deadline: impl Into<Deadline>) -> Self {
+        self.map(|request| request.deadline(deadline))
+    }
+
+    /// How long it may wait before it is sent, retries included.
+    pub fn max_wait(self, max_wait: Duration) -> Self {
+        self.map(|request| request.max_wait(max_wait))
+    }
+
+    /// Sends of this request, the first included; at most as many as the client was built for.
+    pub fn attempts(self, attempts: u32) -> Self {
+        self.map(|request| request.attempts(attempts))
+    }
+
+    /// Sends it, and again while that helps and is safe.
+    ///
+    /// # Errors
+    /// As the asynchronous one, and inside an async runtime.
+    pub fn send(self) -> Result<Response, Error> {
+        let response = self.engine.run(self.request.send())?;
+        Ok(Response { response, engine: self.engine, rest: Bytes::new() })
+    }
+}
+
+/// The answer to a request. It can be [read](io::Read) like a file.
+#[derive(Debug)]
+pub struct Response {
+    response: client::Response,
+    engine: Engine,
+    /// What of a piece the reader had no room for.
+    rest: Bytes,
+}
+
+impl Response {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The headers.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        self.response.headers()
+    }
+
+    /// Who answered: the URL after all redirects.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        self.response.url()
+    }
+
+    /// How often it was sent, redirects included.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.response.attempts()
+    }
+
+    /// How long it waited before its sends, all together.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.response.waited()
+    }
+
+    /// Turns an error status (400 and above) into an error.
+    ///
+    /// # Errors
+    /// When the status is one.
+    pub fn error_for_status(self) -> Result<Self, Error> {
+        Ok(Self { response: self.response.error_for_status()?, ..self })
+    }
+
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// When it cannot be read on.
+    pub fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        if !self.rest.is_empty() {
+            return Ok(Some(std::mem::take(&mut self.rest)));
+        }
+        self.engine.run(self.response.chunk())
+    }
+
+    /// The whole body.
+    ///
+    /// # Errors
+    /// When it cannot be read to its end.
+    pub fn bytes(self) -> Result<Bytes, Error> {
+        self.engine.run(self.response.bytes())
+    }
+
+    /// The whole body as UTF-8.
+    ///
+    /// # Errors
+    /// When it cannot be read to its end.
+    pub fn text(self) -> Result<String, Error> {
+        self.engine.run(self.response.text())
+    }
+
+    /// The whole body as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be read to its end, or is something else.
+    pub fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
+        self.engine.run(self.response.json())
+    }
+}
+
+impl io::Read for Response {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        // A piece may be empty; only the end is the end.
+        while self.rest.is_empty() {
+            match self.chunk().map_err(io::Error::other)? {
+                Some(piece) => self.rest = piece,
+                None => return Ok(0),
+            }
+        }
+        let piece = self.rest.split_to(buffer.len().min(self.rest.len()));
+        buffer[..piece.len()].copy_from_slice(&piece);
+        Ok(piece.len())
+    }
+}
+
+/// Pages that are being loaded. The iterator ends after the last page or the first error.
+#[derive(Debug)]
+pub struct Pages {
+    pages: client::Pages,
+    engine: Engine,
+    is_over: bool,
+}
+
+impl Iterator for Pages {
+    type Item = Result<Slice, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let result = self.engine.run(self.pages.next()).transpose();
+        self.is_over = !matches!(result, Some(Ok(_)));
+        result
+    }
+}
+
+/// The runtime behind all clones of a client.
+#[derive(Clone, Debug)]
+struct Engine(Arc<Running>);
+
+#[derive(Debug)]
+struct Running {
+    handle: Handle,
+    /// Taken out when it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Engine {
+    fn start() -> Result<Self, Error> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("gleaner-http").enable_all().build();
+        let runtime =
+            runtime.map_err(|error| Error::Setup { what: "its thread cannot be started", source: error.into() })?;
+        Ok(Self(Arc::new(Running { handle: runtime.handle().clone(), runtime: Some(runtime) })))
+    }
+
+    /// Waits for `call` on this thread.
+    fn run<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        if Handle::try_current().is_ok() {
+            return Err(Error::BlockingInAsync);
+        }
+        self.0.handle.block_on(call)
+    }
+}
+
+impl Drop for Running {
+    /// In the background: the last client may be dropped inside an async runtime, where waiting for the
+    /// threads would panic.
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

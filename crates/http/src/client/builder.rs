@@ -1,0 +1,284 @@
+//! Everything that can be set about a client, with defaults that are safe. There is no setting for the
+//! rate (it is found), and none that makes a connection less safe than it could be.
+
+use super::address::PublicOnly;
+use super::body::BodyLimits;
+use super::error::{Error, RequestFault};
+use super::redirect::RedirectRules;
+use super::request::header;
+use super::{GovernedClient, Inner, Peek};
+use crate::blocking;
+use crate::governors::{Governors, Settings};
+use crate::patience::Patience;
+use crate::tls;
+use gleaner_governor::{Classifier, DefaultClassifier};
+use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
+use reqwest::cookie::Jar;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// Builds a [`GovernedClient`], or its [blocking](crate::blocking) face.
+#[must_use = "a builder does nothing until it is built"]
+pub struct ClientBuilder {
+    name: Box<str>,
+    credential: Option<Vec<u8>>,
+    bearer: Option<Vec<u8>>,
+    headers: HeaderMap,
+    fault: Option<RequestFault>,
+    settings: Settings,
+    patience: Patience,
+    body_limits: BodyLimits,
+    redirect_rules: RedirectRules,
+    classifier: Arc<dyn Classifier + Send + Sync>,
+    peek: Peek,
+    governors: Governors,
+    wires: Wires,
+}
+
+/// What the connections of a client need to know.
+#[derive(Clone)]
+pub(crate) struct Wires {
+    jar: Option<Arc<Jar>>,
+    roots: Vec<Vec<u8>>,
+}
+
+/// Ten seconds to connect are three lost packets; and a connection that was never made is the one
+/// failure after which every request may be sent again.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A day: for those who write `Duration::MAX` and mean "no timeout". A clock cannot be asked for a time
+/// after its end.
+const TIMEOUT_MAX: Duration = Duration::from_secs(86_400);
+
+impl ClientBuilder {
+    pub(crate) fn new(name: &str) -> Self {
+        let builder = Self {
+            name: name.into(),
+            credential: None,
+            bearer: None,
+            headers: HeaderMap::new(),
+            fault: None,
+            settings: Settings::default(),
+            patience: Patience::default(),
+            body_limits: BodyLimits::default(),
+            redirect_rules: RedirectRules::default(),
+            classifier: Arc::new(DefaultClassifier::new()),
+            peek: Peek::default(),
+            governors: Governors::global().clone(),
+            wires: Wires { jar: Some(Arc::default()), roots: Vec::new() },
+        };
+        builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
+    }
+
+    /// Tells accounts apart: the provider's limit is per account, so each has a key of its own. The secret
+    /// is hashed and not kept, and it is not sent.
+    pub fn credential(mut self, secret: impl AsRef<[u8]>) -> Self {
+        self.credential = Some(secret.as_ref().to_vec());
+        self
+    }
+
+    /// Sends `Authorization: Bearer …` with every request, but not after a redirect to another origin.
+    /// It is the credential, too, unless another one is set.
+    pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
+        self.bearer = Some(token.as_ref().as_bytes().to_vec());
+        self.default_header(AUTHORIZATION, format!("Bearer {}", token.as_ref()))
+    }
+
+    /// Sends a header with every request, but not after a redirect to another origin, unless it is known
+    /// to be harmless there (`Accept` and the like).
+    pub fn default_header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
+        match header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(fault) => self.fault = self.fault.or(Some(fault)),
+        }
+        self
+    }
+
+    /// Says who asks; providers like to know whom to write to.
+    pub fn user_agent(self, value: impl AsRef<str>) -> Self {
+        self.default_header(USER_AGENT, value.as_ref())
+    }
+
+    /// The owner's number: the shortest time between two sends that is ever allowed.
+    pub const fn ceiling_interval(mut self, interval: Duration) -> Self {
+        self.settings.config.ceiling_interval = interval;
+        self
+    }
+
+    /// How the key is governed, in full. All clients of a key need the same.
+    pub const fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Sends of one request, the first included. Beyond four it is a setting of the key, too: then all
+    /// clients of the key need the same.
+    pub const fn attempts(mut self, attempts: u32) -> Self {
+        self.patience.attempts = attempts;
+        self
+    }
+
+    /// One send and no retry. A refusal comes back at once as `<name>_rate_limited`; the governor still
+    /// learns from it, and the next call waits for what the provider asked.
+    pub const fn single_attempt(self) -> Self {
+        self.attempts(1)
+    }
+
+    /// How long one attempt may take from the moment it is sent until the head of its answer is there.
+    pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
+        self.patience.attempt_timeout = timeout.min(TIMEOUT_MAX);
+        self
+    }
+
+    /// How long it may take from one piece of a body to the next.
+    pub fn idle_timeout(mut self, timeout: Duration) -> Self {
+        self.body_limits.idle = timeout.min(TIMEOUT_MAX);
+        self
+    }
+
+    /// How long a request may wait before it is sent, retries included.
+    pub const fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.patience.max_wait = Some(max_wait);
+        self
+    }
+
+    /// How large a body may be after decoding; 64 MiB unless set.
+    pub const fn max_decoded_bytes(mut self, bytes: u64) -> Self {
+        self.body_limits.decoded_bytes = bytes;
+        self
+    }
+
+    /// How many times larger a body may become by decoding, beyond its first megabyte; 200 unless set.
+    pub const fn max_ratio(mut self, ratio: u32) -> Self {
+        self.body_limits.ratio = ratio;
+        self
+    }
+
+    /// How many redirects are followed; 10 unless set. With 0 a redirect is an answer like others.
+    pub const fn max_redirects(mut self, max: u32) -> Self {
+        self.redirect_rules.max = max;
+        self
+    }
+
+    /// Whether a redirect to another origin may lead to an address that is not public. Off unless set: a
+    /// provider could make this machine ask its neighbours.
+    pub const fn allow_private_redirects(mut self, allowed: bool) -> Self {
+        self.redirect_rules.private_allowed = allowed;
+        self
+    }
+
+    /// Decides what an answer means, for providers that throttle in their own way.
+    pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
+        self.classifier = Arc::new(classifier);
+        self
+    }
+
+    /// Lets the classifier see the first `bytes` of every body. Of error answers it always sees the
+    /// first 16 KiB.
+    pub const fn peek_body(mut self, bytes: usize) -> Self {
+        self.peek.every_answer = bytes;
+        self
+    }
+
+    /// The registry whose governors are used; [`Governors::global`] unless set.
+    pub fn governors(mut self, governors: Governors) -> Self {
+        self.governors = governors;
+        self
+    }
+
+    /// Whether cookies are kept and sent back, each to where it came from. On unless set.
+    pub fn cookie_store(mut self, enabled: bool) -> Self {
+        self.wires.jar = enabled.then(Arc::default);
+        self
+    }
+
+    /// Trusts a further certificate authority (PEM) beside those of the platform: a company's own.
+    pub fn extra_root_certificate(mut self, pem: impl AsRef<[u8]>) -> Self {
+        self.wires.roots.push(pem.as_ref().to_vec());
+        self
+    }
+
+    /// The client.
+    ///
+    /// # Errors
+    /// When a header or certificate is invalid, when TLS cannot be set up, or when the key is governed with
+    /// other settings already.
+    pub fn build(mut self) -> Result<GovernedClient, Error> {
+        if let Some(fault) = self.fault {
+            return Err(fault.into());
+        }
+        let backoff = &mut self.settings.config.backoff;
+        backoff.attempts = backoff.attempts.max(self.patience.attempts);
+        let credential = self.credential.or(self.bearer);
+        let key = self.governors.key(&self.name, credential.as_deref());
+        let inner = Inner {
+            wire: self.wires.open()?,
+            guarded_wire: OnceLock::new(),
+            wires: self.wires,
+            governor: self.governors.governor(&key, &self.settings)?,
+            governors: self.governors,
+            name: self.name,
+            settings: self.settings,
+            default_headers: self.headers,
+            patience: self.patience,
+            body_limits: self.body_limits,
+            redirect_rules: self.redirect_rules,
+            classifier: self.classifier,
+            peek: self.peek,
+        };
+        Ok(GovernedClient { inner: Arc::new(inner) })
+    }
+
+    /// The same client for programs without an async runtime.
+    ///
+    /// # Errors
+    /// As [`build`](Self::build), and when no thread can be started.
+    pub fn build_blocking(self) -> Result<blocking::Client, Error> {
+        blocking::Client::around(self.build()?)
+    }
+}
+
+impl Wires {
+    /// For where the caller itself sends.
+    pub(crate) fn open(&self) -> Result<reqwest::Client, Error> {
+        finish(self.builder()?)
+    }
+
+    /// For where a redirect leads to: only what resolves to public addresses. Not through a proxy, which
+    /// would resolve the name out of our sight.
+    pub(crate) fn open_guarded(&self) -> Result<reqwest::Client, Error> {
+        finish(self.builder()?.dns_resolver(PublicOnly).no_proxy())
+    }
+
+    fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
+        tls::install();
+        let mut builder = reqwest::Client::builder()
+            .redirect(reqwest::redirect::Policy::none())
+            // A retry that the governor does not know of would be a second path to the provider.
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .connect_timeout(CONNECT_TIMEOUT);
+        if let Some(jar) = &self.jar {
+            builder = builder.cookie_provider(Arc::clone(jar));
+        }
+        let roots = self.roots.iter().map(|pem| reqwest::Certificate::from_pem(pem));
+        let roots: Vec<_> = roots.collect::<Result<_, _>>().map_err(setup("a root certificate cannot be read"))?;
+        Ok(if roots.is_empty() { builder } else { builder.tls_certs_merge(roots) })
+    }
+}
+
+fn finish(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
+    builder.build().map_err(setup("TLS or the resolver cannot be set up"))
+}
+
+fn setup(what: &'static str) -> impl Fn(reqwest::Error) -> Error {
+    move |error| Error::Setup { what, source: error.without_url().into() }
+}
+
+/// Shows no credential and no header.
+impl fmt::Debug for ClientBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClientBuilder").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,354 @@
+//! What a redirect turns a request into, decided without sending anything.
+//!
+//! Why by hand and not by reqwest: every hop is a request to a provider and has to be admitted, and a
+//! hop to another origin must not take along what was meant for the first. reqwest drops three headers
+//! there; an API key in `X-Api-Key` would go with the rest. Here the rest stays: only headers that are
+//! known to be harmless cross an origin, a body never does, and neither does encryption turn into none.
+
+use super::address::is_public;
+use bytes::Bytes;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, StatusCode};
+use std::collections::HashSet;
+use url::{Host, Origin, Url};
+
+/// One request of a call: the caller's, or what a redirect made of it.
+#[derive(Clone)]
+pub(crate) struct Hop {
+    pub(crate) method: Method,
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+/// Why a redirect is not followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RedirectFault {
+    /// It says nowhere to go.
+    #[error("it does not say where to")]
+    NoLocation,
+    /// Where to go cannot be read.
+    #[error("where it leads to is not a URL")]
+    InvalidLocation,
+    /// Neither http nor https.
+    #[error("it leads to something else than http or https")]
+    Scheme,
+    /// From https to http.
+    #[error("it leads from https to http, where anyone on the way can read and change it")]
+    Insecure,
+    /// To a machine that only this one can reach.
+    #[error("it leads to an address that is not public; allow_private_redirects(true) would follow it")]
+    PrivateTarget,
+    /// The body was meant for somebody else.
+    #[error("it would send the body of the request to another origin; send it there yourself if you mean it")]
+    BodyToOtherOrigin,
+    /// The same request was answered before.
+    #[error("it leads back to a request that was redirected before")]
+    Loop,
+    /// More than the client follows.
+    #[error("it is one more than the {max} that are followed")]
+    TooMany {
+        /// How many are.
+        max: u32,
+    },
+}
+
+/// The redirects of one call.
+pub(crate) struct Redirects {
+    /// Where the caller itself has sent the request: going there is the caller's own wish. `None` before
+    /// the first redirect, when there is nowhere else.
+    home: Option<Origin>,
+    rules: RedirectRules,
+    followed: u32,
+    seen: HashSet<(Method, Url)>,
+}
+
+/// What the owner allows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RedirectRules {
+    pub(crate) max: u32,
+    pub(crate) private_allowed: bool,
+}
+
+/// As many as browsers' cousins follow (reqwest, RFC 2068); a real chain has two or three.
+const REDIRECTS_MAX: u32 = 10;
+
+impl Default for RedirectRules {
+    fn default() -> Self {
+        Self { max: REDIRECTS_MAX, private_allowed: false }
+    }
+}
+
+impl Redirects {
+    pub(crate) fn new(rules: RedirectRules) -> Self {
+        Self { home: None, rules, followed: 0, seen: HashSet::new() }
+    }
+
+    /// Whether `url` is where the caller itself has sent the request.
+    pub(crate) fn is_home(&self, url: &Url) -> bool {
+        self.home.as_ref().is_none_or(|home| url.origin() == *home)
+    }
+
+    /// Whether the addresses that `url` resolves to have to be public.
+    pub(crate) fn must_be_public(&self, url: &Url) -> bool {
+        !self.rules.private_allowed && !self.is_home(url)
+    }
+
+    pub(crate) const fn followed(&self) -> u32 {
+        self.followed
+    }
+
+    /// The request that an answer to `hop` asks for; `None` when it is no redirect, or when the owner
+    /// follows none.
+    pub(crate) fn next(
+        &mut self,
+        hop: &Hop,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Result<Option<Hop>, RedirectFault> {
+        if self.rules.max == 0 || !is_redirect(status) {
+            return Ok(None);
+        }
+        let url = target(&hop.url, headers)?;
+        self.home.get_or_insert_with(|| hop.url.origin());
+        if self.must_be_public(&url) && names_private_address(&url) {
+            return Err(RedirectFault::PrivateTarget);
+        }
+        self.seen.insert((hop.method.clone(), hop.url.clone()));
+        let next = redirected(hop, status, url)?;
+        // A cookie makes the same request another one: sites that set it and send you back are common.
+        let sets_cookie = headers.contains_key(header::SET_COOKIE);
+        if !sets_cookie && self.seen.contains(&(next.method.clone(), next.url.clone())) {
+            return Err(RedirectFault::Loop);
+        }
+        if self.followed == self.rules.max {
+            return Err(RedirectFault::TooMany { max: self.rules.max });
+        }
+        self.followed += 1;
+        Ok(Some(next))
+    }
+}
+
+const fn is_redirect(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+fn target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectFault> {
+    let location = headers.get(header::LOCATION).ok_or(RedirectFault::NoLocation)?;
+    let location = std::str::from_utf8(location.as_bytes()).map_err(|_not_text| RedirectFault::InvalidLocation)?;
+    let mut url = from.join(location).map_err(|_not_a_url| RedirectFault::InvalidLocation)?;
+    match (from.scheme(), url.scheme()) {
+        ("https", "http") => return Err(RedirectFault::Insecure),
+        (_, "http" | "https") => {}
+        _ => return Err(RedirectFault::Scheme),
+    }
+    // A password in a Location would be one that the provider chose for us.
+    let cleared = url.set_username("").and_then(|()| url.set_password(None));
+    cleared.map_err(|()| RedirectFault::InvalidLocation)?;
+    Ok(url)
+}
+
+fn names_private_address(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(ip)) => !is_public(ip.into()),
+        Some(Host::Ipv6(ip)) => !is_public(ip.into()),
+        // Names are judged when they are resolved (`address.rs`).
+        Some(Host::Domain(_)) => false,
+        None => true,
+    }
+}
+
+/// Method, headers and body after a redirect (RFC 9110, section 15.4, and what browsers do).
+fn redirected(hop: &Hop, status: StatusCode, url: Url) -> Result<Hop, RedirectFault> {
+    let Hop { mut method, mut headers, mut body, .. } = hop.clone();
+    let becomes_get = match status {
+        StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => method == Method::POST,
+        StatusCode::SEE_OTHER => method != Method::GET && method != Method::HEAD,
+        _ => false,
+    };
+    if becomes_get {
+        method = Method::GET;
+        body = Bytes::new();
+        OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
+    }
+    if url.origin() != hop.url.origin() {
+        if !body.is_empty() {
+            return Err(RedirectFault::BodyToOtherOrigin);
+        }
+        headers = harmless(&headers);
+    }
+    Ok(Hop { method, url, headers, body })
+}
+
+/// Headers that describe a body and go with it.
+const OF_THE_BODY: [HeaderName; 6] = [
+    header::CONTENT_TYPE,
+    header::CONTENT_LENGTH,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LANGUAGE,
+    header::CONTENT_LOCATION,
+    header::TRANSFER_ENCODING,
+];
+
+/// Headers that say what is wanted and nothing about who wants it.
+const HARMLESS: [HeaderName; 10] = [
+    header::ACCEPT,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+    header::IF_MATCH,
+    header::IF_MODIFIED_SINCE,
+    header::IF_NONE_MATCH,
+    header::IF_RANGE,
+    header::IF_UNMODIFIED_SINCE,
+    header::RANGE,
+    header::USER_AGENT,
+];
+
+fn harmless(headers: &HeaderMap) -> HeaderMap {
+    let kept = headers.iter().filter(|(name, _)| HARMLESS.contains(name));
+    kept.map(|(name, value): (&HeaderName, &HeaderValue)| (name.clone(), value.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hop(method: &str, url: &str, body: &'static str) -> Hop {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("authorization", "Bearer secret"),
+            ("cookie", "sid=secret"),
+            ("x-api-key", "secret"),
+            ("proxy-authorization", "secret"),
+            ("accept", "application/json"),
+            ("user-agent", "test"),
+            ("if-none-match", "\"1\""),
+            ("content-type", "text/plain"),
+        ] {
+            headers.insert(name, HeaderValue::from_static(value));
+        }
+        Hop { method: method.parse().unwrap(), url: Url::parse(url).unwrap(), headers, body: body.into() }
+    }
+
+    fn location(to: &str) -> HeaderMap {
+        HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_bytes(to.as_bytes()).unwrap())])
+    }
+
+    fn follow(hop: &Hop, status: u16, to: &str) -> Result<Option<Hop>, RedirectFault> {
+        let status = StatusCode::from_u16(status).unwrap();
+        Redirects::new(RedirectRules::default()).next(hop, status, &location(to))
+    }
+
+    #[test]
+    fn method_and_body_change_as_in_browsers() {
+        for (method, status, expected) in [
+            ("GET", 301, "GET"),
+            ("POST", 301, "GET"),
+            ("POST", 302, "GET"),
+            ("POST", 303, "GET"),
+            ("PUT", 301, "PUT body"),
+            ("DELETE", 302, "DELETE body"),
+            ("PUT", 303, "GET"),
+            ("HEAD", 303, "HEAD"),
+            ("POST", 307, "POST body"),
+            ("POST", 308, "POST body"),
+        ] {
+            let body = if method == "GET" || method == "HEAD" { "" } else { "body" };
+            let next = follow(&hop(method, "https://a.example/x", body), status, "/y").unwrap().unwrap();
+            let sent = format!("{} {}", next.method, std::str::from_utf8(&next.body).unwrap());
+            assert_eq!(sent.trim(), expected, "{method} {status}");
+            assert_eq!(next.url.as_str(), "https://a.example/y");
+            let describes_body = next.headers.contains_key("content-type");
+            assert_eq!(
+                describes_body,
+                method == "GET" || method == "HEAD" || !next.body.is_empty(),
+                "{method} {status}"
+            );
+            assert!(next.headers.contains_key("authorization"), "the origin is the same");
+        }
+        for status in [200, 300, 304, 305, 306, 404] {
+            assert!(follow(&hop("GET", "https://a.example/", ""), status, "/y").unwrap().is_none(), "{status}");
+        }
+    }
+
+    #[test]
+    fn only_harmless_headers_cross_an_origin() {
+        for to in ["https://b.example/", "https://a.example:444/", "https://sub.a.example/", "//b.example/"] {
+            let next = follow(&hop("GET", "https://a.example/", ""), 302, to).unwrap().unwrap();
+            let mut names: Vec<_> = next.headers.keys().map(HeaderName::as_str).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["accept", "if-none-match", "user-agent"], "{to}");
+        }
+        // Also from http to https: another origin, and who wrote the redirect is unknown.
+        let next = follow(&hop("GET", "http://a.example/", ""), 302, "https://a.example/").unwrap().unwrap();
+        assert!(!next.headers.contains_key("authorization"));
+    }
+
+    #[test]
+    fn what_was_dropped_at_an_origin_does_not_come_back() {
+        let first = hop("GET", "https://a.example/", "");
+        let mut redirects = Redirects::new(RedirectRules::default());
+        let away = redirects.next(&first, StatusCode::FOUND, &location("https://b.example/")).unwrap().unwrap();
+        let back = redirects.next(&away, StatusCode::FOUND, &location("https://a.example/2")).unwrap().unwrap();
+        assert!(!back.headers.contains_key("authorization") && redirects.is_home(&back.url));
+    }
+
+    #[test]
+    fn a_redirect_that_is_not_followed_says_why() {
+        for (method, from, to, fault) in [
+            ("GET", "https://a.example/", "http://a.example/", RedirectFault::Insecure),
+            ("GET", "https://a.example/", "http://b.example/", RedirectFault::Insecure),
+            ("GET", "https://a.example/", "file:///etc/passwd", RedirectFault::Scheme),
+            ("GET", "https://a.example/", "javascript:alert(1)", RedirectFault::Scheme),
+            ("GET", "https://a.example/", "data:text/plain,x", RedirectFault::Scheme),
+            ("GET", "https://a.example/", "https://", RedirectFault::InvalidLocation),
+            ("GET", "https://a.example/", "https://a.example:99999/", RedirectFault::InvalidLocation),
+            ("GET", "https://a.example/", "https://a.example/", RedirectFault::Loop),
+            ("POST", "https://a.example/", "https://b.example/", RedirectFault::BodyToOtherOrigin),
+            ("GET", "http://a.example/", "http://127.0.0.1/", RedirectFault::PrivateTarget),
+            ("GET", "http://a.example/", "http://127.1/", RedirectFault::PrivateTarget),
+            ("GET", "http://a.example/", "http://0x7f000001/", RedirectFault::PrivateTarget),
+            ("GET", "http://a.example/", "http://2130706433/", RedirectFault::PrivateTarget),
+            ("GET", "http://a.example/", "http://169.254.169.254/latest", RedirectFault::PrivateTarget),
+            ("GET", "http://a.example/", "http://[::1]/", RedirectFault::PrivateTarget),
+            ("GET", "http://a.example/", "http://[::ffff:10.0.0.1]/", RedirectFault::PrivateTarget),
+            ("GET", "http://127.0.0.1:1/", "http://127.0.0.1:2/", RedirectFault::PrivateTarget),
+        ] {
+            let body = if method == "POST" { "body" } else { "" };
+            let result = follow(&hop(method, from, body), 307, to);
+            assert_eq!(result.map(|next| next.map(|hop| hop.url)), Err(fault), "{from} {to}");
+        }
+        let nowhere = Redirects::new(RedirectRules::default()).next(
+            &hop("GET", "https://a.example/", ""),
+            StatusCode::FOUND,
+            &HeaderMap::new(),
+        );
+        assert!(matches!(nowhere, Err(RedirectFault::NoLocation)));
+    }
+
+    #[test]
+    fn the_callers_own_origin_may_be_private() {
+        let next = follow(&hop("GET", "http://127.0.0.1:1/", ""), 302, "http://127.0.0.1:1/y").unwrap();
+        assert!(next.is_some());
+    }
+
+    #[test]
+    fn a_loop_is_one_unless_a_cookie_was_set() {
+        let first = hop("GET", "https://a.example/", "");
+        let mut headers = location("https://a.example/");
+        headers.insert(header::SET_COOKIE, HeaderValue::from_static("a=b"));
+        let mut redirects = Redirects::new(RedirectRules::default());
+        for _ in 0..REDIRECTS_MAX {
+            assert!(redirects.next(&first, StatusCode::FOUND, &headers).unwrap().is_some());
+        }
+        let last = redirects.next(&first, StatusCode::FOUND, &headers);
+        assert!(matches!(last, Err(RedirectFault::TooMany { max: 10 })));
+    }
+
+    #[test]
+    fn a_password_in_a_location_is_not_used() {
+        let next = follow(&hop("GET", "https://a.example/", ""), 302, "https://u:p@b.example/").unwrap().unwrap();
+        assert_eq!(next.url.as_str(), "https://b.example/");
+    }
+}

@@ -1,0 +1,286 @@
+//! A request before it is sent. Its body is in memory, so that it can be sent again.
+
+use super::GovernedClient;
+use super::decode::ACCEPTED;
+use super::error::{Error, RequestFault};
+use super::place::Place;
+use super::redirect::Hop;
+use super::response::Response;
+use super::send;
+use crate::patience::Patience;
+use bytes::Bytes;
+use http::Method;
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use serde::Serialize;
+use std::fmt;
+use std::time::Duration;
+use tokio::time::Instant;
+use tracing::Instrument;
+use url::Url;
+use url::form_urlencoded::Serializer;
+
+/// A request that is being written. What is wrong with it is told by [`send`](Self::send).
+#[derive(Clone)]
+#[must_use = "a request does nothing until it is sent"]
+pub struct RequestBuilder {
+    client: GovernedClient,
+    method: Method,
+    pub(crate) url: Result<Url, RequestFault>,
+    headers: HeaderMap,
+    body: Bytes,
+    patience: Patience,
+    deadline: Option<Deadline>,
+    fault: Option<RequestFault>,
+}
+
+/// The end of a call: a moment, or a time after it is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deadline {
+    /// At this moment.
+    At(Instant),
+    /// So long after `send` is called.
+    In(Duration),
+}
+
+impl From<Duration> for Deadline {
+    fn from(duration: Duration) -> Self {
+        Self::In(duration)
+    }
+}
+
+impl From<Instant> for Deadline {
+    fn from(instant: Instant) -> Self {
+        Self::At(instant)
+    }
+}
+
+impl From<std::time::Instant> for Deadline {
+    fn from(instant: std::time::Instant) -> Self {
+        Self::At(instant.into())
+    }
+}
+
+impl RequestBuilder {
+    pub(crate) fn new(client: GovernedClient, method: Method, url: &str) -> Self {
+        let (headers, patience) = (client.inner.default_headers.clone(), client.inner.patience);
+        let request = Self {
+            client,
+            method,
+            url: parse(url),
+            headers,
+            body: Bytes::new(),
+            patience,
+            deadline: None,
+            fault: None,
+        };
+        request.with_credentials_of_url()
+    }
+
+    /// Sets a header; it replaces what the client sets by default.
+    pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
+        match header(name.as_ref(), value.as_ref()) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(fault) => self.fault = self.fault.or(Some(fault)),
+        }
+        self
+    }
+
+    /// Sets several headers; each replaces what the client sets by default.
+    pub fn headers(mut self, headers: HeaderMap) -> Self {
+        self.headers.extend(headers);
+        self
+    }
+
+    /// Adds to the query of the URL.
+    pub fn query<K: AsRef<str>, V: AsRef<str>>(mut self, pairs: &[(K, V)]) -> Self {
+        if let (Ok(url), false) = (&mut self.url, pairs.is_empty()) {
+            url.query_pairs_mut().extend_pairs(pairs);
+        }
+        self
+    }
+
+    /// Sets `Authorization: Bearer …` for this request. The key stays the client's: a client is an
+    /// account.
+    pub fn bearer_auth(self, token: impl AsRef<str>) -> Self {
+        self.header(header::AUTHORIZATION, format!("Bearer {}", token.as_ref()))
+    }
+
+    /// Sets the body.
+    pub fn body(mut self, body: impl Into<Bytes>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// Sets the body to a value as JSON.
+    pub fn json<T: Serialize + ?Sized>(mut self, value: &T) -> Self {
+        match serde_json::to_vec(value) {
+            Ok(body) => self.typed_body("application/json", body),
+            Err(_its_text_quotes_the_value) => {
+                self.fault = self.fault.or(Some(RequestFault::Json));
+                self
+            }
+        }
+    }
+
+    /// Sets the body to the fields of a form.
+    pub fn form<K: AsRef<str>, V: AsRef<str>>(self, fields: &[(K, V)]) -> Self {
+        let body = Serializer::new(String::new()).extend_pairs(fields).finish();
+        self.typed_body("application/x-www-form-urlencoded", body)
+    }
+
+    fn typed_body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
+        self.headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
+        self.body(body)
+    }
+
+    /// The end of the whole call, waits, attempts and the body of the answer together.
+    pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
+        self.deadline = Some(deadline.into());
+        self
+    }
+
+    /// How long it may wait before it is sent, retries included. When it would be longer it is refused at
+    /// once, and says when to try again.
+    pub const fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.patience.max_wait = Some(max_wait);
+        self
+    }
+
+    /// Sends of this request, the first included; at most as many as the client was built for.
+    pub const fn attempts(mut self, attempts: u32) -> Self {
+        self.patience.attempts = attempts;
+        self
+    }
+
+    /// Sends it, and again while that helps and is safe.
+    ///
+    /// An answer with an error status is an answer; see
+    /// [`error_for_status`](Response::error_for_status).
+    ///
+    /// # Errors
+    /// When there is no answer, when it was not sent, or when the provider refuses it for good.
+    pub async fn send(self) -> Result<Response, Error> {
+        let (client, hop, patience) = self.into_call()?;
+        let inner = &client.inner;
+        let span =
+            tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
+        send::call(inner, hop, patience).instrument(span).await
+    }
+
+    fn into_call(self) -> Result<(GovernedClient, Hop, Patience), Error> {
+        let Self { client, method, url, mut headers, body, mut patience, deadline, fault } = self;
+        if let Some(fault) = fault {
+            return Err(fault.into());
+        }
+        // A part of an encoded body cannot be decoded, so a range is asked for as it is.
+        if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        }
+        patience.deadline = match deadline {
+            Some(Deadline::At(at)) => Some(at),
+            Some(Deadline::In(duration)) => Instant::now().checked_add(duration),
+            None => None,
+        };
+        Ok((client, Hop { method, url: url?, headers, body }, patience))
+    }
+
+    /// Moves user name and password out of the URL, where they would be seen by whoever sees the URL.
+    fn with_credentials_of_url(mut self) -> Self {
+        let Ok(url) = &mut self.url else { return self };
+        if url.username().is_empty() && url.password().is_none() {
+            return self;
+        }
+        let credentials = basic(url);
+        // Neither can fail for http and https, and no other scheme is parsed.
+        let _cleared = url.set_username("").and_then(|()| url.set_password(None));
+        self.header(header::AUTHORIZATION, credentials)
+    }
+
+    pub(crate) fn with_client(mut self, client: &GovernedClient) -> Self {
+        self.client = client.clone();
+        self
+    }
+
+    pub(crate) fn with_url(mut self, url: Url) -> Self {
+        self.url = Ok(url);
+        self
+    }
+}
+
+fn parse(url: &str) -> Result<Url, RequestFault> {
+    let url = Url::parse(url).map_err(RequestFault::Url)?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        _ => Err(RequestFault::Scheme),
+    }
+}
+
+/// A header of the caller's; what may be a credential is kept out of the compression tables of HTTP/2.
+pub(crate) fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), RequestFault> {
+    let fault = || RequestFault::Header { name: name.into() };
+    let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| fault())?;
+    let mut value = HeaderValue::from_bytes(value).map_err(|_invalid| fault())?;
+    value.set_sensitive(matches!(parsed, header::AUTHORIZATION | header::COOKIE));
+    Ok((parsed, value))
+}
+
+/// `Basic`, with user name and password of a URL (RFC 7617).
+fn basic(url: &Url) -> String {
+    let decoded = |text: &str| {
+        let pair = format!("x={}", text.replace('+', "%2B"));
+        url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
+    };
+    let credentials = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
+    format!("Basic {}", base64(credentials.as_bytes()))
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
+        let bits = (byte(0) << 16) | (byte(1) << 8) | byte(2);
+        for (position, shift) in [18, 12, 6, 0].into_iter().enumerate() {
+            let digit = ALPHABET[((bits >> shift) & 63) as usize];
+            text.push(if position > chunk.len() { '=' } else { char::from(digit) });
+        }
+    }
+    text
+}
+
+/// Shows neither query nor headers nor body.
+impl fmt::Debug for RequestBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.url.as_ref().map(Place::of);
+        f.debug_struct("RequestBuilder").field("method", &self.method).field("place", &place).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_in_a_url_become_a_header() {
+        for (url, expected) in [
+            ("https://Aladdin:open%20sesame@a.example", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
+            ("https://a:b+c@a.example", "Basic YTpiK2M="),
+            ("https://token@a.example", "Basic dG9rZW46"),
+        ] {
+            assert_eq!(basic(&Url::parse(url).unwrap()), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn only_http_is_spoken() {
+        assert_eq!(parse("ftp://a.example/"), Err(RequestFault::Scheme));
+        assert_eq!(parse("/relative"), Err(RequestFault::Url(url::ParseError::RelativeUrlWithoutBase)));
+        assert!(parse("HTTPS://a.example").is_ok());
+    }
+
+    #[test]
+    fn a_bad_header_is_named_and_its_value_is_not() {
+        let fault = header("x-key", b"se\ncret").unwrap_err();
+        assert_eq!(fault.to_string(), "its header \"x-key\" has a name or a value that HTTP does not allow");
+    }
+}

@@ -1,0 +1,155 @@
+//! An answer: its head at once, its body when it is asked for.
+
+use super::body::{Body, BodyError};
+use super::error::Error;
+use super::place::Place;
+use bytes::Bytes;
+use futures_util::stream::{Stream, try_unfold};
+use http::{HeaderMap, StatusCode, Version};
+use serde::de::DeserializeOwned;
+use std::fmt;
+use std::time::Duration;
+use url::Url;
+
+/// The answer to a request.
+///
+/// Its body is decoded and bounded, however it is read: [`Error::Body`] says when it is too large, a
+/// decompression bomb, damaged, incomplete or silent for too long.
+pub struct Response(pub(crate) Box<Answer>);
+
+/// What an answer consists of. It is large and goes through many hands, so it stays where it is.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) version: Version,
+    pub(crate) headers: HeaderMap,
+    pub(crate) url: Url,
+    pub(crate) body: Body,
+    pub(crate) story: Story,
+}
+
+/// What it took to get the answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Story {
+    pub(crate) attempts: u32,
+    pub(crate) waited: Duration,
+    pub(crate) redirects: u32,
+}
+
+impl Response {
+    /// The status.
+    #[must_use]
+    pub fn status(&self) -> StatusCode {
+        self.0.status
+    }
+
+    /// Of which HTTP it is.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.0.version
+    }
+
+    /// The headers. `Content-Encoding` and `Content-Length` are absent when the body is decoded here.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.0.headers
+    }
+
+    /// Who answered: the URL after all redirects.
+    #[must_use]
+    pub fn url(&self) -> &Url {
+        &self.0.url
+    }
+
+    /// How often it was sent, redirects included.
+    #[must_use]
+    pub fn attempts(&self) -> u32 {
+        self.0.story.attempts
+    }
+
+    /// How long it waited before its sends, all together.
+    #[must_use]
+    pub fn waited(&self) -> Duration {
+        self.0.story.waited
+    }
+
+    /// How many redirects were followed.
+    #[must_use]
+    pub fn redirects(&self) -> u32 {
+        self.0.story.redirects
+    }
+
+    /// Turns an error status (400 and above) into an error.
+    ///
+    /// # Errors
+    /// When the status is one.
+    pub fn error_for_status(self) -> Result<Self, Error> {
+        if self.0.status.is_client_error() || self.0.status.is_server_error() {
+            return Err(Error::Status { place: self.place(), status: self.0.status });
+        }
+        Ok(self)
+    }
+
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// When it cannot be read on. Once broken, it stays so.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        self.0.body.chunk().await.map_err(|error| body_error(&self.0.url, error))
+    }
+
+    /// The whole body.
+    ///
+    /// # Errors
+    /// When it cannot be read to its end.
+    pub async fn bytes(mut self) -> Result<Bytes, Error> {
+        self.0.body.bytes().await.map_err(|error| body_error(&self.0.url, error))
+    }
+
+    /// The whole body as UTF-8; what is none is replaced. For other character sets use
+    /// [`bytes`](Self::bytes).
+    ///
+    /// # Errors
+    /// When it cannot be read to its end.
+    pub async fn text(self) -> Result<String, Error> {
+        let bytes = self.bytes().await?;
+        let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+        Ok(String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// The whole body as JSON.
+    ///
+    /// # Errors
+    /// When it cannot be read to its end, or is something else. The error tells where, and never what.
+    pub async fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
+        let place = self.place();
+        let bytes = self.bytes().await?;
+        serde_json::from_slice(&bytes).map_err(|error| Error::json(&place, &error))
+    }
+
+    /// The body as a stream of pieces. After an error it ends.
+    pub fn bytes_stream(self) -> impl Stream<Item = Result<Bytes, Error>> + Send {
+        try_unfold(self, |mut response| async move {
+            let piece = response.chunk().await?;
+            Ok(piece.map(|piece| (piece, response)))
+        })
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        Place::of(&self.0.url)
+    }
+}
+
+/// Some servers begin UTF-8 with it, and it is no part of the text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+fn body_error(url: &Url, BodyError { fault, cause }: BodyError) -> Error {
+    Error::Body { place: Place::of(url), fault, source: cause }
+}
+
+/// Shows no header and no body: they carry tokens and private data.
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = self.place();
+        f.debug_struct("Response").field("status", &self.0.status).field("place", &place).finish_non_exhaustive()
+    }
+}

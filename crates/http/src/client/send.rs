@@ -1,0 +1,283 @@
+//! A call: its hops, and the attempts of each, all of them through a send governor.
+//!
+//! A hop to the caller's own origin is admitted by the client's key, a hop elsewhere by the key of that
+//! host, without a credential: it is somebody else's limit. Never waits by itself; that is the send
+//! governor's, as is the decision to send again.
+
+use super::Inner;
+use super::address::PrivateTarget;
+use super::body::Body;
+use super::error::{Cause, Error, Terminal, TerminalReason, TransportKind};
+use super::place::Place;
+use super::redirect::{Hop, RedirectFault, Redirects};
+use super::response::{Answer, Response, Story};
+use crate::governors::KeyError;
+use crate::headers::Headers;
+use crate::patience::Patience;
+use crate::repeat::{Failure, Repeatable};
+use crate::send_governor::SendGovernor;
+use crate::transport::{End, Finished, Transport};
+use gleaner_governor::{
+    Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
+};
+use http::Method;
+use std::error::Error as StdError;
+use std::io;
+use std::time::Duration;
+use tokio::time::Instant;
+use url::Url;
+
+/// Sends `hop` and follows where it leads to.
+pub(crate) async fn call(client: &Inner, mut hop: Hop, patience: Patience) -> Result<Response, Error> {
+    let start = patience.max_wait.map(|_| Instant::now());
+    let mut redirects = Redirects::new(client.redirect_rules);
+    let mut story = Story::default();
+    loop {
+        let governor = client.governor_of(&redirects, &hop.url)?;
+        let mut attempt = Attempt {
+            client,
+            wire: client.wire(redirects.must_be_public(&hop.url))?,
+            repeatable: Repeatable::new(&hop.method, true),
+            hop: &hop,
+            patience: &patience,
+        };
+        let finished = governor.run(&left_of(patience, start), &mut attempt).await?;
+        story.attempts += finished.attempts;
+        story.waited += finished.waited;
+        let mut answer = conclude(client, &hop.url, finished)?;
+        let next = redirects.next(&hop, answer.status, &answer.headers);
+        let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
+        let Some(next) = next else {
+            story.redirects = redirects.followed();
+            answer.story = story;
+            return Ok(Response(answer));
+        };
+        tracing::debug!(status = answer.status.as_u16(), to = %Place::of(&next.url), "redirected");
+        hop = next;
+    }
+}
+
+/// What is left of the caller's patience for the next hop: the bound on waits is one for the whole call.
+fn left_of(patience: Patience, start: Option<Instant>) -> Patience {
+    let max_wait = patience.max_wait.zip(start).map(|(wait, start)| wait.saturating_sub(start.elapsed()));
+    Patience { max_wait, ..patience }
+}
+
+impl Inner {
+    fn governor_of(&self, redirects: &Redirects, url: &Url) -> Result<SendGovernor, Error> {
+        if redirects.is_home(url) {
+            return Ok(self.governor.clone());
+        }
+        let host = url.host_str().unwrap_or_default();
+        let provider = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+        let key = self.governors.key(&provider, None);
+        match self.governors.governor(&key, &self.settings) {
+            // Whoever governs that host with intent knows better than a redirect.
+            Err(other @ KeyError::OtherSettings { .. }) => Ok(self.governors.known(&key).ok_or(other)?),
+            governor => Ok(governor?),
+        }
+    }
+}
+
+/// Sends one hop, as often as it is asked to.
+struct Attempt<'a> {
+    client: &'a Inner,
+    wire: &'a reqwest::Client,
+    hop: &'a Hop,
+    repeatable: Repeatable,
+    patience: &'a Patience,
+}
+
+/// Why an attempt has no answer.
+#[derive(Debug)]
+struct NoAnswer {
+    why: Why,
+    cause: Option<Cause>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    Transport(TransportKind),
+    Untrusted,
+    Private,
+}
+
+impl Transport for Attempt<'_> {
+    type Answer = Box<Answer>;
+    type Failure = NoAnswer;
+
+    async fn send(&mut self) -> Result<Box<Answer>, NoAnswer> {
+        let end = self.patience.attempt_ends(Instant::now());
+        let mut response = self.wire.execute(request_of(self.hop)).await.map_err(NoAnswer::from)?;
+        let (status, version) = (response.status(), response.version());
+        let mut headers = std::mem::take(response.headers_mut());
+        let mut body =
+            Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.patience.deadline);
+        let peek = self.client.peek.of(status);
+        if peek > 0 {
+            // Not all of the time that is left: an attempt that ends while its body is read would lose the
+            // head that it has.
+            let left = end.saturating_duration_since(Instant::now());
+            body.peek(peek, left / 2).await;
+        }
+        let url = self.hop.url.clone();
+        Ok(Box::new(Answer { status, version, headers, url, body, story: Story::default() }))
+    }
+
+    fn timed_out(&self, limit: Duration) -> NoAnswer {
+        NoAnswer { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
+    }
+
+    fn classify(&self, result: Result<&Box<Answer>, &NoAnswer>, wall_now: WallTime) -> Outcome {
+        match result {
+            Ok(answer) => {
+                let headers = Headers(&answer.headers);
+                let view = ResponseView::new(answer.status.as_u16(), &headers);
+                let front = answer.body.front();
+                let view = if front.is_empty() { view } else { view.with_body(front) };
+                self.client.classifier.classify(&view, wall_now)
+            }
+            Err(NoAnswer { why: Why::Transport(_), .. }) => network_error(),
+            // Neither a certificate nor a forbidden address gets better by asking again.
+            Err(NoAnswer { why: Why::Untrusted | Why::Private, .. }) => untrusted_certificate(),
+        }
+    }
+
+    fn may_repeat(&self, result: Result<&Box<Answer>, &NoAnswer>, outcome: &Outcome) -> bool {
+        match result {
+            Ok(answer) => self.repeatable.after_answer(answer.status, outcome.retry_after.is_some()),
+            Err(NoAnswer { why: Why::Transport(TransportKind::Connect), .. }) => {
+                self.repeatable.after_failure(Failure::NotSent)
+            }
+            Err(_) => self.repeatable.after_failure(Failure::Lost),
+        }
+    }
+}
+
+fn request_of(hop: &Hop) -> reqwest::Request {
+    let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
+    request.headers_mut().clone_from(&hop.headers);
+    // Servers expect to hear that the body of these is empty, and of others that there is none.
+    let has_body = matches!(hop.method, Method::POST | Method::PUT | Method::PATCH) || !hop.body.is_empty();
+    if has_body {
+        *request.body_mut() = Some(hop.body.clone().into());
+    }
+    request
+}
+
+impl From<reqwest::Error> for NoAnswer {
+    fn from(error: reqwest::Error) -> Self {
+        // Its text would show the URL.
+        let error = error.without_url();
+        let is_untrusted = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
+        let why = if find::<PrivateTarget>(&error).is_some() {
+            Why::Private
+        } else if find(&error).is_some_and(is_untrusted) {
+            Why::Untrusted
+        } else if error.is_connect() {
+            Why::Transport(TransportKind::Connect)
+        } else {
+            Why::Transport(TransportKind::Lost)
+        };
+        Self { why, cause: Some(error.into()) }
+    }
+}
+
+/// Errors inside errors that are looked through: a real chain has five.
+const CHAIN_MAX: usize = 16;
+
+/// Looks for an error under another one. An `io::Error` hides what it wraps from `source`.
+fn find<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e E> {
+    let mut next = Some(error);
+    for _ in 0..CHAIN_MAX {
+        let error = next?;
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// The answer, if it is one for the caller.
+fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
+    let answer = finished.result.map_err(|failure| failure.into_error(url))?;
+    let Some((reason, retry_in)) = final_refusal(&finished.outcome, finished.end) else { return Ok(answer) };
+    let name = client.name.clone();
+    let (status, attempts) = (answer.status, finished.attempts);
+    Err(Terminal { name, reason, status, attempts, retry_in }.into())
+}
+
+/// Why a refusal is final. Failures of other kinds are answers: the caller sees the status.
+fn final_refusal(outcome: &Outcome, end: End) -> Option<(TerminalReason, Option<Duration>)> {
+    match end {
+        End::Pressure { reason, retry_in } => Some((TerminalReason::Pressure(reason), retry_in)),
+        _ if outcome.verdict != Verdict::Throttled => None,
+        End::Deferred { reason, retry_in } => Some((TerminalReason::Deferred(reason), retry_in)),
+        // It is the provider that asks for more time than there is.
+        End::OutOfPatience { retry_in } => {
+            Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in)))
+        }
+        End::Done => None,
+    }
+}
+
+impl NoAnswer {
+    fn into_error(self, url: &Url) -> Error {
+        let place = Place::of(url);
+        match (self.why, self.cause) {
+            (Why::Transport(kind), source) => Error::Transport { place, kind, source },
+            (Why::Untrusted, Some(source)) => Error::UntrustedCertificate { place, source },
+            (Why::Untrusted, None) => Error::Transport { place, kind: TransportKind::Connect, source: None },
+            (Why::Private, _) => Error::Redirect { place, fault: RedirectFault::PrivateTarget },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_governor::DeferReason;
+
+    const SOON: Option<Duration> = Some(Duration::from_secs(3));
+
+    #[test]
+    fn only_a_refusal_by_the_provider_is_terminal() {
+        let pressure = TerminalReason::Pressure(PressureReason::RateLimited);
+        let spent = TerminalReason::Deferred(DeferReason::RetryBudget);
+        let pushed = End::Pressure { reason: PressureReason::RateLimited, retry_in: SOON };
+        let budget = End::Deferred { reason: DeferReason::RetryBudget, retry_in: None };
+        let impatient = End::OutOfPatience { retry_in: Duration::from_secs(3) };
+        for (verdict, end, expected) in [
+            (Verdict::Throttled, pushed, Some((pressure, SOON))),
+            (Verdict::Throttled, budget, Some((spent, None))),
+            (Verdict::Throttled, impatient, Some((pressure, SOON))),
+            (Verdict::ServerError, budget, None),
+            (Verdict::ServerError, impatient, None),
+            (Verdict::Success, End::Done, None),
+            (Verdict::Forbidden, End::Done, None),
+        ] {
+            assert_eq!(final_refusal(&Outcome::bare(verdict), end), expected, "{verdict:?} {end:?}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_bound_on_waits_is_one_for_all_hops() {
+        let patience = Patience { max_wait: Some(Duration::from_secs(10)), ..Patience::default() };
+        let start = Some(Instant::now());
+        for (seconds, left) in [(0, 10), (3, 7), (9, 0)] {
+            tokio::time::advance(Duration::from_secs(seconds)).await;
+            assert_eq!(left_of(patience, start).max_wait, Some(Duration::from_secs(left)));
+        }
+    }
+
+    #[test]
+    fn an_error_is_found_inside_an_io_error() {
+        let hidden = io::Error::other(io::Error::other(PrivateTarget));
+        assert!(find::<PrivateTarget>(&hidden).is_some());
+        assert!(find::<rustls::Error>(&hidden).is_none());
+    }
+}

@@ -1,0 +1,43 @@
+//! The two clocks of the driver: a monotonic one for pacing, the calendar for headers and memory.
+//!
+//! Tokio's clock and not the system's: under a paused runtime the tests see hours pass in
+//! milliseconds, on the very code that ships.
+
+use gleaner_governor::{Time, WallTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::Instant;
+
+/// The governor's time at the origin: what is restored from a former run lies before the start of this
+/// one, and needs a place on the clock. A day is longer than anything old is held against a provider.
+const HEAD_START: Duration = Duration::from_secs(24 * 3600);
+
+/// Reads the time since a fixed origin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clock {
+    origin: Instant,
+}
+
+impl Clock {
+    pub(crate) fn new() -> Self {
+        Self { origin: Instant::now() }
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        Time::ZERO + HEAD_START + self.origin.elapsed()
+    }
+
+    /// The instant of `time`; a time that is never is as far away as an instant can be.
+    pub(crate) fn instant(&self, time: Time) -> Instant {
+        let since = time.since(Time::ZERO + HEAD_START);
+        self.origin.checked_add(since).unwrap_or_else(|| self.origin + FAR)
+    }
+}
+
+/// Thirty years, as far as tokio itself looks.
+const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+
+/// The calendar.
+pub(crate) fn wall_now() -> WallTime {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    WallTime::from_unix_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}

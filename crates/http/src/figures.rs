@@ -1,0 +1,133 @@
+//! Counts of one key, for people and for Prometheus. Bounded: counters, a ring of waits, a ring of
+//! circuit changes.
+
+use gleaner_governor::{CircuitTransition, Verdict, WaitReason};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Waits kept for the quantile: enough for a 95th percentile that one outlier does not move.
+const WAITS_KEPT: usize = 256;
+/// Circuit changes kept until somebody asks: a circuit that stays open for its minute changes at most
+/// twice in it, so this is some minutes of evidence.
+const TRANSITIONS_KEPT: usize = 16;
+
+/// What happened at one key so far.
+#[derive(Debug, Default)]
+pub(crate) struct Figures {
+    /// Attempts that went out.
+    pub(crate) sent: u64,
+    /// Answers that said "too fast", or shut us out.
+    pub(crate) rejected: u64,
+    /// Attempts that repeated one before.
+    pub(crate) retried: u64,
+    /// Answers by meaning: success, rejected, server error or none, permanent.
+    pub(crate) answers: [u64; 4],
+    /// Times that what was learned could not be written down.
+    pub(crate) memory_errors: u64,
+    /// The last waits, in milliseconds.
+    waits: VecDeque<u32>,
+    /// Waits, and their sum, by what they were for.
+    pub(crate) waited: [(u64, Duration); WAIT_REASONS.len()],
+    transitions: VecDeque<CircuitTransition>,
+}
+
+/// What a wait can be for, in the order of [`Figures::waited`].
+pub(crate) const WAIT_REASONS: [&str; 7] = ["queue", "pacing", "gate", "quota", "window", "in_flight", "circuit"];
+/// The meanings of [`Figures::answers`].
+#[cfg(feature = "metrics")]
+pub(crate) const ANSWERS: [&str; 4] = ["success", "rejected", "failed", "permanent"];
+
+/// The place of a reason in [`WAIT_REASONS`]; without one it was only the queue.
+const fn index_of(reason: Option<WaitReason>) -> usize {
+    match reason {
+        None => 0,
+        Some(WaitReason::Pacing) => 1,
+        Some(WaitReason::Gate) => 2,
+        Some(WaitReason::Quota) => 3,
+        Some(WaitReason::Window) => 4,
+        Some(WaitReason::InFlight) => 5,
+        Some(WaitReason::Circuit) => 6,
+    }
+}
+
+impl Figures {
+    pub(crate) const fn is_rejection(verdict: Verdict) -> bool {
+        matches!(verdict, Verdict::Throttled | Verdict::Banned)
+    }
+
+    pub(crate) fn on_outcome(&mut self, verdict: Verdict) {
+        let meaning = match verdict {
+            Verdict::Success => 0,
+            Verdict::Throttled | Verdict::Banned => 1,
+            Verdict::ServerError | Verdict::Network => 2,
+            Verdict::Forbidden | Verdict::Permanent => 3,
+        };
+        self.answers[meaning] += 1;
+        self.rejected += u64::from(Self::is_rejection(verdict));
+    }
+
+    pub(crate) fn on_wait(&mut self, waited: Duration, reason: Option<WaitReason>) {
+        let (count, sum) = &mut self.waited[index_of(reason)];
+        *count += 1;
+        *sum = sum.saturating_add(waited);
+        if self.waits.len() == WAITS_KEPT {
+            self.waits.pop_front();
+        }
+        self.waits.push_back(u32::try_from(waited.as_millis()).unwrap_or(u32::MAX));
+    }
+
+    /// The 95th percentile of the last waits, in milliseconds; `None` before the first.
+    pub(crate) fn wait_p95_ms(&self) -> Option<u32> {
+        let mut sorted: Vec<u32> = self.waits.iter().copied().collect();
+        sorted.sort_unstable();
+        // Nearest rank: the smallest value that 95 % do not exceed.
+        let rank = (sorted.len() * 95).div_ceil(100);
+        rank.checked_sub(1).and_then(|index| sorted.get(index)).copied()
+    }
+
+    pub(crate) fn push_transition(&mut self, transition: CircuitTransition) {
+        if self.transitions.len() == TRANSITIONS_KEPT {
+            self.transitions.pop_front();
+        }
+        self.transitions.push_back(transition);
+    }
+
+    pub(crate) fn take_transitions(&mut self) -> Vec<CircuitTransition> {
+        self.transitions.drain(..).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_name() {
+        let reasons = [
+            WaitReason::Pacing,
+            WaitReason::Gate,
+            WaitReason::Quota,
+            WaitReason::Window,
+            WaitReason::InFlight,
+            WaitReason::Circuit,
+        ];
+        for reason in reasons {
+            assert_eq!(WAIT_REASONS[index_of(Some(reason))], reason.as_str());
+        }
+    }
+
+    #[test]
+    fn the_95th_percentile_is_the_nearest_rank() {
+        let mut figures = Figures::default();
+        assert_eq!(figures.wait_p95_ms(), None);
+        for ms in 1..=100 {
+            figures.on_wait(Duration::from_millis(ms), Some(WaitReason::Pacing));
+        }
+        assert_eq!(figures.wait_p95_ms(), Some(95));
+        for _ in 0..10_000 {
+            figures.on_wait(Duration::ZERO, None);
+        }
+        assert_eq!((figures.wait_p95_ms(), figures.waits.len()), (Some(0), WAITS_KEPT));
+        assert_eq!(figures.waited[1].0, 100);
+    }
+}

@@ -1,0 +1,161 @@
+//! All send governors of a process, by key: whoever asks for the same key gets the same one.
+//!
+//! Why a registry and not a governor per client: the provider counts by account, not by the object that
+//! a program happens to have made. [`Governors::global`] is what clients use unless they are given
+//! another. Never shares across processes; a sidecar does that.
+
+use crate::key::{Key, Secret};
+use crate::memory::{Memory, MemoryError};
+use crate::send_governor::SendGovernor;
+use gleaner_governor::Config;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+/// Most keys of one registry: a person's or a company's accounts, not the web. A key takes some two
+/// kilobytes, so this is 20 MB.
+pub const KEYS_MAX: usize = 10_000;
+
+/// How one key is governed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// The governor's own settings; the owner's number is its `ceiling_interval`.
+    pub config: Config,
+    /// Most callers that may wait; one more is refused at once.
+    pub max_waiting: usize,
+}
+
+/// In flight at most, unless set: what hides a latency of 300 ms at the default ceiling of 50 per
+/// second. A provider that allows fewer at a time is found out by the lane.
+const MAX_CONCURRENCY: u16 = 16;
+/// Callers that may wait, unless set: at the default ceiling the last of them waits 200 s.
+const MAX_WAITING: usize = 10_000;
+
+impl Default for Settings {
+    fn default() -> Self {
+        let config = Config { max_concurrency: MAX_CONCURRENCY, ..Config::default() };
+        Self { config, max_waiting: MAX_WAITING }
+    }
+}
+
+/// Why there is no governor for a key.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// Somebody else in this process governs it otherwise, and one of the two would be ignored.
+    #[error("{key} is already governed with other settings; give all its clients the same, or another name")]
+    OtherSettings {
+        /// Which key.
+        key: Key,
+    },
+    /// There are too many, and all are in use.
+    #[error("{KEYS_MAX} keys are in use; {key} would be one more")]
+    TooMany {
+        /// Which key.
+        key: Key,
+    },
+}
+
+/// Send governors by key. Cheap to clone: all clones are the same registry.
+#[derive(Clone, Debug)]
+pub struct Governors {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    secret: Secret,
+    memory: Option<Memory>,
+    keys: Mutex<HashMap<Key, SendGovernor>>,
+}
+
+impl Default for Governors {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Governors {
+    /// An empty registry that forgets everything when the process ends.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with(Secret::random(), None)
+    }
+
+    /// A registry that remembers in `folder` what it learned, also when the process is killed.
+    ///
+    /// # Errors
+    /// When the folder cannot be made, read or written.
+    pub fn remembering(folder: &Path) -> Result<Self, MemoryError> {
+        let (memory, secret) = Memory::open(folder)?;
+        Ok(Self::with(secret, Some(memory)))
+    }
+
+    fn with(secret: Secret, memory: Option<Memory>) -> Self {
+        Self { inner: Arc::new(Inner { secret, memory, keys: Mutex::default() }) }
+    }
+
+    /// The registry of this process.
+    #[must_use]
+    pub fn global() -> &'static Self {
+        static GLOBAL: LazyLock<Governors> = LazyLock::new(Governors::new);
+        &GLOBAL
+    }
+
+    /// The key of `provider` and a credential, which is hashed and not kept.
+    #[must_use]
+    pub fn key(&self, provider: &str, credential: Option<&[u8]>) -> Key {
+        match credential {
+            Some(credential) => Key::with_credential(provider, credential, &self.inner.secret),
+            None => Key::new(provider),
+        }
+    }
+
+    /// The send governor of `key`, which is made if nobody has asked for it before.
+    ///
+    /// # Errors
+    /// When it is governed with other settings already, or when there are too many keys.
+    pub fn governor(&self, key: &Key, settings: &Settings) -> Result<SendGovernor, KeyError> {
+        let mut keys = self.lock();
+        if let Some(known) = keys.get(key) {
+            if known.shared.settings != *settings {
+                return Err(KeyError::OtherSettings { key: key.clone() });
+            }
+            return Ok(known.clone());
+        }
+        if keys.len() >= KEYS_MAX {
+            // Rare and linear: only idle keys that owe nothing to their provider may go.
+            keys.retain(|_, governor| !governor.is_idle());
+        }
+        if keys.len() >= KEYS_MAX {
+            return Err(KeyError::TooMany { key: key.clone() });
+        }
+        let slot = self.inner.memory.as_ref().map(|memory| memory.slot(key));
+        let governor = SendGovernor::new(key.clone(), *settings, slot);
+        keys.insert(key.clone(), governor.clone());
+        Ok(governor)
+    }
+
+    /// The send governor of `key`, if somebody has asked for it before, whatever its settings.
+    #[must_use]
+    pub fn known(&self, key: &Key) -> Option<SendGovernor> {
+        self.lock().get(key).cloned()
+    }
+
+    /// All of them, in the order of their keys.
+    #[must_use]
+    pub fn all(&self) -> Vec<SendGovernor> {
+        let mut all: Vec<_> = self.lock().values().cloned().collect();
+        all.sort_by(|a, b| a.key().cmp(b.key()));
+        all
+    }
+
+    /// Writes down what was learned about every key, on this thread. A registry that remembers does so
+    /// by itself while it is used; this is for the end of a program.
+    pub fn save(&self) {
+        self.all().iter().for_each(SendGovernor::save);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, SendGovernor>> {
+        self.inner.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,313 @@
+//! The tower layer: one `layer` in a `tower` stack, and every request is governed.
+//!
+//! Why the wait is in `call` and not in `poll_ready`, where tower's own rate limit has it: readiness is
+//! asked for before there is a request, so it cannot know the request's patience, cannot be taken back
+//! when the caller goes away with a ready service, and does not cover retries. A wait there would be a
+//! second gate beside the one that retries need anyway. So `poll_ready` says only whether the service
+//! below is ready, and the one wait is inside [`SendGovernor::run`]. Never reads a body.
+
+use crate::adapter::{CallReport, Copies, GovernedBy, Manners, TimedOut, failure_of, outcome_of_failure};
+use crate::governors::{Governors, KeyError, Settings};
+use crate::key::Key;
+use crate::patience::Patience;
+use crate::refusal::Refused;
+use crate::repeat::Failure;
+use crate::send_governor::SendGovernor;
+use crate::transport::Transport;
+use gleaner_governor::{Classifier, Outcome, Verdict, WallTime};
+use http::{Request, Response};
+use std::error::Error;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tower_layer::Layer;
+use tower_service::Service;
+
+/// A `tower` layer that finds the provider's rate limit and stays just under it.
+///
+/// ```
+/// use bytes::Bytes;
+/// use gleaner_http::{CallReport, GovernedLayer};
+/// use http::{Request, Response};
+/// use std::convert::Infallible;
+/// use tower::{ServiceBuilder, ServiceExt as _, service_fn};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// // In a program this is the client of hyper-util, or whatever else sends.
+/// let provider = service_fn(|_: Request<Bytes>| async { Ok::<_, Infallible>(Response::new(Bytes::from("hello"))) });
+/// let service = ServiceBuilder::new().layer(GovernedLayer::new("example")?).service(provider);
+///
+/// let response = service.oneshot(Request::new(Bytes::new())).await?;
+/// let report = response.extensions().get::<CallReport>().ok_or("no report")?;
+/// assert_eq!((response.status().as_u16(), report.attempts), (200, 1));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The provider's last answer comes back as a response, a final 429 too; [`CallReport`] in its
+/// extensions says how often it was sent, how long it waited, and why it was not sent again. What was
+/// not sent is [`GovernedError::Refused`].
+///
+/// # Where it goes in a stack
+///
+/// Every attempt calls the layers *below* this one. What signs a request belongs there. What retries or
+/// limits rates does not: its retries would be sent without being admitted, and its wait would be a
+/// second one. A second `GovernedLayer` on the same path, of whatever name, is refused with
+/// [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice).
+///
+/// # Bodies
+///
+/// A request can be sent again when its body can be copied: [`CloneBody`] does it for all that are
+/// `Clone` (`Full<Bytes>`, `Empty`, `Bytes`, `String`, `()`). For other bodies say how:
+/// [`bodies`](Self::bodies) takes a function from `&B` to `Option<B>`, or [`SendOnce`] for none at all;
+/// what cannot be copied passes once.
+///
+/// # One request's own patience
+///
+/// A [`Patience`] among a request's extensions replaces the one of the layer.
+#[derive(Clone, Debug)]
+pub struct GovernedLayer<R = CloneBody> {
+    governor: SendGovernor,
+    manners: Manners,
+    bodies: R,
+}
+
+impl GovernedLayer {
+    /// Governs all requests as requests to `provider`, together with everyone in this process who names
+    /// the same provider.
+    ///
+    /// # Errors
+    /// When somebody in this process governs it with other settings, or there are too many keys.
+    pub fn new(provider: &str) -> Result<Self, KeyError> {
+        Ok(Self::with(Governors::global().governor(&Key::new(provider), &Settings::default())?))
+    }
+
+    /// Governs all requests by `governor`.
+    #[must_use]
+    pub fn with(governor: SendGovernor) -> Self {
+        Self { governor, manners: Manners::default(), bodies: CloneBody }
+    }
+}
+
+impl<R> GovernedLayer<R> {
+    /// How long a request may wait and how often it is sent.
+    #[must_use]
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.manners.patience = patience;
+        self
+    }
+
+    /// Who decides what an answer means, by its status and headers; the body is not read.
+    #[must_use]
+    pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
+        self.manners.classifier = Arc::new(classifier);
+        self
+    }
+
+    /// How a body is copied for the next attempt.
+    #[must_use]
+    pub fn bodies<N>(self, bodies: N) -> GovernedLayer<N> {
+        GovernedLayer { governor: self.governor, manners: self.manners, bodies }
+    }
+}
+
+/// Copies a body, so that its request can be sent again. Functions from `&B` to `Option<B>` do, too.
+pub trait RepeatBody<B> {
+    /// A body that sends the same; `None` when there is no such.
+    fn repeat(&self, body: &B) -> Option<B>;
+}
+
+/// Copies bodies that are `Clone`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CloneBody;
+
+impl<B: Clone> RepeatBody<B> for CloneBody {
+    fn repeat(&self, body: &B) -> Option<B> {
+        Some(body.clone())
+    }
+}
+
+/// Copies no body: what is refused is refused. For streams.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SendOnce;
+
+impl<B> RepeatBody<B> for SendOnce {
+    fn repeat(&self, _body: &B) -> Option<B> {
+        None
+    }
+}
+
+impl<B, F: Fn(&B) -> Option<B>> RepeatBody<B> for F {
+    fn repeat(&self, body: &B) -> Option<B> {
+        self(body)
+    }
+}
+
+/// Why there is no response.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GovernedError {
+    /// It was not sent, or not sent again, by our own decision.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The last attempt was given up.
+    #[error(transparent)]
+    TimedOut(#[from] TimedOut),
+    /// The service below failed; its own error is inside, for `downcast_ref`.
+    #[error("the service failed")]
+    Service(#[source] BoxError),
+}
+
+/// What tower calls `BoxError`: the layers of a stack fail with different types.
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl GovernedError {
+    /// The error of the service below. What another governed layer said stays as it was said.
+    fn of_service(error: impl Into<BoxError>) -> Self {
+        match error.into().downcast::<Self>() {
+            Ok(governed) => *governed,
+            Err(error) => Self::Service(error),
+        }
+    }
+}
+
+impl<S, R: Clone> Layer<S> for GovernedLayer<R> {
+    type Service = Governed<S, R>;
+
+    fn layer(&self, inner: S) -> Governed<S, R> {
+        Governed { inner, layer: self.clone() }
+    }
+}
+
+/// A service whose every send is governed; made by [`GovernedLayer`].
+#[derive(Clone, Debug)]
+pub struct Governed<S, R = CloneBody> {
+    inner: S,
+    layer: GovernedLayer<R>,
+}
+
+impl<S, R, B, A> Service<Request<B>> for Governed<S, R>
+where
+    S: Service<Request<B>, Response = Response<A>> + Clone + Send + 'static,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    R: RepeatBody<B> + Clone + Send + 'static,
+    B: Send + 'static,
+    A: Send + 'static,
+{
+    type Response = Response<A>;
+    type Error = GovernedError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<A>, GovernedError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), GovernedError>> {
+        self.inner.poll_ready(cx).map_err(GovernedError::of_service)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The one that was asked for readiness is the one to be called; its clone has not been asked.
+        let clone = self.inner.clone();
+        let ready = std::mem::replace(&mut self.inner, clone);
+        Box::pin(self.layer.clone().govern(ready, request))
+    }
+}
+
+impl<R> GovernedLayer<R> {
+    async fn govern<S, B, A>(self, ready: S, mut request: Request<B>) -> Result<Response<A>, GovernedError>
+    where
+        S: Service<Request<B>, Response = Response<A>> + Send,
+        S::Future: Send,
+        S::Error: Into<BoxError>,
+        R: RepeatBody<B> + Send,
+        B: Send,
+        A: Send,
+    {
+        GovernedBy::refuse_second(request.extensions(), &self.governor)?;
+        let patience = self.manners.patience_of(request.extensions());
+        request.extensions_mut().insert(GovernedBy::new(&self.governor));
+        let method = request.method().clone();
+        let mut sending = Sending {
+            copies: Copies::new(request, method, &patience),
+            service: ready,
+            is_ready: true,
+            bodies: self.bodies,
+            manners: self.manners,
+        };
+        let finished = self.governor.run(&patience, &mut sending).await?;
+        let report = CallReport::of(&finished);
+        let mut response = finished.result?;
+        response.extensions_mut().insert(report);
+        Ok(response)
+    }
+}
+
+/// One request on its way through the service below.
+struct Sending<S, B, R> {
+    copies: Copies<Request<B>>,
+    service: S,
+    /// The service has said that it is ready and has not been called since.
+    is_ready: bool,
+    bodies: R,
+    manners: Manners,
+}
+
+impl<S, B, A, R> Transport for Sending<S, B, R>
+where
+    S: Service<Request<B>, Response = Response<A>> + Send,
+    S::Future: Send,
+    S::Error: Into<BoxError>,
+    R: RepeatBody<B> + Send,
+    B: Send,
+    A: Send,
+{
+    type Answer = Response<A>;
+    type Failure = GovernedError;
+
+    async fn send(&mut self) -> Result<Response<A>, GovernedError> {
+        if !self.is_ready {
+            poll_fn(|cx| self.service.poll_ready(cx)).await.map_err(GovernedError::of_service)?;
+        }
+        let request = self.copies.take(|request| copy(request, &self.bodies));
+        let request = request.ok_or_else(|| GovernedError::Service(BODY_GONE.into()))?;
+        self.is_ready = false;
+        self.service.call(request).await.map_err(GovernedError::of_service)
+    }
+
+    fn timed_out(&self, limit: Duration) -> GovernedError {
+        TimedOut { after: limit }.into()
+    }
+
+    fn classify(&self, result: Result<&Response<A>, &GovernedError>, wall_now: WallTime) -> Outcome {
+        match result {
+            Ok(answer) => self.manners.outcome_of_answer(answer.status(), answer.headers(), wall_now),
+            Err(GovernedError::Service(error)) => outcome_of_failure(&**error),
+            Err(GovernedError::TimedOut(_)) => gleaner_governor::network_error(),
+            // Another governor's decision says nothing about the provider.
+            Err(GovernedError::Refused(_)) => Outcome::bare(Verdict::Permanent),
+        }
+    }
+
+    fn may_repeat(&self, result: Result<&Response<A>, &GovernedError>, outcome: &Outcome) -> bool {
+        match result {
+            Ok(answer) => self.copies.may_repeat_after(answer.status(), outcome),
+            Err(GovernedError::Service(error)) => self.copies.may_repeat_without_answer(failure_of(&**error)),
+            Err(_) => self.copies.may_repeat_without_answer(Failure::Lost),
+        }
+    }
+}
+
+/// What [`Copies`] rules out: a second attempt without a copy of the first.
+const BODY_GONE: &str = "the request cannot be sent again: its body is gone";
+
+fn copy<B>(request: &Request<B>, bodies: &impl RepeatBody<B>) -> Option<Request<B>> {
+    let body = bodies.repeat(request.body())?;
+    let mut copy = Request::new(body);
+    *copy.method_mut() = request.method().clone();
+    *copy.uri_mut() = request.uri().clone();
+    *copy.version_mut() = request.version();
+    *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
+    Some(copy)
+}

@@ -1,0 +1,101 @@
+//! HTTP that finds a provider's rate limit from below, sits just under it, and remembers it.
+//!
+//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. There are four ways in,
+//! and all of them behave alike:
+//!
+//! | | feature | for |
+//! |---|---|---|
+//! | `GovernedClient` | `client` (default) | a program that wants one good HTTP client |
+//! | `GovernedMiddleware` | `reqwest-middleware` | a program that has a `reqwest-middleware` stack |
+//! | `GovernedLayer` | `tower` | a program that has a `tower` stack |
+//! | `proxy::Proxy` | `proxy` | every other language: `gleaner proxy` is this |
+//!
+//! Behind them is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
+//! who asks [`Governors`] for the same key gets the same send governor, so two clients in one process
+//! do not break a limit together, and a slow provider delays nobody but its own callers.
+//!
+//! # What happens to a request
+//!
+//! 1. It queues for its key: first come, first served, and a retry keeps its place. The queue is bounded.
+//! 2. It is admitted by the governor. **This is the only wait before a send**, as long as the longest
+//!    of its reasons (pacing, gate, quota, window, in flight) and never their sum.
+//! 3. It is sent. The attempt's timeout starts here.
+//! 4. The answer is classified, and the governor learns from it. A refusal is written down before
+//!    anybody hears of it, so that a crash cannot forget a gate.
+//! 5. If it is worth repeating and safe to repeat, it goes back to 1, not before the time that the
+//!    provider asked for. Otherwise the caller gets the answer.
+//!
+//! Run budget, circuit breaker and retry budget answer at once and never wait.
+//!
+//! # What is deliberately absent
+//!
+//! - A second place that sleeps before a send. There is one `sleep_until` ([`SendGovernor`]), a lint
+//!   rejects others, and a request that would pass two governed layers is refused with
+//!   [`Refusal::GovernedTwice`].
+//! - A setting for the rate. The owner sets a ceiling, the rest is found.
+//! - Credentials in keys, states, logs or metrics: a [`Key`] holds a keyed hash.
+
+#![warn(missing_docs)]
+
+#[cfg(any(feature = "reqwest-middleware", feature = "tower"))]
+mod adapter;
+#[cfg(feature = "client")]
+pub mod blocking;
+#[cfg(feature = "client")]
+pub mod client;
+mod clock;
+mod figures;
+mod governors;
+mod headers;
+mod key;
+#[cfg(feature = "tower")]
+mod layer;
+mod memory;
+#[cfg(feature = "metrics")]
+mod metrics;
+#[cfg(feature = "reqwest-middleware")]
+mod middleware;
+mod patience;
+#[cfg(feature = "proxy")]
+pub mod proxy;
+mod queue;
+mod readout;
+mod refusal;
+mod repeat;
+mod send_governor;
+#[cfg(any(feature = "client", feature = "proxy"))]
+mod tls;
+mod transport;
+mod warm_start;
+
+#[cfg(any(feature = "reqwest-middleware", feature = "tower"))]
+pub use adapter::{CallReport, TimedOut};
+#[cfg(feature = "client")]
+pub use client::{Error, GovernedClient};
+pub use governors::{Governors, KEYS_MAX, KeyError, Settings};
+pub use headers::Headers;
+pub use key::Key;
+#[cfg(feature = "tower")]
+pub use layer::{CloneBody, Governed, GovernedError, GovernedLayer, RepeatBody, SendOnce};
+pub use memory::MemoryError;
+#[cfg(feature = "metrics")]
+pub use metrics::prometheus_text;
+#[cfg(feature = "reqwest-middleware")]
+pub use middleware::GovernedMiddleware;
+pub use patience::Patience;
+pub use readout::{
+    Circuit, CollectionRate, LastBackoff, ProviderBudget, Readout, RetryTokens, Status, StatusBackoff, Waiting,
+};
+pub use refusal::{Refusal, Refused};
+pub use repeat::{Failure, Repeatable};
+pub use send_governor::{Admitted, SendGovernor, Sent};
+pub use transport::{End, Finished, Transport};
+pub use warm_start::{UndeclaredStream, persist_onto, restore_from};
+
+pub use gleaner_governor as governor;
+
+/// The code of the project's README and of the crate's, so that it cannot rot.
+#[cfg(all(doctest, feature = "client"))]
+#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
+struct Readme;

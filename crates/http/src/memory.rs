@@ -1,0 +1,168 @@
+//! Where what was learned outlives the process: a folder with one small file per key.
+//!
+//! A file is replaced whole (written beside, synced, renamed), so a crash leaves the old text or the new
+//! one and never half of one. Files are readable by their owner alone. They hold rates and times; the
+//! credential is in none of them, not even hashed without a secret.
+
+use crate::key::{Key, Secret};
+use gleaner_governor::{Learned, RETRY_AFTER_MAX};
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
+
+/// How often what was learned is written down while nothing is refused: losing a second of a climb
+/// costs less than a second.
+const SAVE_EVERY: Duration = Duration::from_secs(1);
+/// Files that nobody has written to for this long say nothing any more: no gate is longer.
+const KEEP: Duration = RETRY_AFTER_MAX;
+/// Longest file that is read; the governor's own limit on such a text.
+const FILE_MAX: u64 = 4096;
+
+/// Why a folder cannot be used to remember in.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot use {} to remember learned rates in", path.display())]
+pub struct MemoryError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What the system said.
+    #[source]
+    pub source: io::Error,
+}
+
+/// The folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Memory {
+    folder: PathBuf,
+}
+
+impl Memory {
+    /// Opens the folder, makes it if it is not there, and drops files that nobody needs any more.
+    pub(crate) fn open(folder: &Path) -> Result<(Self, Secret), MemoryError> {
+        let fail = |path: &Path| {
+            let path = path.to_owned();
+            move |source| MemoryError { path, source }
+        };
+        make_private_folder(folder).map_err(fail(folder))?;
+        let secret_file = folder.join("secret");
+        let secret = load_or_make_secret(&secret_file).map_err(fail(&secret_file))?;
+        drop_old_files(folder).map_err(fail(folder))?;
+        Ok((Self { folder: folder.to_owned() }, secret))
+    }
+
+    pub(crate) fn slot(&self, key: &Key) -> Slot {
+        let file = self.folder.join(format!("{}.learned", key.file_stem()));
+        Slot { file, saved_at: Mutex::new(None) }
+    }
+}
+
+/// The file of one key.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    file: PathBuf,
+    /// Also held while writing, so that writers follow each other.
+    saved_at: Mutex<Option<Instant>>,
+}
+
+impl Slot {
+    /// What was written down, if it can be read. A file that cannot be is no memory.
+    pub(crate) fn load(&self) -> Option<Learned> {
+        let mut text = Vec::new();
+        match fs::File::open(&self.file).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text)) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            Err(error) => {
+                tracing::warn!(file = %self.file.display(), %error, "what was learned cannot be read");
+                return None;
+            }
+        }
+        let learned = Learned::decode(&text);
+        if learned.is_none() {
+            tracing::warn!(file = %self.file.display(), "not a text of learned rates; starting without it");
+        }
+        learned
+    }
+
+    /// Whether it is time to write again.
+    pub(crate) fn is_due(&self) -> bool {
+        // Somebody is writing: that is soon enough.
+        let Ok(mut saved_at) = self.saved_at.try_lock() else { return false };
+        let is_due = saved_at.is_none_or(|at| at.elapsed() >= SAVE_EVERY);
+        if is_due {
+            // Whoever asks next does not write, too.
+            *saved_at = Some(Instant::now());
+        }
+        is_due
+    }
+
+    /// Writes what `learned` gives, after everyone who came before.
+    pub(crate) fn save(&self, learned: impl FnOnce() -> Option<Learned>) -> io::Result<()> {
+        let mut saved_at = self.saved_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(learned) = learned() else { return Ok(()) };
+        replace(&self.file, format!("{learned}\n").as_bytes())?;
+        *saved_at = Some(Instant::now());
+        Ok(())
+    }
+}
+
+/// Puts `text` in the place of `file`, so that a crash leaves either the old or the new.
+fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    let beside = file.with_extension("new");
+    let mut new = private_file().create(true).truncate(true).open(&beside)?;
+    new.write_all(text)?;
+    new.sync_all()?;
+    fs::rename(&beside, file)
+}
+
+fn private_file() -> fs::OpenOptions {
+    let mut options = fs::OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn make_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
+    match read_secret(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        read => return read,
+    }
+    let secret = Secret::random();
+    match private_file().create_new(true).open(file) {
+        Ok(mut new) => new.write_all(&secret.0).and_then(|()| new.sync_all()).map(|()| secret),
+        // Somebody else was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(file),
+        Err(error) => Err(error),
+    }
+}
+
+fn read_secret(file: &Path) -> io::Result<Secret> {
+    let mut bytes = [0; 32];
+    fs::File::open(file)?.read_exact(&mut bytes)?;
+    Ok(Secret(bytes))
+}
+
+fn drop_old_files(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let path = entry.path();
+        let is_ours = path.extension().is_some_and(|extension| extension == "learned" || extension == "new");
+        let age = entry.metadata().and_then(|file| file.modified()).ok();
+        let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
+        if is_ours && age.is_some_and(|age| age > KEEP) {
+            fs::remove_file(&path)?;
+        }
+    }
+    Ok(())
+}

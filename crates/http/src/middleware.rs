@@ -1,0 +1,248 @@
+//! The reqwest middleware: one `with` in a `reqwest-middleware` stack, and every request is governed.
+//!
+//! Why a middleware and not only `GovernedClient`: a program that has a stack of its own (tracing,
+//! caching, signing) keeps it and adds one line. Never reads a body, never retries what might be done
+//! twice, and never follows a redirect: whatever reqwest does inside one `execute` is its own.
+
+use crate::adapter::{CallReport, Copies, GovernedBy, Manners, TimedOut, failure_of, outcome_of_failure};
+use crate::governors::{Governors, KeyError, Settings};
+use crate::key::Key;
+use crate::patience::Patience;
+use crate::repeat::Failure;
+use crate::send_governor::SendGovernor;
+use crate::transport::Transport;
+use gleaner_governor::{Classifier, Outcome, ResponseView, Verdict, WallTime};
+use http::Extensions;
+use reqwest::{Request, Response, Url};
+use reqwest_middleware::{Error, Middleware, Next};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A `reqwest-middleware` that finds the provider's rate limit and stays just under it.
+///
+/// ```
+/// use gleaner_http::{CallReport, GovernedMiddleware};
+/// use reqwest_middleware::ClientBuilder;
+///
+/// # fn client() -> Result<(), Box<dyn std::error::Error>> {
+/// let client = ClientBuilder::new(reqwest::Client::new())
+///     .with(GovernedMiddleware::new("github")?)
+///     .build();
+/// # let _ = async move {
+/// let response = client.get("https://api.github.com/rate_limit").send().await?;
+/// let report = response.extensions().get::<CallReport>();
+/// println!("{} after {report:?}", response.status());
+/// # reqwest_middleware::Result::Ok(())
+/// # };
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The provider's last answer comes back as a response, a final 429 too; [`CallReport`] in its
+/// extensions says how often it was sent, how long it waited, and why it was not sent again. What was
+/// not sent comes back as [`reqwest_middleware::Error::Middleware`] with a [`Refused`](crate::Refused)
+/// in it, which `downcast_ref` finds.
+///
+/// # Where it goes in a stack
+///
+/// Every attempt runs the middlewares that are added *after* this one. What signs a request belongs
+/// there. What retries does not: its retries would be sent without being admitted. A second
+/// `GovernedMiddleware` on the same path, of whatever name, is refused with
+/// [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice).
+///
+/// # One request's own patience
+///
+/// A [`Patience`] among a request's extensions replaces the one of the middleware:
+/// `client.get(url).with_extension(Patience::single_attempt())`.
+///
+/// # Redirects
+///
+/// A redirect that reqwest follows is part of the same attempt: it is not admitted by itself, and goes
+/// to whatever host it names. Where the provider redirects a lot, build the client with
+/// `redirect(reqwest::redirect::Policy::none())` and ask for the `Location` through the governed client;
+/// `GovernedClient` does so by itself.
+#[derive(Clone, Debug)]
+pub struct GovernedMiddleware {
+    keying: Keying,
+    manners: Manners,
+}
+
+/// Which governor is asked.
+#[derive(Clone, Debug)]
+enum Keying {
+    One(SendGovernor),
+    PerHost { governors: Governors, settings: Settings },
+}
+
+impl GovernedMiddleware {
+    /// Governs all requests as requests to `provider`, together with everyone in this process who names
+    /// the same provider.
+    ///
+    /// # Errors
+    /// When somebody in this process governs it with other settings, or there are too many keys.
+    pub fn new(provider: &str) -> Result<Self, KeyError> {
+        Ok(Self::with(Governors::global().governor(&Key::new(provider), &Settings::default())?))
+    }
+
+    /// Governs all requests by `governor`.
+    #[must_use]
+    pub fn with(governor: SendGovernor) -> Self {
+        Self::keyed(Keying::One(governor))
+    }
+
+    /// One governor per host of this process: a slow one delays nobody but its own callers. A port that
+    /// is not the scheme's own is part of the host.
+    #[must_use]
+    pub fn per_host() -> Self {
+        Self::per_host_of(Governors::global().clone(), Settings::default())
+    }
+
+    /// One governor per host, out of `governors`, all with these `settings`.
+    #[must_use]
+    pub fn per_host_of(governors: Governors, settings: Settings) -> Self {
+        Self::keyed(Keying::PerHost { governors, settings })
+    }
+
+    fn keyed(keying: Keying) -> Self {
+        Self { keying, manners: Manners::default() }
+    }
+
+    /// How long a request may wait and how often it is sent.
+    #[must_use]
+    pub fn patience(mut self, patience: Patience) -> Self {
+        self.manners.patience = patience;
+        self
+    }
+
+    /// Who decides what an answer means, by its status and headers; the body is not read.
+    #[must_use]
+    pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
+        self.manners.classifier = Arc::new(classifier);
+        self
+    }
+
+    fn governor_of(&self, url: &Url) -> Result<SendGovernor, KeyError> {
+        match &self.keying {
+            Keying::One(governor) => Ok(governor.clone()),
+            Keying::PerHost { governors, settings } => governors.governor(&host_key(url), settings),
+        }
+    }
+}
+
+/// The host, and its port where it is not the scheme's own.
+fn host_key(url: &Url) -> Key {
+    let host = url.host_str().unwrap_or_default();
+    match url.port() {
+        Some(port) => Key::new(&format!("{host}:{port}")),
+        None => Key::new(host),
+    }
+}
+
+#[async_trait::async_trait]
+impl Middleware for GovernedMiddleware {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        let governor = self.governor_of(request.url()).map_err(Error::middleware)?;
+        GovernedBy::refuse_second(extensions, &governor).map_err(Error::middleware)?;
+        let patience = self.manners.patience_of(extensions);
+        let method = request.method().clone();
+        let mut sending = Sending {
+            copies: Copies::new(request, method, &patience),
+            extensions: Marked::new(extensions, GovernedBy::new(&governor)),
+            next,
+            manners: &self.manners,
+        };
+        let finished = governor.run(&patience, &mut sending).await.map_err(Error::middleware)?;
+        let report = CallReport::of(&finished);
+        let mut response = finished.result?;
+        response.extensions_mut().insert(report);
+        Ok(response)
+    }
+}
+
+/// The extensions of a request while it is governed. The mark goes when the call ends, however it ends:
+/// the caller may use the same extensions for its next request.
+struct Marked<'a>(&'a mut Extensions);
+
+impl<'a> Marked<'a> {
+    fn new(extensions: &'a mut Extensions, mark: GovernedBy) -> Self {
+        extensions.insert(mark);
+        Self(extensions)
+    }
+}
+
+impl Drop for Marked<'_> {
+    fn drop(&mut self) {
+        self.0.remove::<GovernedBy>();
+    }
+}
+
+/// One request on its way through the rest of the stack.
+struct Sending<'a> {
+    copies: Copies<Request>,
+    extensions: Marked<'a>,
+    next: Next<'a>,
+    manners: &'a Manners,
+}
+
+impl Transport for Sending<'_> {
+    type Answer = Response;
+    type Failure = Error;
+
+    async fn send(&mut self) -> Result<Response, Error> {
+        let request = self.copies.take(Request::try_clone).ok_or_else(|| Error::middleware(BodyGone))?;
+        self.next.clone().run(request, self.extensions.0).await
+    }
+
+    fn timed_out(&self, limit: Duration) -> Error {
+        Error::middleware(TimedOut { after: limit })
+    }
+
+    fn classify(&self, result: Result<&Response, &Error>, wall_now: WallTime) -> Outcome {
+        match result {
+            Ok(answer) => self.manners.outcome_of_answer(answer.status(), answer.headers(), wall_now),
+            Err(error) => self.outcome_of_error(error, wall_now),
+        }
+    }
+
+    fn may_repeat(&self, result: Result<&Response, &Error>, outcome: &Outcome) -> bool {
+        match (result, result.err().and_then(Error::status)) {
+            (Ok(answer), _) => self.copies.may_repeat_after(answer.status(), outcome),
+            (Err(_), Some(status)) => self.copies.may_repeat_after(status, outcome),
+            (Err(error), None) => self.copies.may_repeat_without_answer(failure_of_error(error)),
+        }
+    }
+}
+
+impl Sending<'_> {
+    fn outcome_of_error(&self, error: &Error, wall_now: WallTime) -> Outcome {
+        // A middleware after this one has made an error of a status. Its headers are lost.
+        if let Some(status) = error.status() {
+            return self.manners.classifier.classify(&ResponseView::new(status.as_u16(), &()), wall_now);
+        }
+        match error {
+            Error::Reqwest(error) if error.is_builder() || error.is_redirect() => Outcome::bare(Verdict::Permanent),
+            Error::Reqwest(error) => outcome_of_failure(error),
+            Error::Middleware(error) if error.is::<TimedOut>() => gleaner_governor::network_error(),
+            // Some other middleware's own doing says nothing about the provider.
+            Error::Middleware(_) => Outcome::bare(Verdict::Permanent),
+        }
+    }
+}
+
+fn failure_of_error(error: &Error) -> Failure {
+    match error {
+        Error::Reqwest(error) if error.is_connect() => Failure::NotSent,
+        Error::Reqwest(error) => failure_of(error),
+        Error::Middleware(_) => Failure::Lost,
+    }
+}
+
+/// What [`Copies`] rules out: a second attempt without a copy of the first.
+#[derive(Debug, thiserror::Error)]
+#[error("the request cannot be sent again: its body is gone")]
+struct BodyGone;

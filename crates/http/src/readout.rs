@@ -1,0 +1,275 @@
+//! What an operator may see of a key: rates, reasons, counts and times, and nothing about the account.
+//!
+//! Two shapes, because two kinds of readers exist. [`CollectionRate`] and [`ProviderBudget`] are what a
+//! connector reports to its runtime, field for field as the protocol names them. [`Status`] is what the
+//! sidecar answers. A key that opted out of pacing has no rate: absent, and never a false zero.
+
+use crate::clock::wall_now;
+use crate::send_governor::{SendGovernor, millis};
+use gleaner_governor::{CircuitTransition, Time, WallTime};
+use serde::Serialize;
+use std::time::{Duration, UNIX_EPOCH};
+
+/// The rate of a key, as a connector reports it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "object", rename = "collection_rate")]
+pub struct CollectionRate {
+    /// Present time between two sends.
+    pub current_interval_ms: f64,
+    /// The same as a rate.
+    pub effective_rate_per_min: f64,
+    /// The owner's shortest time between two sends.
+    pub ceiling_interval_ms: f64,
+    /// The same as a rate.
+    pub ceiling_rate_per_min: f64,
+    /// The last time the rate was lowered.
+    pub last_backoff: Option<LastBackoff>,
+}
+
+/// The last time the rate was lowered.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LastBackoff {
+    /// To which interval.
+    pub at_interval_ms: f64,
+    /// Why.
+    pub reason: &'static str,
+}
+
+/// A change of the circuit, as a connector reports it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "object", rename = "provider_budget_circuit_transition")]
+pub struct ProviderBudget {
+    /// From what to what, and why.
+    pub circuit: Circuit,
+    /// Since the run began.
+    pub elapsed_ms: u64,
+    /// Attempts so far.
+    pub request_count: u64,
+    /// Retries that are left.
+    pub retry_tokens_remaining: RetryTokens,
+}
+
+/// What the circuit did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Circuit {
+    /// Before.
+    pub previous_state: &'static str,
+    /// After.
+    pub state: &'static str,
+    /// Why.
+    pub reason: &'static str,
+    /// During which step.
+    pub trigger: &'static str,
+}
+
+/// Retries that are left to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryTokens {
+    /// So many.
+    Left(u32),
+    /// There is no budget.
+    Unbounded,
+}
+
+impl Serialize for RetryTokens {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Left(count) => serializer.serialize_u32(*count),
+            Self::Unbounded => serializer.serialize_str("unbounded"),
+        }
+    }
+}
+
+/// What a connector reports after a request, from one call.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Readout {
+    /// The rate; absent after an opt-out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collection_rate: Option<CollectionRate>,
+    /// Changes of the circuit that have not been reported yet, oldest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub provider_budget: Vec<ProviderBudget>,
+}
+
+/// One key, as the sidecar shows it. What pacing would tell is `null` after an opt-out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Status {
+    /// Whose limit; a credential is a keyed hash.
+    pub key: String,
+    /// `search`, `climb`, `hold`, `probe` or `drain`.
+    pub mode: Option<&'static str>,
+    /// Present time between two sends.
+    pub interval_ms: Option<f64>,
+    /// The same as a rate.
+    pub rate_per_s: Option<f64>,
+    /// The owner's shortest time between two sends.
+    pub ceiling_interval_ms: Option<f64>,
+    /// The last time the rate was lowered.
+    pub last_backoff: Option<StatusBackoff>,
+    /// Nothing is sent before.
+    pub gate_until: Option<String>,
+    /// `closed`, `half_open` or `open`.
+    pub breaker: &'static str,
+    /// Attempts that went out.
+    pub sent: u64,
+    /// Answers that were good.
+    pub accepted: u64,
+    /// Answers that said "too fast", or shut us out.
+    pub rejected: u64,
+    /// Attempts that repeated one before.
+    pub retried: u64,
+    /// Callers that wait now.
+    pub waiting: usize,
+    /// What they wait for.
+    pub waiting_for: Option<&'static str>,
+    /// Requests in flight.
+    pub in_flight: Option<u16>,
+    /// 95 of 100 recent requests waited no longer.
+    pub wait_p95_ms: Option<u32>,
+    /// Times that what was learned could not be written down.
+    pub memory_errors: u64,
+}
+
+/// The last back-off, as the sidecar shows it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StatusBackoff {
+    /// Why.
+    pub reason: &'static str,
+    /// When, as a date.
+    pub at: String,
+    /// To which interval.
+    pub interval_ms: f64,
+}
+
+/// Why a request would wait now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// The reason that holds longest.
+    pub reason: gleaner_governor::WaitReason,
+    /// For how long; `None` when an answer has to come first.
+    pub remaining: Option<Duration>,
+    /// Callers that wait already.
+    pub callers: usize,
+}
+
+impl SendGovernor {
+    /// The rate now; `None` after an opt-out of pacing.
+    #[must_use]
+    pub fn collection_rate(&self) -> Option<CollectionRate> {
+        let now = self.shared.clock.now();
+        let snapshot = self.shared.lock().governor.snapshot(now)?;
+        Some(CollectionRate {
+            current_interval_ms: ms(snapshot.interval),
+            effective_rate_per_min: snapshot.rate_per_min(),
+            ceiling_interval_ms: ms(snapshot.ceiling_interval),
+            ceiling_rate_per_min: snapshot.ceiling_rate_per_min(),
+            last_backoff: snapshot
+                .last_backoff
+                .map(|last| LastBackoff { at_interval_ms: ms(last.interval), reason: last.reason.as_str() }),
+        })
+    }
+
+    /// Rate and circuit changes in one call. A circuit change is handed out once.
+    #[must_use]
+    pub fn readout(&self) -> Readout {
+        let collection_rate = self.collection_rate();
+        let transitions = self.shared.lock().figures.take_transitions();
+        Readout { collection_rate, provider_budget: transitions.into_iter().map(provider_budget).collect() }
+    }
+
+    /// Why a request would have to wait now; `None` when it would not.
+    #[must_use]
+    pub fn waiting(&self) -> Option<Waiting> {
+        let now = self.shared.clock.now();
+        let state = self.shared.lock();
+        let reason = state.governor.wait_reason(now)?;
+        let until = state.governor.snapshot(now).map(|snapshot| snapshot.next_allowed).filter(|&at| at > now);
+        let remaining = match reason {
+            gleaner_governor::WaitReason::InFlight => None,
+            _ => until.map(|at| at.since(now)),
+        };
+        Some(Waiting { reason, remaining, callers: state.queue.len() })
+    }
+
+    /// Everything about this key.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let (now, wall_now) = (self.shared.clock.now(), wall_now());
+        let state = self.shared.lock();
+        let snapshot = state.governor.snapshot(now);
+        let paced = snapshot.as_ref();
+        let learned = state.governor.learned(now, wall_now);
+        Status {
+            key: self.key().to_string(),
+            mode: paced.map(|snapshot| snapshot.mode),
+            interval_ms: paced.map(|snapshot| ms(snapshot.interval)),
+            rate_per_s: paced.map(|snapshot| snapshot.rate_per_min() / 60.0),
+            ceiling_interval_ms: paced.map(|snapshot| ms(snapshot.ceiling_interval)),
+            last_backoff: paced.and_then(|snapshot| snapshot.last_backoff).map(|last| StatusBackoff {
+                reason: last.reason.as_str(),
+                at: date(date_of(last.at, now, wall_now)),
+                interval_ms: ms(last.interval),
+            }),
+            gate_until: learned.and_then(|learned| learned.gate_until).map(date),
+            breaker: state.governor.circuit(now).as_str(),
+            sent: state.figures.sent,
+            accepted: state.figures.answers[0],
+            rejected: state.figures.rejected,
+            retried: state.figures.retried,
+            waiting: state.queue.len(),
+            waiting_for: state.governor.wait_reason(now).map(gleaner_governor::WaitReason::as_str),
+            in_flight: paced.map(|snapshot| snapshot.in_flight),
+            wait_p95_ms: state.figures.wait_p95_ms(),
+            memory_errors: state.figures.memory_errors,
+        }
+    }
+}
+
+fn provider_budget(transition: CircuitTransition) -> ProviderBudget {
+    ProviderBudget {
+        circuit: Circuit {
+            previous_state: transition.previous.as_str(),
+            state: transition.state.as_str(),
+            reason: transition.reason.as_str(),
+            trigger: transition.trigger.as_str(),
+        },
+        elapsed_ms: millis(transition.elapsed),
+        request_count: transition.request_count,
+        retry_tokens_remaining: transition.retry_tokens_remaining.map_or(RetryTokens::Unbounded, RetryTokens::Left),
+    }
+}
+
+fn ms(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
+fn date_of(at: Time, now: Time, wall_now: WallTime) -> WallTime {
+    wall_now.before(now.since(at))
+}
+
+/// A date as RFC 3339 with seconds, in UTC.
+fn date(at: WallTime) -> String {
+    let at = UNIX_EPOCH + Duration::from_millis(at.as_unix_millis());
+    // The crate that reads dates of HTTP headers also knows the calendar: Sun, 06 Nov 1994 08:49:37 GMT.
+    let http = httpdate::fmt_http_date(at);
+    rfc3339(&http).unwrap_or(http)
+}
+
+fn rfc3339(http: &str) -> Option<String> {
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    let mut words = http.split(' ').skip(1);
+    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    let month = MONTHS.iter().position(|&name| name == month)? + 1;
+    Some(format!("{year}-{month:02}-{day}T{time}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_written_as_rfc_3339() {
+        assert_eq!(date(WallTime::from_unix_millis(784_111_777_999)), "1994-11-06T08:49:37Z");
+        assert_eq!(date(WallTime::from_unix_millis(0)), "1970-01-01T00:00:00Z");
+    }
+}

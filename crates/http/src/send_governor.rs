@@ -1,0 +1,416 @@
+//! The one place that waits before a send.
+//!
+//! A [`SendGovernor`] drives the pure governor of one key: it queues callers in the order in which they
+//! came, lets the head ask for admission, and sleeps until the time that the governor names. That sleep
+//! is the only one before a send in the whole workspace ([`pause`]); retries use it too. Whatever a
+//! caller does with its admission, it is answered: dropped before the send it is refunded, dropped after
+//! it only its place in flight is freed, since the provider has counted it.
+//!
+//! Never decides: pace, gate, circuit and budgets are the governor's.
+
+use crate::clock::{Clock, wall_now};
+use crate::figures::Figures;
+use crate::governors::Settings;
+use crate::key::Key;
+use crate::memory::Slot;
+use crate::patience::Patience;
+use crate::queue::{Number, Queue};
+use crate::refusal::{Refusal, Refused};
+use gleaner_governor::{Admission, Advice, Deferral, Governor, Jitter, Learned, Outcome, Permit, Time, WaitReason};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+/// The send governor of one key. Cheap to clone: all clones are the same governor.
+#[derive(Clone)]
+pub struct SendGovernor {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) key: Arc<Key>,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Settings,
+    state: Mutex<State>,
+    slot: Option<Slot>,
+}
+
+/// What changes, behind one lock that is never held across an `await`.
+pub(crate) struct State {
+    pub(crate) governor: Governor,
+    pub(crate) queue: Queue,
+    pub(crate) figures: Figures,
+}
+
+impl SendGovernor {
+    pub(crate) fn new(key: Key, settings: Settings, slot: Option<Slot>) -> Self {
+        let clock = Clock::new();
+        let mut governor = Governor::with_config(key.provider(), settings.config);
+        if let Some(learned) = slot.as_ref().and_then(Slot::load) {
+            governor.restore(&learned, clock.now(), wall_now());
+        }
+        let state = Mutex::new(State { governor, queue: Queue::default(), figures: Figures::default() });
+        Self { shared: Arc::new(Shared { key: Arc::new(key), clock, settings, state, slot }) }
+    }
+
+    /// Whose limit it keeps.
+    #[must_use]
+    pub fn key(&self) -> &Key {
+        &self.shared.key
+    }
+
+    /// Waits for the turn of one request that is sent once, outside of [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When the request may not be sent at all, or not within the caller's patience.
+    pub async fn admit(&self, patience: &Patience) -> Result<Admitted, Refused> {
+        self.turn(&mut Call::new(patience)).await
+    }
+
+    /// Waits until a request of `call` may be sent.
+    pub(crate) async fn turn(&self, call: &mut Call) -> Result<Admitted, Refused> {
+        let shared = &self.shared;
+        let (permit, waited) = match shared.admit_at_once(call)? {
+            Some(permit) => (permit, Duration::ZERO),
+            None => shared.queue_up(call).await?,
+        };
+        Ok(Admitted { inner: Some((Arc::clone(shared), permit)), waited })
+    }
+
+    /// Takes what was learned elsewhere, for example from a connector's cursor.
+    pub fn restore(&self, learned: &Learned) {
+        let now = self.shared.clock.now();
+        self.shared.lock().governor.restore(learned, now, wall_now());
+    }
+
+    /// What is worth remembering; `None` after an opt-out of pacing.
+    #[must_use]
+    pub fn learned(&self) -> Option<Learned> {
+        self.shared.learned()
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        let state = self.shared.lock();
+        let now = self.shared.clock.now();
+        let snapshot = state.governor.snapshot(now);
+        Arc::strong_count(&self.shared) == 1
+            && state.queue.len() == 0
+            && snapshot.is_none_or(|snapshot| snapshot.in_flight == 0 && snapshot.next_allowed <= now)
+    }
+
+    /// Writes down what was learned, now and on this thread.
+    pub(crate) fn save(&self) {
+        self.shared.save();
+    }
+}
+
+/// The only sleep before a send: until the time that was named, or until the bell says that something
+/// has changed.
+#[expect(clippy::disallowed_methods, reason = "this is the one place")]
+pub(crate) async fn pause(until: Instant, bell: &Notify) {
+    tokio::select! {
+        () = tokio::time::sleep_until(until) => {}
+        () = bell.notified() => {}
+    }
+}
+
+impl Shared {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing below panics half-way through a change; a poisoned lock is still a consistent state.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The short way: nobody waits and the governor agrees.
+    fn admit_at_once(&self, call: &Call) -> Result<Option<Permit>, Refused> {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        if state.queue.len() > 0 {
+            return Ok(None);
+        }
+        match state.governor.poll_admit(now) {
+            Admission::Send(permit) => {
+                state.figures.sent += 1;
+                state.figures.on_wait(Duration::ZERO, None);
+                Ok(Some(permit))
+            }
+            Admission::WaitUntil(at) if call.is_too_late(self.clock.instant(at)) => {
+                Err(self.refused(Refusal::MaxWait, Some(at.since(now))))
+            }
+            Admission::WaitUntil(_) | Admission::WaitForOutcome => Ok(None),
+            Admission::Defer(deferral) => Err(self.deferred(deferral, now)),
+        }
+    }
+
+    /// The long way: a place in the queue until it is the first, and then the governor's time.
+    async fn queue_up(&self, call: &mut Call) -> Result<(Permit, Duration), Refused> {
+        let start = Instant::now();
+        let mut reason = None;
+        let place = Place::take(self, call)?;
+        let permit = loop {
+            match self.step(&place, call) {
+                Step::Send(permit) => break permit,
+                Step::Refuse(refused) => return Err(refused),
+                Step::Pause { until, why } => {
+                    reason = why.or(reason);
+                    pause(until, &place.bell).await;
+                }
+            }
+        };
+        drop(place);
+        let waited = start.elapsed();
+        call.waited += waited;
+        self.lock().figures.on_wait(waited, reason);
+        let why = reason.map_or("queue", WaitReason::as_str);
+        tracing::debug!(key = %self.key, waited_ms = millis(waited), why, "waited");
+        Ok((permit, waited))
+    }
+
+    fn step(&self, place: &Place<'_>, call: &Call) -> Step {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let far = call.last_send.unwrap_or_else(|| self.clock.instant(Time::NEVER));
+        if call.is_over() {
+            let retry_in = state.time_to_drain(now);
+            return Step::Refuse(self.refused(Refusal::MaxWait, Some(retry_in)));
+        }
+        if !state.queue.is_head(place.number) {
+            return Step::Pause { until: far, why: state.governor.wait_reason(now) };
+        }
+        match state.governor.poll_admit(now) {
+            Admission::Send(permit) => {
+                state.figures.sent += 1;
+                Step::Send(permit)
+            }
+            Admission::WaitUntil(at) => {
+                let until = self.clock.instant(at);
+                if call.is_too_late(until) {
+                    return Step::Refuse(self.refused(Refusal::MaxWait, Some(at.since(now))));
+                }
+                Step::Pause { until, why: state.governor.wait_reason(now) }
+            }
+            Admission::WaitForOutcome => Step::Pause { until: far, why: Some(WaitReason::InFlight) },
+            Admission::Defer(deferral) => Step::Refuse(self.deferred(deferral, now)),
+        }
+    }
+
+    fn deferred(&self, deferral: Deferral, now: Time) -> Refused {
+        self.refused(Refusal::Deferred(deferral.reason), deferral.not_before.map(|at| at.since(now)))
+    }
+
+    pub(crate) fn refused(&self, reason: Refusal, retry_in: Option<Duration>) -> Refused {
+        tracing::debug!(key = %self.key, reason = reason.as_str(), "not sent");
+        Refused { key: (*self.key).clone(), reason, retry_in }
+    }
+
+    pub(crate) fn learned(&self) -> Option<Learned> {
+        self.lock().governor.learned(self.clock.now(), wall_now())
+    }
+
+    /// Writes down what was learned. The text is made under the slot's lock: of two writers the later
+    /// one writes the newer text.
+    fn save(&self) {
+        let Some(slot) = &self.slot else { return };
+        if let Err(error) = slot.save(|| self.learned()) {
+            self.lock().figures.memory_errors += 1;
+            tracing::warn!(key = %self.key, %error, "what was learned could not be written down");
+        }
+    }
+
+    /// Sees to it that what was learned is on disk: a refusal before anybody hears of it, everything
+    /// else once in a while and behind the caller's back.
+    async fn remember(self: &Arc<Self>, is_refusal: bool) {
+        let Some(slot) = &self.slot else { return };
+        if !is_refusal && !slot.is_due() {
+            return;
+        }
+        let shared = Arc::clone(self);
+        let saving = tokio::task::spawn_blocking(move || shared.save());
+        if is_refusal && saving.await.is_err() {
+            tracing::warn!(key = %self.key, "the thread that writes down what was learned is gone");
+        }
+    }
+}
+
+impl State {
+    /// When everyone who waits now would have been sent, at the present rate.
+    fn time_to_drain(&self, now: Time) -> Duration {
+        let Some(snapshot) = self.governor.snapshot(now) else { return Duration::ZERO };
+        let waiting = u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
+        snapshot.next_allowed.since(now).saturating_add(snapshot.interval.saturating_mul(waiting))
+    }
+}
+
+/// What the caller of a turn does next.
+enum Step {
+    Send(Permit),
+    Pause { until: Instant, why: Option<WaitReason> },
+    Refuse(Refused),
+}
+
+/// One call and its attempts.
+#[derive(Debug)]
+pub(crate) struct Call {
+    /// Drawn when it first queues, and kept by its retries.
+    number: Option<Number>,
+    last_send: Option<Instant>,
+    pub(crate) waited: Duration,
+}
+
+impl Call {
+    pub(crate) fn new(patience: &Patience) -> Self {
+        Self { number: None, last_send: patience.last_send(), waited: Duration::ZERO }
+    }
+
+    pub(crate) fn is_too_late(&self, at: Instant) -> bool {
+        self.last_send.is_some_and(|last| last < at)
+    }
+
+    /// Whether the last moment for a send has come. `>=`: a timer may not wake again for equality.
+    fn is_over(&self) -> bool {
+        self.last_send.is_some_and(|last| last <= Instant::now())
+    }
+}
+
+/// A place in the queue, given up on drop.
+struct Place<'a> {
+    shared: &'a Shared,
+    number: Number,
+    bell: Arc<Notify>,
+}
+
+impl<'a> Place<'a> {
+    fn take(shared: &'a Shared, call: &mut Call) -> Result<Self, Refused> {
+        let now = shared.clock.now();
+        let mut state = shared.lock();
+        let waiting = state.queue.len();
+        if waiting >= shared.settings.max_waiting {
+            let retry_in = state.time_to_drain(now);
+            return Err(shared.refused(Refusal::QueueFull { waiting }, Some(retry_in)));
+        }
+        // Not even at the fastest pace that is allowed would its turn come in time.
+        if call.number.is_none() && call.last_send.is_some() {
+            let ahead = u32::try_from(waiting).unwrap_or(u32::MAX);
+            let snapshot = state.governor.snapshot(now);
+            let earliest = snapshot.map_or(now, |snapshot| {
+                snapshot.next_allowed.max(now) + snapshot.ceiling_interval.saturating_mul(ahead)
+            });
+            if call.is_too_late(shared.clock.instant(earliest)) {
+                let retry_in = state.time_to_drain(now);
+                return Err(shared.refused(Refusal::MaxWait, Some(retry_in)));
+            }
+        }
+        let number = *call.number.get_or_insert_with(|| state.queue.draw());
+        let bell = state.queue.enter(number);
+        Ok(Self { shared, number, bell })
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.shared.lock().queue.leave(self.number);
+    }
+}
+
+/// A request that may be sent now. Dropping it gives the permit back.
+#[must_use = "an admitted request is either sent or given back by dropping it"]
+pub struct Admitted {
+    inner: Option<(Arc<Shared>, Permit)>,
+    /// How long it waited.
+    waited: Duration,
+}
+
+impl Admitted {
+    /// How long it waited for its turn.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Says that the request goes out now.
+    pub fn sent(mut self) -> Sent {
+        Sent { inner: self.inner.take() }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some((shared, permit)) = self.inner.take() {
+            let mut state = shared.lock();
+            state.governor.cancel(permit);
+            state.figures.sent -= 1;
+            state.queue.ring();
+        }
+    }
+}
+
+impl fmt::Debug for Admitted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Admitted").field("waited", &self.waited).finish_non_exhaustive()
+    }
+}
+
+/// A request that was sent. Dropping it says that nobody waits for the answer.
+#[must_use = "a request that was sent is answered with its outcome"]
+pub struct Sent {
+    inner: Option<(Arc<Shared>, Permit)>,
+}
+
+impl Sent {
+    /// Tells the governor what came back; `attempt` is counted from 0, and `u32::MAX` says that the
+    /// request is not sent again whatever the advice.
+    pub async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
+        let Some((shared, permit)) = self.inner.take() else { return Advice::Done };
+        let now = shared.clock.now();
+        let advice = {
+            let mut state = shared.lock();
+            let jitter = Jitter::from_bits(fastrand::u64(..));
+            let advice = state.governor.on_outcome(permit, outcome, attempt, jitter, now);
+            state.figures.on_outcome(outcome.verdict);
+            state.collect_transitions(&shared.key);
+            state.queue.ring();
+            advice
+        };
+        let is_refusal = Figures::is_rejection(outcome.verdict) || outcome.retry_after.is_some();
+        shared.remember(is_refusal).await;
+        advice
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        if let Some((shared, permit)) = self.inner.take() {
+            let mut state = shared.lock();
+            state.governor.abandon(permit);
+            state.queue.ring();
+        }
+    }
+}
+
+impl fmt::Debug for Sent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sent").finish_non_exhaustive()
+    }
+}
+
+impl State {
+    /// Takes the evidence of circuit changes out of the governor, which keeps only two.
+    fn collect_transitions(&mut self, key: &Key) {
+        while let Some(transition) = self.governor.next_transition() {
+            let (from, to) = (transition.previous.as_str(), transition.state.as_str());
+            tracing::info!(key = %key, from, to, reason = transition.reason.as_str(), "circuit");
+            self.figures.push_transition(transition);
+        }
+    }
+}
+
+impl fmt::Debug for SendGovernor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendGovernor").field("key", &self.shared.key).finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,163 @@
+//! One call with its attempts: admit, send, classify, tell the governor, and again if it says so.
+//!
+//! Every attempt, retries included, is admitted by the same core and takes a permit; there is no second
+//! path to the provider. [`Transport`] is the seam: the client, the middleware, the tower layer and the
+//! reverse proxy differ only in how they send once.
+
+use crate::clock::wall_now;
+use crate::key::Key;
+use crate::patience::Patience;
+use crate::refusal::{Refusal, Refused};
+use crate::send_governor::{Call, SendGovernor, pause};
+use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, WallTime};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+
+/// Sends one request, as often as it is asked to.
+pub trait Transport: Send {
+    /// What a provider answers.
+    type Answer: Send;
+    /// Why there is no answer.
+    type Failure: Send;
+
+    /// Sends the request once. Must not wait for anything but the provider.
+    fn send(&mut self) -> impl Future<Output = Result<Self::Answer, Self::Failure>> + Send;
+
+    /// The failure of an attempt that took longer than `limit`.
+    fn timed_out(&self, limit: Duration) -> Self::Failure;
+
+    /// What the answer, or its absence, means.
+    fn classify(&self, result: Result<&Self::Answer, &Self::Failure>, wall_now: WallTime) -> Outcome;
+
+    /// Whether sending it again would do nothing twice. Asked only when there is an attempt left.
+    fn may_repeat(&self, result: Result<&Self::Answer, &Self::Failure>, outcome: &Outcome) -> bool;
+}
+
+/// What became of a call that was sent at least once.
+pub struct Finished<T: Transport> {
+    /// The last answer, or why there was none.
+    pub result: Result<T::Answer, T::Failure>,
+    /// What it means.
+    pub outcome: Outcome,
+    /// Why it was not sent again.
+    pub end: End,
+    /// How often it was sent.
+    pub attempts: u32,
+    /// How long it waited before its sends, all together.
+    pub waited: Duration,
+}
+
+/// Shows no answer: it may hold anything.
+impl<T: Transport> fmt::Debug for Finished<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { result, outcome, end, attempts, waited } = self;
+        let mut shown = f.debug_struct("Finished");
+        shown.field("answered", &result.is_ok()).field("verdict", &outcome.verdict).field("end", end);
+        shown.field("attempts", attempts).field("waited", waited).finish()
+    }
+}
+
+/// Why a call is not sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The answer is final, good or bad.
+    Done,
+    /// Our own budget ended it; nothing here blames the provider.
+    Deferred {
+        /// Which budget.
+        reason: DeferReason,
+        /// After how long it makes sense to try again.
+        retry_in: Option<Duration>,
+    },
+    /// The provider pushes back and the attempts are used up: what may arm a cooldown.
+    Pressure {
+        /// How.
+        reason: PressureReason,
+        /// After how long it makes sense to try again.
+        retry_in: Option<Duration>,
+    },
+    /// The retry would come later than the caller allows.
+    OutOfPatience {
+        /// After how long it makes sense to try again.
+        retry_in: Duration,
+    },
+}
+
+/// An attempt number that no backoff allows a retry after.
+const LAST: u32 = u32::MAX;
+
+tokio::task_local! {
+    /// The key that governs what this task is sending.
+    static GOVERNED_BY: Arc<Key>;
+}
+
+impl SendGovernor {
+    /// Sends a request through `transport` until its answer is final, and says what became of it.
+    ///
+    /// # Errors
+    /// When it was not sent, or a retry was not.
+    pub async fn run<T: Transport>(&self, patience: &Patience, transport: &mut T) -> Result<Finished<T>, Refused> {
+        self.refuse_second_governor()?;
+        let mut call = Call::new(patience);
+        let mut attempt = 0;
+        loop {
+            let sent = self.turn(&mut call).await?.sent();
+            let result = self.send_once(patience, transport).await;
+            let outcome = transport.classify(result.as_ref(), wall_now());
+            let is_last = attempt + 1 >= patience.attempts || !transport.may_repeat(result.as_ref(), &outcome);
+            let advice = sent.answer(&outcome, if is_last { LAST } else { attempt }).await;
+            let end = match advice {
+                Advice::Done => End::Done,
+                Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
+                    drop(result);
+                    self.pause_until(at, &mut call).await;
+                    self.shared.lock().figures.retried += 1;
+                    attempt += 1;
+                    continue;
+                }
+                other => end_of(other, self.shared.clock.now()),
+            };
+            return Ok(Finished { result, outcome, end, attempts: attempt + 1, waited: call.waited });
+        }
+    }
+
+    /// A request that comes from inside another one to the same provider passes two governors, and would
+    /// wait at both.
+    fn refuse_second_governor(&self) -> Result<(), Refused> {
+        match GOVERNED_BY.try_with(Arc::clone) {
+            Ok(by) if by.provider() == self.key().provider() => {
+                Err(self.shared.refused(Refusal::GovernedTwice { by: (*by).clone() }, None))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn send_once<T: Transport>(&self, patience: &Patience, transport: &mut T) -> Result<T::Answer, T::Failure> {
+        let start = Instant::now();
+        let key = Arc::clone(&self.shared.key);
+        match timeout_at(patience.attempt_ends(start), GOVERNED_BY.scope(key, transport.send())).await {
+            Ok(result) => result,
+            Err(_elapsed) => Err(transport.timed_out(start.elapsed())),
+        }
+    }
+
+    /// The pause after a refusal: what the provider asked for, or our own backoff, and never both.
+    async fn pause_until(&self, at: Time, call: &mut Call) {
+        let start = Instant::now();
+        pause(self.shared.clock.instant(at), &Notify::new()).await;
+        call.waited += start.elapsed();
+    }
+}
+
+fn end_of(advice: Advice, now: Time) -> End {
+    let retry_in = |at: Option<Time>| at.map(|at| at.since(now));
+    match advice {
+        Advice::Done => End::Done,
+        Advice::RetryAt(at) => End::OutOfPatience { retry_in: at.since(now) },
+        Advice::Defer(deferral) => End::Deferred { reason: deferral.reason, retry_in: retry_in(deferral.not_before) },
+        Advice::Pressure { reason, not_before } => End::Pressure { reason, retry_in: retry_in(not_before) },
+    }
+}

@@ -1,0 +1,98 @@
+//! What outlives the process: a folder with a file per key.
+
+use crate::support::{Provider, Reply, fetch, fetch_with, secs};
+use gleaner_http::{Governors, Patience, Settings};
+use std::fs;
+use std::path::Path;
+
+fn texts(folder: &Path) -> Vec<(String, String)> {
+    let mut texts: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| entry.path().extension().is_some_and(|extension| extension == "learned"))
+        .map(|entry| (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap()))
+        .collect();
+    texts.sort();
+    texts
+}
+
+#[tokio::test]
+async fn a_refusal_is_on_disk_before_anybody_hears_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let governors = Governors::remembering(folder.path()).unwrap();
+    let key = governors.key("example", Some(b"secret-token"));
+    let governor = governors.governor(&key, &Settings::default()).unwrap();
+    let provider = Provider::first(vec![Reply::throttled("100")]);
+    fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
+    // No save, no shutdown: the process could be killed here.
+    let texts = texts(folder.path());
+    assert!(texts.len() == 1 && texts[0].1.contains("gate_until_ms="), "{texts:?}");
+    assert!(!format!("{texts:?}").contains("secret"), "{texts:?}");
+    drop(governor);
+    let again = Governors::remembering(folder.path()).unwrap();
+    let key = again.key("example", Some(b"secret-token"));
+    let waiting = again.governor(&key, &Settings::default()).unwrap().waiting().unwrap();
+    assert!(waiting.remaining.unwrap() > secs(90), "{waiting:?}");
+    // Another account is not closed.
+    let other = again.key("example", Some(b"other-token"));
+    assert_eq!(again.governor(&other, &Settings::default()).unwrap().waiting(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_learned_rate_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings::default();
+    let governors = Governors::remembering(folder.path()).unwrap();
+    let governor = governors.governor(&governors.key("example", None), &settings).unwrap();
+    let provider = Provider::always(200);
+    for _ in 0..60 {
+        fetch(&governor, &provider).await.unwrap();
+    }
+    governors.save();
+    let learned = governor.collection_rate().unwrap().current_interval_ms;
+    assert!(learned < 300.0, "{learned}");
+    let again = Governors::remembering(folder.path()).unwrap();
+    let governor = again.governor(&again.key("example", None), &settings).unwrap();
+    let restored = governor.collection_rate().unwrap().current_interval_ms;
+    assert!((restored - learned).abs() < 0.01, "{restored} after {learned}");
+}
+
+#[tokio::test]
+async fn a_file_that_makes_no_sense_is_no_memory_and_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let governors = Governors::remembering(folder.path()).unwrap();
+    governors.governor(&governors.key("example", None), &Settings::default()).unwrap();
+    governors.save();
+    let file = folder.path().join(&texts(folder.path())[0].0);
+    for garbage in [b"\xff\xfe".to_vec(), b"gleaner-learned-1 interval_ns=0".to_vec(), vec![b'x'; 1 << 20]] {
+        fs::write(&file, garbage).unwrap();
+        let again = Governors::remembering(folder.path()).unwrap();
+        let governor = again.governor(&again.key("example", None), &Settings::default()).unwrap();
+        assert_eq!(governor.collection_rate().unwrap().current_interval_ms, 1000.0);
+        again.save();
+        assert!(texts(folder.path())[0].1.starts_with("gleaner-learned-1 "));
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn nobody_else_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path().join("pacing");
+    let governors = Governors::remembering(&folder).unwrap();
+    governors.governor(&governors.key("example", None), &Settings::default()).unwrap();
+    governors.save();
+    assert_eq!(fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
+    for entry in fs::read_dir(&folder).unwrap() {
+        let file = entry.unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{file:?}");
+    }
+}
+
+#[test]
+fn a_folder_that_cannot_be_used_is_named() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = Governors::remembering(file.path()).unwrap_err();
+    assert!(error.to_string().contains(file.path().to_str().unwrap()), "{error}");
+}

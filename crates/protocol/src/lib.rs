@@ -1,0 +1,151 @@
+//! What a connector and its runtime say to each other.
+//!
+//! A connector is a program that knows one provider. It reads messages on its standard input and
+//! writes them on its standard output, one JSON object per line. This crate has the messages of
+//! both directions, a decoder for a connector's output that holds little whatever comes, the
+//! manifest in which a connector describes itself, and the closed vocabularies that all of them use,
+//! each code with a text for people.
+//!
+//! **It reads and writes bytes that others move.** No clock, no files, no threads, no random
+//! numbers: it is fed what a pipe gave, and answers with events.
+//!
+//! # Why not `serde_json` on each line
+//!
+//! - A line may be a gigabyte long. Here it is refused as soon as it passes the limit, with the name
+//!   of its stream.
+//! - A coverage report names every key of a run. Here it is read in blocks while it arrives.
+//! - `1e400`, 2^63 and `1.0` do not survive a parser, and what a provider said is not ours to change.
+//!   Here bodies, cursors and locators are the bytes that were written ([`RawJson`]).
+//! - Of `{"key":1,"key":2}` one parser keeps the first and another the last. Here both are refused,
+//!   at every depth.
+//! - An error must say where the fault is and must not repeat the line, which may be anybody's mail.
+//!   Here it is a [`Violation`]: a code, a place, a field, a stream, never the bytes.
+//!
+//! # A complete example
+//!
+//! ```
+//! use gleaner_protocol::{ConnectorMessage, Decoder, Event, Limits, ViolationCode};
+//!
+//! let output = concat!(
+//!     r#"{"type":"RECORD","stream":"trips","key":"t1","data":{"km":1.50},"emitted_at":"2031-01-01T00:00:00Z"}"#, "\n",
+//!     r#"{"type":"STATE","stream":"trips","cursor":{"page":2},"slice":true}"#, "\n",
+//!     r#"{"type":"DETAIL_COVERAGE","reference_only":true,"stream":"trips","state_stream":"trips","#,
+//!     r#""required_keys":["t1","t2"],"hydrated_keys":["t1"],"gap_keys":["t2"]}"#, "\n",
+//!     r#"{"type":"DONE","status":"succ"#, // the connector was killed here
+//! );
+//!
+//! let mut decoder = Decoder::new(Limits::default());
+//! let mut seen = Vec::new();
+//! // A pipe cuts where it likes.
+//! for piece in output.as_bytes().chunks(10) {
+//!     let mut feed = decoder.feed(piece);
+//!     while let Some(event) = feed.next() {
+//!         seen.push(match event {
+//!             Event::Message { message: ConnectorMessage::Record(record), .. } => {
+//!                 // The body, as it was written.
+//!                 record.data.map(|data| data.as_str().to_owned()).unwrap_or_default()
+//!             }
+//!             Event::Message { message: ConnectorMessage::State(state), .. } => state.cursor.as_str().to_owned(),
+//!             Event::CoverageKeys { field, keys, .. } => format!("{}: {}", field.code(), keys.len()),
+//!             Event::CoverageEnd { report, .. } => format!("covers {}", report.state_stream),
+//!             Event::Message { .. } => "something else".to_owned(),
+//!             Event::Violation(violation) => violation.to_string(),
+//!         });
+//!     }
+//! }
+//! assert_eq!(
+//!     seen,
+//!     [r#"{"km":1.50}"#, r#"{"page":2}"#, "required_keys: 2", "hydrated_keys: 1", "gap_keys: 1", "covers trips"]
+//! );
+//!
+//! // A line without its line feed is never a message.
+//! let violation = decoder.finish().unwrap_err();
+//! assert_eq!(violation.code, ViolationCode::IncompleteLine);
+//! assert_eq!(violation.wording().next, "Nothing to do: the next run continues from the last saved slice.");
+//! ```
+//!
+//! # Where to look
+//!
+//! | for | see |
+//! |---|---|
+//! | reading a connector's output | [`Decoder`], [`Event`], [`Limits`] |
+//! | one line in either direction | [`ConnectorMessage`], [`RuntimeMessage`] |
+//! | what became of every record | [`DetailCoverage`], [`CoverageReport`], [`KeyBlock`] |
+//! | a connector's description of itself | [`Manifest`], [`ManifestFault`] |
+//! | what ends a run | [`Violation`], [`ViolationCode`], [`TerminalReason`] |
+//! | why something is missing | [`GapReason`], [`PressureReason`], [`DeferReason`], [`ErrorClass`] |
+//! | evidence about pace and circuit | [`CollectionRate`], [`ProviderBudget`] |
+//! | that every code has an honest text | [`check_wording`] |
+//!
+//! # What is deliberately absent
+//!
+//! - Anything that needs more than one message: scope, order, counts, the commit of cursors. That is
+//!   the engine's.
+//! - A tree of JSON values, and any way to write a body again that was read.
+//! - A variant "other" in a vocabulary, and a way from a [`DeferReason`] to a [`PressureReason`].
+//! - The bytes of a line in an error, and the content of a body in a `Debug` text.
+//! - Files, pipes, clocks, threads. A lint (`clippy.toml` of this crate) rejects them.
+
+#![warn(missing_docs)]
+
+mod coverage;
+mod coverage_reader;
+mod decoder;
+mod done;
+mod fields;
+mod framer;
+mod gap;
+mod hints;
+mod interaction;
+mod json_string;
+mod key_ledger;
+mod lex;
+mod line_writer;
+mod manifest;
+mod message;
+mod observability;
+mod progress;
+mod raw_json;
+mod reasons;
+mod record;
+mod scan;
+mod start;
+mod terminal;
+mod view;
+mod violation;
+mod vocabulary;
+mod wording_check;
+
+pub use coverage::{CoverageField, CoverageReport, DetailCoverage, KeyBlock};
+pub use decoder::{Decoder, Event, Feed, Limits};
+pub use done::{Done, DoneError, DoneStatus, STREAM_COLLECTION_FAILED};
+pub use gap::{DetailGap, DetailGapAttempted, DetailGapRecovered, GapKey, GapsPageRequest, LastError, ServedGap};
+pub use hints::{Continuation, RecoveryAction, RecoveryHint};
+pub use interaction::{
+    Answer, Assistance, AssistanceOutcome, AssistanceStatus, Interaction, InteractionKind, InteractionResponse,
+    InteractionStatus, OwnerAction, ProgressPosture,
+};
+pub use manifest::{
+    Auth, Binding, BindingKind, Checkpoint, CoveragePolicy, InteractionPosture, MANIFEST_BYTES_MAX, Manifest,
+    ManifestFault, ManifestFaultCode, ManifestOrigin, ManifestRejected, RecommendedMode, RefreshPolicy, STREAMS_MAX,
+    Selection, Semantics, Sensitivity, StreamManifest,
+};
+pub use message::{ConnectorMessage, RuntimeMessage};
+pub use observability::{
+    Backoff, BackoffReason, CircuitChange, CircuitReason, CircuitState, CircuitTrigger, CollectionRate, Evidence,
+    ProviderBudget, RetryTokens, UnboundedTag,
+};
+pub use progress::{Progress, SkipResult};
+pub use raw_json::{RawJson, RawJsonFault};
+pub use reasons::{AbsenceReason, DeferReason, ErrorClass, GapReason, PressureReason, pressure_in_terminal_error};
+pub use record::{Op, Record, RecordKey, ResourceFilter, State};
+pub use start::{CollectionMode, GapsPageResponse, RunBudget, Scope, ScopeFault, Start, StreamScope, TimeRange};
+pub use terminal::TerminalReason;
+pub use violation::{Position, Violation, ViolationCode};
+pub use vocabulary::Wording;
+pub use wording_check::{WordingFault, blames_the_service, check_wording};
+
+/// The code of the crate's README, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,41 @@
+//! What a connector needs to sign in, and which questions it may ask.
+
+use super::fault::{Faults, ManifestFaultCode};
+use super::node::Node;
+
+/// The environment variables that a connector needs to sign in. Of each group one is enough.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Auth {
+    /// The groups; the first name of each is the one to ask for.
+    pub required: Vec<Vec<String>>,
+}
+
+impl Auth {
+    pub(super) fn read(capabilities: Option<&Node<'_>>, faults: &mut Faults) -> Option<Self> {
+        let node = capabilities?.child("auth")?;
+        let kind = node.required_text("kind", faults)?;
+        if kind != "env" {
+            // Others exist, and what they need is not ours to give.
+            faults.warning_at(ManifestFaultCode::NotAllowed, node.path(), &kind, "env");
+            return None;
+        }
+        let groups = node.child("required").and_then(|list| list.elements(faults)).unwrap_or_default();
+        let required = groups.iter().filter_map(|group| read_group(group, faults)).collect();
+        Some(Self { required })
+    }
+}
+
+/// One name, or several of which one is enough.
+fn read_group(node: &Node<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+    let names = if node.view().is_string() { vec![node.clone()] } else { node.elements(faults)? };
+    if names.is_empty() {
+        node.wrong_type("a name, or a list of names that is not empty", faults);
+        return None;
+    }
+    let names = names.iter().filter_map(|name| super::command::read_variable(name, faults)).collect::<Vec<_>>();
+    (!names.is_empty()).then_some(names)
+}
+
+pub(super) fn read_human_interaction(capabilities: Option<&Node<'_>>, faults: &mut Faults) -> Vec<String> {
+    capabilities.map(|node| node.texts("human_interaction", faults)).unwrap_or_default()
+}

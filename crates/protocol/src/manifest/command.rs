@@ -1,0 +1,87 @@
+//! How a connector is started, and which environment it may see.
+//!
+//! A manifest is a stranger's file. It may name a program and variables, but not one that is found
+//! relative to wherever we happen to stand, and not a variable by which a loader or an interpreter
+//! would run other code first.
+
+use super::fault::{Faults, ManifestFaultCode};
+use super::node::Node;
+
+/// How many variables, and how many arguments, a manifest may name.
+const LIST_MAX: usize = 256;
+
+/// Variables by which other code than the connector's would run. A trailing `*` stands for anything.
+const DANGEROUS: [&str; 17] = [
+    "LD_*",
+    "DYLD_*",
+    "GLIBC_TUNABLES",
+    "GCONV_PATH",
+    "NLSPATH",
+    "BASH_ENV",
+    "ENV",
+    "IFS",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "PYTHONHOME",
+    "PERL5*",
+    "RUBYOPT",
+    "JAVA_TOOL_OPTIONS",
+    "_JAVA_OPTIONS",
+];
+
+pub(super) fn read(root: &Node<'_>, faults: &mut Faults) -> Option<Vec<String>> {
+    let node = root.child("command")?;
+    let words = node.elements(faults)?;
+    if words.is_empty() || words.len() > LIST_MAX {
+        faults.error(ManifestFaultCode::TooMany, Some(&node), root, "a program and at most 255 arguments");
+        return None;
+    }
+    let command = words.iter().filter_map(|word| word.as_text(faults)).collect::<Vec<_>>();
+    let program = command.first()?;
+    if program.contains('/') && (!program.starts_with('/') || program.split('/').any(|part| part == "..")) {
+        let allowed = "an absolute path, or the bare name of a program on the PATH";
+        faults.error_at(ManifestFaultCode::Dangerous, words[0].path(), words[0].text(), allowed);
+        return None;
+    }
+    if let Some((_, node)) = command.iter().zip(&words).find(|(word, _)| word.contains('\0')) {
+        faults.error_at(ManifestFaultCode::NotAllowed, node.path(), node.text(), "text without NUL");
+        return None;
+    }
+    Some(command)
+}
+
+pub(super) fn read_environment(requirements: Option<&Node<'_>>, faults: &mut Faults) -> Vec<String> {
+    let Some(node) = requirements.and_then(|node| node.child("environment_variables")) else { return Vec::new() };
+    let elements = node.elements(faults).unwrap_or_default();
+    if elements.len() > LIST_MAX {
+        faults.error(ManifestFaultCode::TooMany, Some(&node), &node, "at most 256 names");
+        return Vec::new();
+    }
+    // Some manifests write objects with a name instead of names.
+    let names = elements.into_iter().map(|element| element.child("name").unwrap_or(element));
+    names.filter_map(|name| read_variable(&name, faults)).collect()
+}
+
+/// The name of an environment variable that may be passed on.
+pub(super) fn read_variable(node: &Node<'_>, faults: &mut Faults) -> Option<String> {
+    let name = node.as_text(faults)?;
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if !name.bytes().all(plain) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        let allowed = "letters, digits and `_`, not beginning with a digit";
+        faults.error_at(ManifestFaultCode::NotAllowed, node.path(), node.text(), allowed);
+        return None;
+    }
+    let upper = name.to_ascii_uppercase();
+    let is_like = |pattern: &&str| match pattern.strip_suffix('*') {
+        Some(prefix) => upper.starts_with(prefix),
+        None => upper == **pattern,
+    };
+    if DANGEROUS.iter().any(is_like) {
+        let allowed = "a variable of the connector's own";
+        faults.error_at(ManifestFaultCode::Dangerous, node.path(), node.text(), allowed);
+        return None;
+    }
+    Some(name)
+}

@@ -1,0 +1,267 @@
+//! RECORD and STATE: what was collected, and how far.
+//!
+//! They borrow from the line. A run has millions of records and few of anything else, so these two
+//! are read without a copy; the body is passed on as it was written and never looked at here.
+
+use crate::fields::{Fault, Fields, read_name};
+use crate::line_writer::{LineWriter, write_string};
+use crate::manifest::{Manifest, Semantics};
+use crate::raw_json::RawJson;
+use crate::scan::FieldSpan;
+use crate::view::View;
+use crate::violation::{Violation, ViolationCode};
+use crate::vocabulary::wire_words;
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// One record, or the news that one was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The stream.
+    pub stream: Cow<'a, str>,
+    /// What identifies the record in its stream.
+    pub key: RecordKey<'a>,
+    /// What happened to it.
+    pub op: Op,
+    /// The body: always an object. A deletion may have none.
+    pub data: Option<RawJson<'a>>,
+    /// When the connector wrote it. A deletion may leave it out.
+    pub emitted_at: Option<Cow<'a, str>>,
+}
+
+wire_words! {
+    /// What happened to a record.
+    pub enum Op {
+        /// It is there, and looks like this.
+        Upsert = "upsert";
+        /// It is gone.
+        Delete = "delete";
+    }
+}
+
+/// What identifies a record: a string, or several.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum RecordKey<'a> {
+    /// One string.
+    Single(Cow<'a, str>),
+    /// Several, in the order of the stream's primary key.
+    Compound(Vec<Cow<'a, str>>),
+}
+
+impl RecordKey<'_> {
+    /// One text per key: a string is itself, several are their minified JSON.
+    #[must_use]
+    pub fn canonical(&self) -> Cow<'_, str> {
+        match self {
+            Self::Single(key) => Cow::Borrowed(key),
+            Self::Compound(parts) => {
+                let mut out = Vec::new();
+                self.write(&mut out);
+                // Written from text, so it is text.
+                String::from_utf8(out).map_or_else(|_| Cow::Owned(parts.concat()), Cow::Owned)
+            }
+        }
+    }
+
+    /// The same, with a text of its own.
+    #[must_use]
+    pub fn into_owned(self) -> RecordKey<'static> {
+        let own = |key: Cow<'_, str>| Cow::Owned(key.into_owned());
+        match self {
+            Self::Single(key) => RecordKey::Single(own(key)),
+            Self::Compound(parts) => RecordKey::Compound(parts.into_iter().map(own).collect()),
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Single(key) => write_string(out, key),
+            Self::Compound(parts) => {
+                for (index, part) in parts.iter().enumerate() {
+                    out.push(if index == 0 { b'[' } else { b',' });
+                    write_string(out, part);
+                }
+                out.push(b']');
+            }
+        }
+    }
+}
+
+impl<'a> RecordKey<'a> {
+    fn read(view: View<'a>) -> Result<Self, Fault> {
+        if view.is_string() {
+            return read_name("key", view).map(Self::Single);
+        }
+        let parts = view.elements().filter(|parts| !parts.is_empty()).ok_or_else(|| Fault::malformed("key", view))?;
+        parts.into_iter().map(|part| read_name("key", part)).collect::<Result<_, _>>().map(Self::Compound)
+    }
+}
+
+impl<'a> Record<'a> {
+    /// Reads the fields of a RECORD in one walk: this is the hot path.
+    pub(crate) fn read(line: &'a str, fields: &[FieldSpan]) -> Result<Self, Fault> {
+        let (mut stream, mut key, mut data, mut emitted_at, mut op) = (None, None, None, None, Op::Upsert);
+        for field in fields {
+            let view = View::new(line, field.value);
+            match field.name(line).as_ref() {
+                "stream" => stream = Some(read_name("stream", view)?),
+                "key" => key = Some(RecordKey::read(view)?),
+                "data" if view.is_object() => data = Some(view.raw()),
+                "data" if !view.is_null() => return Err(Fault::malformed("data", view)),
+                "emitted_at" if !view.is_null() => emitted_at = Some(read_name("emitted_at", view)?),
+                "op" if !view.is_null() => {
+                    let word = view.name().and_then(|word| Op::from_code(&word));
+                    op = word.ok_or_else(|| Fault::malformed("op", view))?;
+                }
+                _ => {}
+            }
+        }
+        let stream = stream.ok_or_else(|| Fault::missing("stream"))?;
+        let key = key.ok_or_else(|| Fault::missing("key"))?;
+        if op == Op::Upsert && data.is_none() {
+            return Err(Fault::missing("data"));
+        }
+        if op == Op::Upsert && emitted_at.is_none() {
+            return Err(Fault::missing("emitted_at"));
+        }
+        Ok(Self { stream, key, op, data, emitted_at })
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let op = (self.op != Op::Upsert).then(|| self.op.code());
+        LineWriter::message(out, "RECORD")
+            .text("stream", &self.stream)
+            .value("key", |out| self.key.write(out))
+            .optional_text("op", op)
+            .optional_raw("data", self.data.as_ref())
+            .optional_text("emitted_at", self.emitted_at.as_deref())
+            .end();
+    }
+
+    /// The same, with a text of its own.
+    #[must_use]
+    pub fn into_owned(self) -> Record<'static> {
+        Record {
+            stream: Cow::Owned(self.stream.into_owned()),
+            key: self.key.into_owned(),
+            op: self.op,
+            data: self.data.map(RawJson::into_owned),
+            emitted_at: self.emitted_at.map(|text| Cow::Owned(text.into_owned())),
+        }
+    }
+
+    /// Whether the manifest lets this record be deleted, if that is what it says: on a stream that
+    /// only grows there are no deletions. A stream that the manifest does not have is not judged here.
+    ///
+    /// # Errors
+    ///
+    /// [`ViolationCode::DeleteOnAppendOnly`], with stream and key.
+    pub fn check_deletion(&self, manifest: &Manifest) -> Result<(), Violation> {
+        let semantics = manifest.stream(&self.stream).map(|stream| stream.semantics);
+        if self.op == Op::Delete && semantics == Some(Semantics::AppendOnly) {
+            let violation = Violation::new(ViolationCode::DeleteOnAppendOnly);
+            return Err(violation.in_field("op").of_stream(&self.stream).of_key(&self.key.canonical()));
+        }
+        Ok(())
+    }
+}
+
+/// The records that a grant names for one stream. Empty means all of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ResourceFilter {
+    keys: BTreeSet<String>,
+}
+
+impl ResourceFilter {
+    /// A filter for these keys; several-part keys as minified JSON.
+    pub fn new(keys: impl IntoIterator<Item = String>) -> Self {
+        Self { keys: keys.into_iter().collect() }
+    }
+
+    /// Whether the record was asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`ViolationCode::KeyOutOfResources`], with stream and key.
+    pub fn check(&self, record: &Record<'_>) -> Result<(), Violation> {
+        let key = record.key.canonical();
+        if self.keys.is_empty() || self.keys.contains(key.as_ref()) {
+            return Ok(());
+        }
+        let violation = Violation::new(ViolationCode::KeyOutOfResources);
+        Err(violation.in_field("key").of_stream(&record.stream).of_key(&key))
+    }
+}
+
+/// How far a stream has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct State<'a> {
+    /// The stream.
+    pub stream: Cow<'a, str>,
+    /// The provider's token: an object, or `null` to forget it.
+    pub cursor: RawJson<'a>,
+    /// Whether everything that the cursor covers was sent before it, so that it may be committed as
+    /// soon as that is durable.
+    pub slice: bool,
+}
+
+impl<'a> State<'a> {
+    pub(crate) fn read(fields: Fields<'a, '_>) -> Result<Self, Fault> {
+        let cursor = fields.any("cursor").ok_or_else(|| Fault::missing("cursor"))?;
+        if !cursor.is_object() && !cursor.is_null() {
+            return Err(Fault::malformed("cursor", cursor));
+        }
+        Ok(Self {
+            stream: fields.required_name("stream")?,
+            cursor: cursor.raw(),
+            slice: fields.optional_flag("slice")?.unwrap_or(false),
+        })
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        LineWriter::message(out, "STATE")
+            .text("stream", &self.stream)
+            .raw("cursor", &self.cursor)
+            .optional_flag("slice", self.slice.then_some(true))
+            .end();
+    }
+
+    /// The same, with a text of its own.
+    #[must_use]
+    pub fn into_owned(self) -> State<'static> {
+        State { stream: Cow::Owned(self.stream.into_owned()), cursor: self.cursor.into_owned(), slice: self.slice }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_several_parts_are_one_text() {
+        let key = RecordKey::Compound(vec!["a\"".into(), "b".into()]);
+        assert_eq!(key.canonical(), r#"["a\"","b"]"#);
+        assert_ne!(key.canonical(), RecordKey::Compound(vec!["a".into(), "\"b".into()]).canonical());
+        assert_eq!(RecordKey::Single("x".into()).canonical(), "x");
+    }
+
+    fn record(key: RecordKey<'_>) -> Record<'_> {
+        Record { stream: "notes".into(), key, op: Op::Delete, data: None, emitted_at: None }
+    }
+
+    #[test]
+    fn connector_emits_a_record_outside_the_declared_resources_set() {
+        let filter = ResourceFilter::new(["n1".to_owned(), r#"["a","b"]"#.to_owned()]);
+        assert_eq!(filter.check(&record(RecordKey::Single("n1".into()))), Ok(()));
+        assert_eq!(filter.check(&record(RecordKey::Compound(vec!["a".into(), "b".into()]))), Ok(()));
+        let violation = filter.check(&record(RecordKey::Single("n2".into()))).unwrap_err();
+        assert_eq!(violation.code, ViolationCode::KeyOutOfResources);
+        assert_eq!((violation.stream.as_deref(), violation.key.as_deref()), (Some("notes"), Some("n2")));
+    }
+
+    #[test]
+    fn empty_resources_set_is_a_no_op() {
+        let filter = ResourceFilter::new([]);
+        assert_eq!(filter.check(&record(RecordKey::Single("anything".into()))), Ok(()));
+    }
+}
