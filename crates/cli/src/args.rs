@@ -1,12 +1,28 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
 use clap::{Args, Parser, Subcommand, value_parser};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "Exit codes:
   0  complete
   1  failed: an [expect] of a scenario was missed, or something could not be written
   2  usage: an option, a file or a name is wrong; the message says which, `hint:` what to do";
+
+const PROXY_HELP: &str = "Of a request:
+  Gleaner-Max-Wait: SECONDS    answer 429 instead of waiting longer than this [default: 120]
+Of an answer:
+  Gleaner-Reason, Gleaner-Attempts      why it is not the upstream's, or why it was not repeated
+  Gleaner-Answered-By: sidecar          the upstream did not say this
+Pages:
+  /.gleaner/status   what was learned, as JSON
+  /.gleaner/metrics  the same for Prometheus
+
+Exit codes:
+    0  ended by SIGTERM, after what was under way
+    1  failed: the address is taken, or a file cannot be written
+    2  usage: an option is wrong; the message says which, `hint:` what to do
+  130  ended by Ctrl-C, after what was under way";
 
 /// Finds out how fast a service may be asked, and stays just under it.
 #[derive(Debug, Parser)]
@@ -21,6 +37,12 @@ pub(crate) enum Command {
     /// The laboratory: rate laws against simulated providers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Lab(LabCommand),
+    /// The sidecar: stands for an API, and keeps programs in any language just under its limit.
+    ///
+    /// Make the address where it listens the base URL of your program. Requests wait here for their turn,
+    /// what the API refuses is repeated if that does nothing twice, and what was learned outlives a restart.
+    #[command(after_help = PROXY_HELP)]
+    Proxy(ProxyArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -87,4 +109,38 @@ pub(crate) struct ShowArgs {
     /// The seed.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ProxyArgs {
+    /// The API, for example https://api.example.com/v2.
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: String,
+    /// Where programs on this machine reach it [default: 127.0.0.1:8717].
+    #[arg(long, value_name = "IP:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// Never send faster than one request in N milliseconds [default: 20].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..=3_600_000))]
+    pub(crate) ceiling_interval_ms: Option<u64>,
+    /// Gives each Authorization header a limit of its own; only a keyed hash of it is kept.
+    #[arg(long)]
+    pub(crate) per_authorization: bool,
+    /// Requests that may be under way at a time [default: 16].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub(crate) max_in_flight: Option<u16>,
+    /// Requests that may wait for their turn; one more is answered with 503 [default: 10000].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=10_000))]
+    pub(crate) max_waiting: Option<u32>,
+    /// Forwards in plain text to another machine, where everyone on the way can read it.
+    #[arg(long)]
+    pub(crate) allow_insecure_upstream: bool,
+    /// Folder for what was learned [default: $GLEANER_HOME, or ~/.pdpp].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+    /// Prints nothing but warnings and errors.
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Prints a line for every request; never a path, a header or a credential.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
 }

@@ -4,3 +4,4 @@ pub(crate) mod lab_list;
 pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
+pub(crate) mod proxy;

@@ -5,6 +5,8 @@ mod args;
 mod builtin;
 mod commands;
 mod error;
+mod live;
+mod log;
 mod output;
 mod plan;
 mod progress;
@@ -38,5 +40,6 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         },
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
+        Command::Proxy(args) => commands::proxy::run(&args),
     }
 }

@@ -2,9 +2,13 @@
 //!
 //! One binary for all of it; figures themselves are tested in the lab, here only that they arrive.
 
+#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+
 mod bad_input;
 mod expectations;
 mod html;
 mod json;
+mod proxy;
+mod proxy_support;
 mod support;
 mod tables;
