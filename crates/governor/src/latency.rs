@@ -16,6 +16,8 @@ const LATE: f64 = 2.2;
 const LATE_BY: f64 = 20.0 * MILLISECOND as f64;
 /// Late answers in a row that cannot be chance: with the spread above, once in 25 million.
 const ROW: u8 = 6;
+/// ... and they come over at least this time.
+const LASTING: u64 = 750 * MILLISECOND;
 /// Beyond this multiple an answer counts for three ...
 const VERY_LATE: f64 = 10.0;
 /// ... if it is later by this much: a provider around the corner answers within a millisecond, and
@@ -73,7 +75,8 @@ impl Latency {
         self.late_sum += latency as f32;
         let is_very_late = latency > VERY_LATE * self.base && latency > self.base + VERY_LATE_BY;
         self.row = self.row.saturating_add(if is_very_late { 3 } else { 1 });
-        self.row >= ROW
+        // A machine that stops for a moment makes everything late that is in flight; a queue lasts.
+        self.row >= ROW && now.nanos_since(self.late_from) >= LASTING
     }
 
     /// An ordinary answer moves the baseline: quickly at first, slowly later.
@@ -161,6 +164,18 @@ mod tests {
         assert!(!answer(&mut settled(), &[250; 5]));
         assert!(answer(&mut settled(), &[250; 6]));
         assert!(!answer(&mut settled(), &[219; 50]), "less than 2.2 times is ordinary");
+    }
+
+    #[test]
+    fn a_machine_that_stops_for_a_moment_is_no_slow_down() {
+        let mut latency = settled();
+        let stop = latency.last.plus(SECOND);
+        // Ten requests are on their way when everything stops for 400 ms, and are answered together.
+        let mut answered = (0..10).map(|sent| stop.plus(sent * 20 * MILLISECOND));
+        assert!(!answered.any(|sent_at| latency.on_success(sent_at, stop.plus(500 * MILLISECOND))));
+        // The same for a second is one.
+        let mut answered = (10..60).map(|sent| stop.plus(sent * 20 * MILLISECOND));
+        assert!(answered.any(|sent_at| latency.on_success(sent_at, sent_at.plus(400 * MILLISECOND))));
     }
 
     #[test]

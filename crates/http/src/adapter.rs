@@ -6,6 +6,7 @@
 //! request, so the inner layer sees it whatever it is called, and refuses before it waits. Never sends,
 //! never waits, and never reads a body.
 
+use crate::causes::causes;
 use crate::headers::Headers;
 use crate::key::Key;
 use crate::patience::Patience;
@@ -20,7 +21,7 @@ use http::{Extensions, HeaderMap, Method, StatusCode};
 use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io, iter};
+use std::{fmt, io};
 
 /// How a call went, in the extensions of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,22 +157,6 @@ fn is_untrusted_certificate(cause: &(dyn Error + 'static)) -> bool {
 
 /// As rustls and OpenSSL say it.
 const UNTRUSTED: [&str; 2] = ["invalid peer certificate", "certificate verify failed"];
-
-/// Causes that are looked at: a stack of TLS, connector, client and two layers is 8 deep.
-const CAUSES_MAX: usize = 32;
-
-/// The error and its causes.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    iter::successors(Some(error), |error| cause_of(*error)).take(CAUSES_MAX)
-}
-
-/// An `io::Error` does not name what it wraps as its source, only the source of that.
-fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(wrapped) => Some(wrapped),
-        None => error.source(),
-    }
-}
 
 #[cfg(test)]
 mod tests {

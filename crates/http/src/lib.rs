@@ -41,6 +41,8 @@
 mod adapter;
 #[cfg(feature = "client")]
 pub mod blocking;
+#[cfg(any(feature = "client", feature = "proxy", feature = "reqwest-middleware", feature = "tower"))]
+mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;

@@ -11,6 +11,7 @@ use super::error::{Cause, Error, Terminal, TerminalReason, TransportKind};
 use super::place::Place;
 use super::redirect::{Hop, RedirectFault, Redirects};
 use super::response::{Answer, Response, Story};
+use crate::causes::cause;
 use crate::governors::KeyError;
 use crate::headers::Headers;
 use crate::patience::Patience;
@@ -21,8 +22,6 @@ use gleaner_governor::{
     Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
 use http::Method;
-use std::error::Error as StdError;
-use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
@@ -170,9 +169,9 @@ impl From<reqwest::Error> for NoAnswer {
         // Its text would show the URL.
         let error = error.without_url();
         let is_untrusted = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
-        let why = if find::<PrivateTarget>(&error).is_some() {
+        let why = if cause::<PrivateTarget>(&error).is_some() {
             Why::Private
-        } else if find(&error).is_some_and(is_untrusted) {
+        } else if cause(&error).is_some_and(is_untrusted) {
             Why::Untrusted
         } else if error.is_connect() {
             Why::Transport(TransportKind::Connect)
@@ -181,25 +180,6 @@ impl From<reqwest::Error> for NoAnswer {
         };
         Self { why, cause: Some(error.into()) }
     }
-}
-
-/// Errors inside errors that are looked through: a real chain has five.
-const CHAIN_MAX: usize = 16;
-
-/// Looks for an error under another one. An `io::Error` hides what it wraps from `source`.
-fn find<'e, E: StdError + 'static>(error: &'e (dyn StdError + 'static)) -> Option<&'e E> {
-    let mut next = Some(error);
-    for _ in 0..CHAIN_MAX {
-        let error = next?;
-        if let Some(found) = error.downcast_ref::<E>() {
-            return Some(found);
-        }
-        next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(wrapped) => Some(wrapped),
-            None => error.source(),
-        };
-    }
-    None
 }
 
 /// The answer, if it is one for the caller.
@@ -272,12 +252,5 @@ mod tests {
             tokio::time::advance(Duration::from_secs(seconds)).await;
             assert_eq!(left_of(patience, start).max_wait, Some(Duration::from_secs(left)));
         }
-    }
-
-    #[test]
-    fn an_error_is_found_inside_an_io_error() {
-        let hidden = io::Error::other(io::Error::other(PrivateTarget));
-        assert!(find::<PrivateTarget>(&hidden).is_some());
-        assert!(find::<rustls::Error>(&hidden).is_none());
     }
 }

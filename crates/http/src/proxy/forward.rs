@@ -4,6 +4,7 @@ use super::body::{Payload, Upload};
 use super::connect::UpstreamClient;
 use super::reply::Reply;
 use super::silence::BodyError;
+use crate::causes::{cause, causes};
 use crate::headers::Headers;
 use crate::repeat::{Failure, Repeatable};
 use crate::transport::Transport;
@@ -12,8 +13,6 @@ use gleaner_governor::{
 };
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use std::error::Error;
-use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -112,16 +111,14 @@ impl Drop for Out<'_> {
 
 impl Trouble {
     fn of(error: &hyper_util::client::legacy::Error) -> Self {
-        if let Some(body) = causes(error).find_map(|cause| cause.downcast_ref::<BodyError>()) {
+        if let Some(body) = cause::<BodyError>(error) {
             return Self::Caller(body.to_string());
         }
         let text = causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ");
-        let is_certificate =
-            |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)));
-        match () {
-            () if causes(error).any(is_certificate) => Self::Untrusted(text),
-            () if error.is_connect() => Self::Unreachable(text),
-            () => Self::Lost(text),
+        match cause(error) {
+            Some(rustls::Error::InvalidCertificate(_)) => Self::Untrusted(text),
+            _ if error.is_connect() => Self::Unreachable(text),
+            _ => Self::Lost(text),
         }
     }
 
@@ -159,12 +156,4 @@ impl Trouble {
 pub(crate) fn caller_stopped(cause: &str) -> Reply {
     let error = format!("the body of the request did not arrive: {cause}");
     Reply::new(StatusCode::REQUEST_TIMEOUT, "body_timeout", error, "send the whole body without long pauses")
-}
-
-/// An error and what is behind it. TLS errors hide inside of IO errors, which do not name them as a source.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    std::iter::successors(Some(error), |&error| {
-        let inner = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-        inner.map(|inner| inner as &(dyn Error + 'static)).or_else(|| error.source())
-    })
 }

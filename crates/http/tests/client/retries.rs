@@ -65,14 +65,28 @@ async fn a_connection_that_was_never_made_is_tried_again_for_every_method() {
 }
 
 #[tokio::test]
-async fn a_throttle_to_the_end_keeps_the_terminal_text_of_the_connector() {
+async fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
     let provider = Provider::always(throttled("0.01")).await;
     let client = builder("github").build().unwrap();
     let result = client.get(provider.url("/")).send().await;
     assert_eq!(result.as_ref().unwrap_err().to_string(), "github_rate_limited");
     let terminal = terminal(result);
     assert_eq!((terminal.status.as_u16(), terminal.attempts, provider.count()), (429, 4, 4));
+    // What arms the cooldown, and nothing else does.
     assert_eq!(terminal.pressure(), Some(PressureReason::RateLimited));
+}
+
+#[tokio::test]
+async fn the_refusal_that_opens_the_circuit_is_still_a_refusal() {
+    let provider = Provider::always(answer(429, &[], "")).await;
+    let client = builder("github").single_attempt().build().unwrap();
+    let reason = loop {
+        match client.get(provider.url("/")).send().await {
+            Err(Error::Refused(refused)) => break refused.reason,
+            other => assert_eq!(terminal(other).to_string(), "github_rate_limited"),
+        }
+    };
+    assert_eq!(reason, Refusal::Deferred(DeferReason::CircuitOpen));
 }
 
 #[tokio::test]
@@ -104,7 +118,7 @@ async fn other_final_answers_are_answers() {
 }
 
 #[tokio::test]
-async fn a_single_attempt_throws_at_once_and_the_next_call_waits_at_the_gate_once() {
+async fn a_single_bounded_attempt_preserves_immediate_throw_behavior() {
     let provider = once(throttled("0.4")).await;
     let client = builder("github").single_attempt().build().unwrap();
     let start = Instant::now();
