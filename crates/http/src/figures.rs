@@ -22,6 +22,8 @@ pub(crate) struct Figures {
     pub(crate) retried: u64,
     /// Answers by meaning: success, rejected, server error or none, permanent.
     pub(crate) answers: [u64; 4],
+    /// Callers that pause before a retry now.
+    pub(crate) pausing: usize,
     /// Times that what was learned could not be written down.
     pub(crate) memory_errors: u64,
     /// The last waits, in milliseconds.

@@ -124,7 +124,13 @@ impl Governors {
         }
         if keys.len() >= KEYS_MAX {
             // Rare and linear: only idle keys that owe nothing to their provider may go.
-            keys.retain(|_, governor| !governor.is_idle());
+            keys.retain(|_, governor| {
+                let is_idle = governor.is_idle();
+                if is_idle {
+                    governor.save();
+                }
+                !is_idle
+            });
         }
         if keys.len() >= KEYS_MAX {
             return Err(KeyError::TooMany { key: key.clone() });

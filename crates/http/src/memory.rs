@@ -9,8 +9,8 @@ use gleaner_governor::{Learned, RETRY_AFTER_MAX};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -110,11 +110,23 @@ impl Slot {
 
 /// Puts `text` in the place of `file`, so that a crash leaves either the old or the new.
 fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let beside = file.with_extension("new");
+    let beside = write_beside(file, text)?;
+    fs::rename(&beside, file).inspect_err(|_| forget(&beside))
+}
+
+/// A file next to `file` with a name that no other process or thread uses.
+fn write_beside(file: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let number = COUNT.fetch_add(1, Ordering::Relaxed);
+    let beside = file.with_extension(format!("{}-{number}.new", std::process::id()));
     let mut new = private_file().create(true).truncate(true).open(&beside)?;
-    new.write_all(text)?;
-    new.sync_all()?;
-    fs::rename(&beside, file)
+    new.write_all(bytes).and_then(|()| new.sync_all()).inspect_err(|_| forget(&beside))?;
+    Ok(beside)
+}
+
+/// Removes what is of no use any more. If it stays, the next start clears it away.
+fn forget(file: &Path) {
+    let _left_over = fs::remove_file(file);
 }
 
 fn private_file() -> fs::OpenOptions {
@@ -136,12 +148,20 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
 fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
     match read_secret(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // A full disk or a crash left a part of it. Keys get new names, and start without their memory.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            tracing::warn!(file = %file.display(), "the secret is damaged; making another one");
+            forget(file);
+        }
         read => return read,
     }
     let secret = Secret::random();
-    match private_file().create_new(true).open(file) {
-        Ok(mut new) => new.write_all(&secret.0).and_then(|()| new.sync_all()).map(|()| secret),
-        // Somebody else was faster.
+    // Whole or not at all, and never over somebody else's who was faster.
+    let beside = write_beside(file, &secret.0)?;
+    let linked = fs::hard_link(&beside, file);
+    forget(&beside);
+    match linked {
+        Ok(()) => Ok(secret),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(file),
         Err(error) => Err(error),
     }
@@ -161,7 +181,7 @@ fn drop_old_files(folder: &Path) -> io::Result<()> {
         let age = entry.metadata().and_then(|file| file.modified()).ok();
         let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
         if is_ours && age.is_some_and(|age| age > KEEP) {
-            fs::remove_file(&path)?;
+            forget(&path);
         }
     }
     Ok(())

@@ -69,7 +69,7 @@ impl Figures {
             }
         }
         let help = "Requests that wait for their turn now";
-        self.gauge(encoder, "waiting", help, None, |governor| Some(governor.shared.lock().queue.len() as f64))
+        self.gauge(encoder, "waiting", help, None, |governor| Some(governor.shared.lock().waiting() as f64))
     }
 
     fn encode_pacing(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {

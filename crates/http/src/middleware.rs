@@ -25,6 +25,7 @@ use std::time::Duration;
 /// use reqwest_middleware::ClientBuilder;
 ///
 /// # fn client() -> Result<(), Box<dyn std::error::Error>> {
+/// // Without reqwest's default features a TLS provider has to be installed before this line.
 /// let client = ClientBuilder::new(reqwest::Client::new())
 ///     .with(GovernedMiddleware::new("github")?)
 ///     .build();
@@ -124,7 +125,14 @@ impl GovernedMiddleware {
     fn governor_of(&self, url: &Url) -> Result<SendGovernor, KeyError> {
         match &self.keying {
             Keying::One(governor) => Ok(governor.clone()),
-            Keying::PerHost { governors, settings } => governors.governor(&host_key(url), settings),
+            Keying::PerHost { governors, settings } => {
+                let key = host_key(url);
+                match governors.governor(&key, settings) {
+                    // Somebody else in this process met that host first, or governs it with intent.
+                    Err(other @ KeyError::OtherSettings { .. }) => governors.known(&key).ok_or(other),
+                    governor => governor,
+                }
+            }
         }
     }
 }
@@ -150,7 +158,9 @@ impl Middleware for GovernedMiddleware {
         GovernedBy::refuse_second(extensions, &governor).map_err(Error::middleware)?;
         let patience = self.manners.patience_of(extensions);
         let method = request.method().clone();
+        let asked = (!method.is_idempotent()).then(|| request.url().clone());
         let mut sending = Sending {
+            asked,
             copies: Copies::new(request, method, &patience),
             extensions: Marked::new(extensions, GovernedBy::new(&governor)),
             next,
@@ -183,6 +193,8 @@ impl Drop for Marked<'_> {
 
 /// One request on its way through the rest of the stack.
 struct Sending<'a> {
+    /// Where a request was sent that must not be done twice: what another place says proves nothing about it.
+    asked: Option<Url>,
     copies: Copies<Request>,
     extensions: Marked<'a>,
     next: Next<'a>,
@@ -211,7 +223,11 @@ impl Transport for Sending<'_> {
 
     fn may_repeat(&self, result: Result<&Response, &Error>, outcome: &Outcome) -> bool {
         match (result, result.err().and_then(Error::status)) {
+            // Redirected inside of reqwest: the first place has done its part.
+            (Ok(answer), _) if self.asked.as_ref().is_some_and(|asked| asked != answer.url()) => false,
             (Ok(answer), _) => self.copies.may_repeat_after(answer.status(), outcome),
+            // Neither of these tells which place it came from.
+            (Err(_), _) if self.asked.is_some() => false,
             (Err(_), Some(status)) => self.copies.may_repeat_after(status, outcome),
             (Err(error), None) => self.copies.may_repeat_without_answer(failure_of_error(error)),
         }

@@ -188,7 +188,7 @@ impl SendGovernor {
             gleaner_governor::WaitReason::InFlight => None,
             _ => until.map(|at| at.since(now)),
         };
-        Some(Waiting { reason, remaining, callers: state.queue.len() })
+        Some(Waiting { reason, remaining, callers: state.waiting() })
     }
 
     /// Everything about this key.
@@ -216,7 +216,7 @@ impl SendGovernor {
             accepted: state.figures.answers[0],
             rejected: state.figures.rejected,
             retried: state.figures.retried,
-            waiting: state.queue.len(),
+            waiting: state.waiting(),
             waiting_for: state.governor.wait_reason(now).map(gleaner_governor::WaitReason::as_str),
             in_flight: paced.map(|snapshot| snapshot.in_flight),
             wait_p95_ms: state.figures.wait_p95_ms(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// A request that was not sent, or not sent again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {reason}{}", after(*.retry_in))]
+#[error("{key}: {}: {reason}{}", sent(*.attempts), after(*.retry_in))]
 pub struct Refused {
     /// Whose limit.
     pub key: Key,
@@ -17,6 +17,8 @@ pub struct Refused {
     pub reason: Refusal,
     /// After how long it makes sense to ask again; `None` when only another run or setting helps.
     pub retry_in: Option<Duration>,
+    /// How often it was sent before; 0 when never. What was sent may have been done.
+    pub attempts: u32,
 }
 
 /// Why a request was not sent.
@@ -24,20 +26,20 @@ pub struct Refused {
 #[non_exhaustive]
 pub enum Refusal {
     /// The governor put it off: budget, open circuit, or a wait that is not worth sleeping.
-    #[error("not sent: {}", describe(*.0))]
+    #[error("{}", describe(*.0))]
     Deferred(DeferReason),
     /// It would have to wait longer than the caller is willing to.
-    #[error("not sent: it would have to wait longer than its caller allows")]
+    #[error("it would have to wait longer than its caller allows")]
     MaxWait,
     /// As many as may wait are waiting.
-    #[error("not sent: {waiting} requests are waiting already")]
+    #[error("{waiting} requests are waiting already")]
     QueueFull {
         /// How many.
         waiting: usize,
     },
     /// The request passed a governed layer before: it would wait twice.
     #[error(
-        "not sent: the request is already governed by {by}; two governors on one path would wait twice, so remove one of them"
+        "the request is already governed by {by}; two governors on one path would wait twice, so remove one of them"
     )]
     GovernedTwice {
         /// The key of the outer one.
@@ -66,6 +68,14 @@ const fn describe(reason: DeferReason) -> &'static str {
         DeferReason::Attempts => "this request has used up its attempts",
         DeferReason::CircuitOpen => "the provider failed too often and is left alone for a while",
         DeferReason::BeyondHorizon => "the provider is closed for longer than is worth waiting",
+    }
+}
+
+fn sent(attempts: u32) -> String {
+    match attempts {
+        0 => "not sent".to_owned(),
+        1 => "not sent again after one attempt".to_owned(),
+        attempts => format!("not sent again after {attempts} attempts"),
     }
 }
 

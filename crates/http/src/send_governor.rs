@@ -16,7 +16,9 @@ use crate::memory::Slot;
 use crate::patience::Patience;
 use crate::queue::{Number, Queue};
 use crate::refusal::{Refusal, Refused};
-use gleaner_governor::{Admission, Advice, Deferral, Governor, Jitter, Learned, Outcome, Permit, Time, WaitReason};
+use gleaner_governor::{
+    Admission, Advice, CircuitState, Deferral, Governor, Jitter, Learned, Outcome, Permit, Time, WaitReason,
+};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -97,6 +99,7 @@ impl SendGovernor {
         let snapshot = state.governor.snapshot(now);
         Arc::strong_count(&self.shared) == 1
             && state.queue.len() == 0
+            && state.governor.circuit(now) == CircuitState::Closed
             && snapshot.is_none_or(|snapshot| snapshot.in_flight == 0 && snapshot.next_allowed <= now)
     }
 
@@ -123,7 +126,7 @@ impl Shared {
     }
 
     /// The short way: nobody waits and the governor agrees.
-    fn admit_at_once(&self, call: &Call) -> Result<Option<Permit>, Refused> {
+    fn admit_at_once(&self, call: &mut Call) -> Result<Option<Permit>, Refused> {
         let now = self.clock.now();
         let mut state = self.lock();
         if state.queue.len() > 0 {
@@ -133,6 +136,7 @@ impl Shared {
             Admission::Send(permit) => {
                 state.figures.sent += 1;
                 state.figures.on_wait(Duration::ZERO, None);
+                call.number.get_or_insert_with(|| state.queue.draw());
                 Ok(Some(permit))
             }
             Admission::WaitUntil(at) if call.is_too_late(self.clock.instant(at)) => {
@@ -201,7 +205,7 @@ impl Shared {
 
     pub(crate) fn refused(&self, reason: Refusal, retry_in: Option<Duration>) -> Refused {
         tracing::debug!(key = %self.key, reason = reason.as_str(), "not sent");
-        Refused { key: (*self.key).clone(), reason, retry_in }
+        Refused { key: (*self.key).clone(), reason, retry_in, attempts: 0 }
     }
 
     pub(crate) fn learned(&self) -> Option<Learned> {
@@ -234,6 +238,11 @@ impl Shared {
 }
 
 impl State {
+    /// Callers that wait: for their turn, or before a retry.
+    pub(crate) fn waiting(&self) -> usize {
+        self.queue.len() + self.figures.pausing
+    }
+
     /// When everyone who waits now would have been sent, at the present rate.
     fn time_to_drain(&self, now: Time) -> Duration {
         let Some(snapshot) = self.governor.snapshot(now) else { return Duration::ZERO };
@@ -289,7 +298,7 @@ impl<'a> Place<'a> {
             let retry_in = state.time_to_drain(now);
             return Err(shared.refused(Refusal::QueueFull { waiting }, Some(retry_in)));
         }
-        // Not even at the fastest pace that is allowed would its turn come in time.
+        // Not even at the fastest pace that is allowed would its turn come in time. A retry is before others.
         if call.number.is_none() && call.last_send.is_some() {
             let ahead = u32::try_from(waiting).unwrap_or(u32::MAX);
             let snapshot = state.governor.snapshot(now);

@@ -8,8 +8,8 @@ use crate::clock::wall_now;
 use crate::key::Key;
 use crate::patience::Patience;
 use crate::refusal::{Refusal, Refused};
-use crate::send_governor::{Call, SendGovernor, pause};
-use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, WallTime};
+use crate::send_governor::{Call, SendGovernor, Shared, pause};
+use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, WaitReason, WallTime, network_error};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,12 +79,14 @@ pub enum End {
         /// After how long it makes sense to try again.
         retry_in: Option<Duration>,
     },
-    /// The retry would come later than the caller allows.
+    /// The retry would come later than the caller allows, or its deadline came before the answer.
     OutOfPatience {
         /// After how long it makes sense to try again.
         retry_in: Duration,
     },
 }
+
+type SendResult<T> = Result<<T as Transport>::Answer, <T as Transport>::Failure>;
 
 /// An attempt number that no backoff allows a retry after.
 const LAST: u32 = u32::MAX;
@@ -104,8 +106,16 @@ impl SendGovernor {
         let mut call = Call::new(patience);
         let mut attempt = 0;
         loop {
-            let sent = self.turn(&mut call).await?.sent();
-            let result = self.send_once(patience, transport).await;
+            let admitted = self.turn(&mut call).await.map_err(|refused| Refused { attempts: attempt, ..refused })?;
+            let sent = admitted.sent();
+            let (result, is_cut) = self.send_once(patience, transport).await;
+            if is_cut {
+                // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
+                drop(sent);
+                let end = End::OutOfPatience { retry_in: Duration::ZERO };
+                let (outcome, waited) = (network_error(), call.waited);
+                return Ok(Finished { result, outcome, end, attempts: attempt + 1, waited });
+            }
             let outcome = transport.classify(result.as_ref(), wall_now());
             let is_last = attempt + 1 >= patience.attempts || !transport.may_repeat(result.as_ref(), &outcome);
             let advice = sent.answer(&outcome, if is_last { LAST } else { attempt }).await;
@@ -113,7 +123,8 @@ impl SendGovernor {
                 Advice::Done => End::Done,
                 Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
-                    self.pause_until(at, &mut call).await;
+                    let reason = if outcome.retry_after.is_some() { WaitReason::Gate } else { WaitReason::Pacing };
+                    self.pause_until(at, reason, &mut call).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
                     continue;
@@ -135,20 +146,45 @@ impl SendGovernor {
         }
     }
 
-    async fn send_once<T: Transport>(&self, patience: &Patience, transport: &mut T) -> Result<T::Answer, T::Failure> {
+    /// Sends once; also whether it was the caller's deadline that ended it, and not the attempt's own.
+    async fn send_once<T: Transport>(&self, patience: &Patience, transport: &mut T) -> (SendResult<T>, bool) {
         let start = Instant::now();
+        let ends = patience.attempt_ends(start);
         let key = Arc::clone(&self.shared.key);
-        match timeout_at(patience.attempt_ends(start), GOVERNED_BY.scope(key, transport.send())).await {
-            Ok(result) => result,
-            Err(_elapsed) => Err(transport.timed_out(start.elapsed())),
+        match timeout_at(ends, GOVERNED_BY.scope(key, transport.send())).await {
+            Ok(result) => (result, false),
+            Err(_elapsed) => {
+                let is_cut = patience.deadline.is_some_and(|deadline| deadline <= ends);
+                (Err(transport.timed_out(start.elapsed())), is_cut)
+            }
         }
     }
 
     /// The pause after a refusal: what the provider asked for, or our own backoff, and never both.
-    async fn pause_until(&self, at: Time, call: &mut Call) {
+    async fn pause_until(&self, at: Time, reason: WaitReason, call: &mut Call) {
         let start = Instant::now();
+        let pausing = Pausing::new(&self.shared);
         pause(self.shared.clock.instant(at), &Notify::new()).await;
-        call.waited += start.elapsed();
+        drop(pausing);
+        let waited = start.elapsed();
+        call.waited += waited;
+        self.shared.lock().figures.on_wait(waited, Some(reason));
+    }
+}
+
+/// Counts a caller that pauses before a retry among those who wait, for as long as it does.
+struct Pausing<'a>(&'a Shared);
+
+impl<'a> Pausing<'a> {
+    fn new(shared: &'a Shared) -> Self {
+        shared.lock().figures.pausing += 1;
+        Self(shared)
+    }
+}
+
+impl Drop for Pausing<'_> {
+    fn drop(&mut self) {
+        self.0.lock().figures.pausing -= 1;
     }
 }
 

@@ -219,7 +219,6 @@ impl ClientBuilder {
             governor: self.governors.governor(&key, &self.settings)?,
             governors: self.governors,
             name: self.name,
-            settings: self.settings,
             default_headers: self.headers,
             patience: self.patience,
             body_limits: self.body_limits,

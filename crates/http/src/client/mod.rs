@@ -44,7 +44,7 @@ pub use redirect::RedirectFault;
 pub use request::{Deadline, RequestBuilder};
 pub use response::Response;
 
-use crate::governors::{Governors, Settings};
+use crate::governors::Governors;
 use crate::patience::Patience;
 use crate::send_governor::SendGovernor;
 use body::BodyLimits;
@@ -79,7 +79,6 @@ pub(crate) struct Inner {
     name: Box<str>,
     governor: SendGovernor,
     governors: Governors,
-    settings: Settings,
     default_headers: HeaderMap,
     patience: Patience,
     body_limits: BodyLimits,

@@ -12,7 +12,7 @@ use super::place::Place;
 use super::redirect::{Hop, RedirectFault, Redirects};
 use super::response::{Answer, Response, Story};
 use crate::causes::cause;
-use crate::governors::KeyError;
+use crate::governors::{KeyError, Settings};
 use crate::headers::Headers;
 use crate::patience::Patience;
 use crate::repeat::{Failure, Repeatable};
@@ -70,7 +70,7 @@ impl Inner {
         let host = url.host_str().unwrap_or_default();
         let provider = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let key = self.governors.key(&provider, None);
-        match self.governors.governor(&key, &self.settings) {
+        match self.governors.governor(&key, &Settings::default()) {
             // Whoever governs that host with intent knows better than a redirect.
             Err(other @ KeyError::OtherSettings { .. }) => Ok(self.governors.known(&key).ok_or(other)?),
             governor => Ok(governor?),

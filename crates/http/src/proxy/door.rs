@@ -41,6 +41,14 @@ impl Door {
             ));
         }
         let own_name = self.own_name(request)?;
+        if self.listen.ip().is_loopback() && is_from_a_foreign_page(request.headers()) {
+            return Err(Reply::new(
+                StatusCode::FORBIDDEN,
+                "foreign_page",
+                "a web page of another site sent this, and the sidecar is for programs of this machine",
+                "ask from a program, or from a page that this machine serves itself",
+            ));
+        }
         match request.uri().path_and_query() {
             Some(target) if target.as_str().starts_with('/') => Ok(Entry { own_name, target: target.clone() }),
             _ => Err(Reply::new(
@@ -84,6 +92,19 @@ fn host_header(headers: &HeaderMap) -> Result<Option<Authority>, Reply> {
 fn is_name_of_this_machine(authority: &Authority) -> bool {
     let host = authority.host().trim_start_matches('[').trim_end_matches(']');
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// Browsers say which page sends a request. Pages of this machine may use the sidecar, others may not: they
+/// would spend the quota, and act with whatever the upstream grants to this machine.
+fn is_from_a_foreign_page(headers: &HeaderMap) -> bool {
+    let is_local = |origin: &http::HeaderValue| {
+        let authority = origin.to_str().ok().and_then(|text| text.split_once("://")).map(|(_scheme, rest)| rest);
+        authority.and_then(|text| Authority::try_from(text).ok()).is_some_and(|name| is_name_of_this_machine(&name))
+    };
+    match headers.get(header::ORIGIN) {
+        Some(origin) => !is_local(origin),
+        None => headers.get("sec-fetch-site").is_some_and(|site| site == "cross-site"),
+    }
 }
 
 /// An upgrade to HTTP/2 may be ignored, and some clients (Java's) offer it with every request.

@@ -8,7 +8,7 @@ use super::body::{AnswerBody, Budget, Payload};
 use super::connect::UpstreamClient;
 use super::door::{Door, Entry};
 use super::forward::{Forward, caller_stopped};
-use super::reply::{ATTEMPTS, REASON, Reply};
+use super::reply::{ATTEMPTS, REASON, Reply, whole_seconds};
 use super::upstream::Upstream;
 use super::{hygiene, inspect, links, max_wait};
 use crate::governors::{Governors, Settings};
@@ -154,6 +154,10 @@ impl Sidecar {
             Ok(answer) => answer,
             Err(trouble) => return Err(trouble.reply().retry_in(retry_in).attempts(attempts)),
         };
+        if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let error = "the upstream changed to another protocol, which nobody asked for";
+            return Err(Reply::new(StatusCode::BAD_GATEWAY, "not_forwarded", error, "see what --upstream is"));
+        }
         tracing::debug!(status = answer.status().as_u16(), attempts, waited_ms, reason, "answered by the upstream");
         let (mut head, body) = answer.into_parts();
         hygiene::clean_answer(&mut head.headers);
@@ -161,6 +165,10 @@ impl Sidecar {
         if let Some(reason) = reason {
             head.headers.insert(REASON, HeaderValue::from_static(reason));
             head.headers.insert(ATTEMPTS, attempts.into());
+        }
+        // Whoever is sent away hears when to come back, also when the upstream did not say.
+        if let Some(wait) = retry_in.filter(|_| !head.headers.contains_key(header::RETRY_AFTER)) {
+            head.headers.insert(header::RETRY_AFTER, whole_seconds(wait).into());
         }
         // Each side speaks its own version.
         head.version = http::Version::default();

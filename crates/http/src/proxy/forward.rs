@@ -24,7 +24,7 @@ pub(crate) struct Forward<'a> {
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Payload,
     pub(crate) repeatable: Repeatable,
-    /// Whether it is out, as opposed to waiting for its turn.
+    /// Whether it is out or answered, as opposed to waiting for its turn.
     pub(crate) is_out: &'a AtomicBool,
 }
 
@@ -61,7 +61,7 @@ impl Transport for Forward<'_> {
         let Some(request) = self.request() else {
             return Err(Trouble::Lost("the body has been sent and was not kept".to_owned()));
         };
-        let _out = Out::new(self.is_out);
+        self.is_out.store(true, Ordering::Relaxed);
         self.client.request(request).await.map_err(|error| Trouble::of(&error))
     }
 
@@ -84,28 +84,17 @@ impl Transport for Forward<'_> {
     }
 
     fn may_repeat(&self, result: Result<&Response<Incoming>, &Trouble>, outcome: &Outcome) -> bool {
-        match result {
+        let may_repeat = match result {
             Ok(answer) => self.repeatable.after_answer(answer.status(), outcome.retry_after.is_some()),
             Err(Trouble::Unreachable(_)) => self.repeatable.after_failure(Failure::NotSent),
             Err(Trouble::Lost(_) | Trouble::TimedOut(_)) => self.repeatable.after_failure(Failure::Lost),
             Err(Trouble::Untrusted(_) | Trouble::Caller(_)) => false,
+        };
+        // An answer that is final is out until the caller has it. This one may have to wait for its next turn.
+        if may_repeat && outcome.verdict != Verdict::Success {
+            self.is_out.store(false, Ordering::Relaxed);
         }
-    }
-}
-
-/// Marks a request as out for as long as it lives.
-struct Out<'a>(&'a AtomicBool);
-
-impl<'a> Out<'a> {
-    fn new(is_out: &'a AtomicBool) -> Self {
-        is_out.store(true, Ordering::Relaxed);
-        Self(is_out)
-    }
-}
-
-impl Drop for Out<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
+        may_repeat
     }
 }
 

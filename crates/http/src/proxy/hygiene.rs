@@ -38,6 +38,10 @@ pub(crate) fn clean_request(headers: &mut HeaderMap) {
 
 /// Leaves in an answer what is meant for the caller.
 pub(crate) fn clean_answer(headers: &mut HeaderMap) {
+    // Of two lengths the chunks are right (RFC 9112, section 6.3), and with both an answer would be cut short.
+    if headers.contains_key(header::TRANSFER_ENCODING) {
+        headers.remove(header::CONTENT_LENGTH);
+    }
     remove_hop_by_hop(headers);
     // Another way to the upstream, which would lead around the sidecar.
     headers.remove(header::ALT_SVC);

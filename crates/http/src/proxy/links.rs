@@ -43,8 +43,9 @@ fn rewrite_one(link: &str, upstream: &Upstream, own_origin: &str) -> Option<Stri
         _ => link.into(),
     };
     if let Some(rest) = rest_below_base(&absolute, upstream) {
-        // A path stays a path.
-        let origin = if link.starts_with('/') && !link.starts_with("//") { "" } else { own_origin };
+        // A path stays a path, unless it would then be taken for the name of a host.
+        let is_path = link.starts_with('/') && !link.starts_with("//") && !rest.starts_with("//");
+        let origin = if is_path { "" } else { own_origin };
         let slash = if rest.starts_with('/') { "" } else { "/" };
         return Some(format!("{origin}{slash}{rest}"));
     }
@@ -154,6 +155,7 @@ mod tests {
             ("https://api.example.com/v2?page=2", "http://localhost:8717/?page=2"),
             ("/v2/items?page=2", "/items?page=2"),
             ("/v2", "/"),
+            ("/v2//evil.example/x", "http://localhost:8717//evil.example/x"),
             ("/v20/items", "https://api.example.com/v20/items"),
             ("/login", "https://api.example.com/login"),
             ("https://api.example.com/v20/items", "https://api.example.com/v20/items"),

@@ -156,7 +156,7 @@ impl Proxy {
         let fail = |source| ProxyError::Listen { listen: config.listen, source };
         let listener = TcpListener::bind(config.listen).await.map_err(fail)?;
         let listen = listener.local_addr().map_err(fail)?;
-        if upstream.is_loopback() && upstream.port() == Some(listen.port()) {
+        if upstream.is_loopback() && listen.ip().is_loopback() && upstream.port() == Some(listen.port()) {
             return Err(ProxyError::UpstreamIsSelf { upstream });
         }
         let governor = if config.per_authorization {

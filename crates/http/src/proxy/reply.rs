@@ -95,7 +95,8 @@ impl From<Refused> for Reply {
             Refusal::Deferred(_) => (StatusCode::SERVICE_UNAVAILABLE, "come back after Retry-After"),
             Refusal::GovernedTwice { .. } => (StatusCode::LOOP_DETECTED, "let one of the two governors go"),
         };
-        Self::new(status, refused.reason.as_str(), refused.to_string(), hint).retry_in(refused.retry_in)
+        let reply = Self::new(status, refused.reason.as_str(), refused.to_string(), hint).retry_in(refused.retry_in);
+        if refused.attempts > 0 { reply.attempts(refused.attempts) } else { reply }
     }
 }
 
@@ -118,7 +119,7 @@ pub(crate) fn plain(status: StatusCode, content_type: &'static str, text: Bytes)
 
 /// Rounded up, so that whoever comes back then does not come too early; at least a second, because zero
 /// means "at once" and would be a lie.
-fn whole_seconds(wait: Duration) -> u64 {
+pub(crate) fn whole_seconds(wait: Duration) -> u64 {
     (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1)
 }
 

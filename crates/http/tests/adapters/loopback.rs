@@ -11,6 +11,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tower::{Layer as _, ServiceExt as _};
@@ -52,6 +54,35 @@ async fn a_throttled_post_reaches_the_provider_again_with_its_body() {
     assert_eq!(response.extensions().get::<CallReport>().unwrap().attempts, 2);
     assert_eq!((response.status().as_u16(), response.text().await.unwrap().as_str()), (200, "question"));
     assert_eq!(provider.count(), 2);
+}
+
+/// reqwest follows redirects inside of one attempt: what the last place says proves nothing about the first.
+#[tokio::test]
+async fn a_post_that_was_done_and_redirected_is_not_done_again() {
+    let limited = serve(Provider::new(&[(429, None); 8])).await;
+    let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    for to in [limited, closed] {
+        let paid = Arc::new(AtomicUsize::new(0));
+        let shop = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/pay", shop.local_addr().unwrap());
+        let count = Arc::clone(&paid);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = shop.accept().await {
+                let count = Arc::clone(&count);
+                let service = hyper::service::service_fn(move |_request: Request<Incoming>| {
+                    count.fetch_add(1, Ordering::Relaxed);
+                    let answer = Response::builder().status(303).header("location", format!("http://{to}/"));
+                    async move { Ok::<_, Infallible>(answer.body(Full::new(Bytes::new())).unwrap()) }
+                });
+                tokio::spawn(
+                    hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service),
+                );
+            }
+        });
+        let stack = client().with(GovernedMiddleware::with(governor("shop", brisk()))).build();
+        let _whatever = stack.post(&url).body("once").send().await;
+        assert_eq!(paid.load(Ordering::Relaxed), 1, "{to}");
+    }
 }
 
 #[tokio::test]

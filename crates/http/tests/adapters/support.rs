@@ -6,6 +6,7 @@ use gleaner_http::{
     CallReport, GovernedError, GovernedLayer, GovernedMiddleware, Governors, Key, SendGovernor, Settings,
 };
 use http::{Extensions, Method, Request, Response};
+use reqwest::ResponseBuilderExt as _;
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Middleware, Next};
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -79,12 +80,18 @@ impl Service<Request<Bytes>> for Provider {
 impl Middleware for Provider {
     async fn handle(
         &self,
-        _request: reqwest::Request,
+        request: reqwest::Request,
         _extensions: &mut Extensions,
         _next: Next<'_>,
     ) -> reqwest_middleware::Result<reqwest::Response> {
         match self.answer() {
-            Some(answer) => Ok(answer.into()),
+            Some(answer) => {
+                // As reqwest itself says who answered.
+                let mut from = Response::builder().url(request.url().clone()).body(Bytes::new()).unwrap();
+                let (mut head, body) = answer.into_parts();
+                std::mem::swap(&mut head.extensions, from.extensions_mut());
+                Ok(Response::from_parts(head, body).into())
+            }
             None => pending().await,
         }
     }

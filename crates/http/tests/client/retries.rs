@@ -77,19 +77,6 @@ async fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
 }
 
 #[tokio::test]
-async fn the_refusal_that_opens_the_circuit_is_still_a_refusal() {
-    let provider = Provider::always(answer(429, &[], "")).await;
-    let client = builder("github").single_attempt().build().unwrap();
-    let reason = loop {
-        match client.get(provider.url("/")).send().await {
-            Err(Error::Refused(refused)) => break refused.reason,
-            other => assert_eq!(terminal(other).to_string(), "github_rate_limited"),
-        }
-    };
-    assert_eq!(reason, Refusal::Deferred(DeferReason::CircuitOpen));
-}
-
-#[tokio::test]
 async fn a_spent_retry_budget_has_the_same_shape_and_is_not_pressure() {
     let provider = Provider::always(throttled("0.01")).await;
     let mut settings = brisk();

@@ -1,6 +1,6 @@
 //! "The adaptive controller's live rate SHALL be legible for every governor-using connector."
 
-use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, steady};
+use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, provider_takes, steady};
 use gleaner_http::{Patience, Settings};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -68,6 +68,21 @@ async fn changes_of_the_circuit_are_handed_out_once_and_in_full() {
     assert_eq!(keys(budget), BTreeSet::from(fields));
     assert_eq!(budget["request_count"], provider.sends().len());
     assert!(governor.readout().provider_budget.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_before_a_retry_is_a_wait_that_is_seen() {
+    let governor = governor(&Settings::default());
+    let provider = Provider::first(vec![Reply::throttled("40")]);
+    let call = tokio::spawn({
+        let governor = governor.clone();
+        async move { fetch(&governor, &provider).await.is_ok() }
+    });
+    provider_takes(ms(1000)).await;
+    assert_eq!((governor.status().waiting, governor.status().waiting_for), (1, Some("gate")));
+    assert!(call.await.unwrap());
+    let status = governor.status();
+    assert!(status.waiting == 0 && status.wait_p95_ms.is_some_and(|wait| wait >= 40_000), "{status:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -74,6 +74,37 @@ async fn a_file_that_makes_no_sense_is_no_memory_and_is_replaced() {
     }
 }
 
+#[test]
+fn two_processes_on_one_folder_tear_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let registries = [(); 2].map(|()| Governors::remembering(folder.path()).unwrap());
+    for registry in &registries {
+        registry.governor(&registry.key("example", None), &Settings::default()).unwrap();
+        registry.save();
+    }
+    let file = folder.path().join(&texts(folder.path())[0].0);
+    std::thread::scope(|scope| {
+        let writers = registries.each_ref().map(|registry| scope.spawn(|| (0..200).for_each(|_| registry.save())));
+        while writers.iter().any(|writer| !writer.is_finished()) {
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.starts_with("gleaner-learned-1 ") && text.ends_with('\n'), "{text:?}");
+        }
+    });
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 2, "the secret and the one key: {left:?}");
+}
+
+#[test]
+fn a_damaged_secret_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    for damaged in [&b""[..], b"short"] {
+        fs::write(folder.path().join("secret"), damaged).unwrap();
+        let first = Governors::remembering(folder.path()).unwrap();
+        let again = Governors::remembering(folder.path()).unwrap();
+        assert_eq!(first.key("example", Some(b"token")), again.key("example", Some(b"token")));
+    }
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn nobody_else_can_read_it() {

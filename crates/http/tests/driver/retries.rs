@@ -118,6 +118,29 @@ async fn a_deadline_bounds_attempts_and_waits_together() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_hurry_of_one_caller_opens_no_circuit() {
+    let governor = governor(&steady(ms(10)));
+    let provider = Provider::new(|_| Reply::status(200).after(ms(300)));
+    for _ in 0..20 {
+        let patience = Patience { deadline: Some(Instant::now() + ms(100)), ..Patience::default() };
+        let finished = fetch_with(&governor, &provider, &patience).await.unwrap();
+        assert!(finished.result.is_err() && matches!(finished.end, End::OutOfPatience { .. }), "{finished:?}");
+    }
+    assert_eq!((governor.status().breaker, governor.status().in_flight), ("closed", Some(0)));
+    assert!(fetch(&governor, &provider).await.unwrap().result.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_that_is_not_sent_says_how_often_it_was() {
+    let mut settings = steady(ms(10));
+    settings.config.run_budget.request_cap = Some(2);
+    settings.config.retry_budget = None;
+    let refused = fetch(&governor(&settings), &Provider::always(500)).await.unwrap_err();
+    assert_eq!((refused.attempts, refused.reason.as_str()), (2, "request_cap"));
+    assert!(refused.to_string().contains("not sent again after 2 attempts"), "{refused}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_may_have_been_done_is_not_done_twice() {
     for (reply, sends) in [
         (Reply::status(429), 2),

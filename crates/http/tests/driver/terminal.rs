@@ -2,8 +2,8 @@
 //! the part of it that does not need a client. The error text is tested with the client.
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, secs, steady};
-use gleaner_http::governor::PressureReason;
-use gleaner_http::{End, Patience};
+use gleaner_http::governor::{DeferReason, PressureReason};
+use gleaner_http::{End, Patience, Refusal};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -27,4 +27,22 @@ async fn a_single_bounded_attempt_preserves_immediate_throw_behavior() {
     assert_eq!(finished.attempts, 4);
     assert!(matches!(finished.end, End::Pressure { reason: PressureReason::RateLimited, .. }), "{:?}", finished.end);
     assert!(provider.gaps().iter().all(|gap| *gap >= secs(3)), "{:?}", provider.gaps());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_refusal_that_opens_the_circuit_is_still_a_refusal() {
+    let governor = governor(&steady(ms(100)));
+    let provider = Provider::always(429);
+    // Where every answer says when to come back there is no circuit to open; here none does.
+    let refused = loop {
+        match fetch_with(&governor, &provider, &Patience::single_attempt()).await {
+            Ok(finished) => {
+                let is_pressure = matches!(finished.end, End::Pressure { reason: PressureReason::RateLimited, .. });
+                assert!(is_pressure, "{:?}", finished.end);
+            }
+            Err(refused) => break refused.reason,
+        }
+    };
+    let stops = [DeferReason::CircuitOpen, DeferReason::BeyondHorizon].map(Refusal::Deferred);
+    assert!(stops.contains(&refused), "{refused}");
 }

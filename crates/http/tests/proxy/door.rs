@@ -22,12 +22,18 @@ async fn only_requests_that_mean_this_sidecar_come_in() {
         ("CONNECT api.example.com:443 HTTP/1.1\r\nHost: api.example.com:443".to_owned(), "501"),
         ("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket".to_owned(), "501"),
         ("OPTIONS * HTTP/1.1\r\nHost: localhost".to_owned(), "501"),
+        // Pages of this machine may, others may not.
+        ("GET /own HTTP/1.1\r\nHost: localhost\r\nOrigin: http://127.0.0.1:3000".to_owned(), "200"),
+        ("POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example".to_owned(), "403"),
+        ("POST / HTTP/1.1\r\nHost: localhost\r\nOrigin: null".to_owned(), "403"),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nSec-Fetch-Site: cross-site".to_owned(), "403"),
+        ("GET /.gleaner/status HTTP/1.1\r\nHost: localhost\r\nOrigin: https://evil.example".to_owned(), "403"),
     ] {
         let text = raw(sidecar.address, &format!("{head}\r\nConnection: close\r\n\r\n")).await;
         assert!(text.starts_with(&format!("HTTP/1.1 {expected}")), "{head}: {text}");
     }
     let seen: Vec<String> = upstream.seen().into_iter().map(|seen| seen.target).collect();
-    assert_eq!(seen, ["/a", "/"]);
+    assert_eq!(seen, ["/a", "/", "/own"]);
 }
 
 /// Time is tokio's here, and jumps when everybody waits.

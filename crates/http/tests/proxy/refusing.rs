@@ -3,6 +3,7 @@
 use crate::support::{TestSidecar, TestUpstream, answer, ask, body, caller, no_answer, raw, send};
 use gleaner_http::proxy::{Config, Proxy, ProxyError, Upstream};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
 /// A sidecar whose key is closed for a minute.
@@ -27,6 +28,50 @@ async fn who_will_not_wait_long_enough_is_told_how_long_it_takes() {
         assert_eq!(got.header("content-type"), Some("application/json"));
     }
     assert_eq!(upstream.count(), 1, "nothing more was sent");
+}
+
+#[tokio::test]
+async fn a_refusal_without_a_time_gets_ours_when_the_caller_will_not_wait() {
+    let upstream = TestUpstream::start(|_, _| async { answer(429, &[], "no") }).await;
+    let sidecar = TestSidecar::before(&upstream.url()).await;
+    // The first is refused by the upstream and would have to pause; the pause may be none at all.
+    for _ in 0..3 {
+        let got = ask(sidecar.get("/").header("gleaner-max-wait", "0")).await;
+        assert_eq!(got.status, 429);
+        assert!(got.header("gleaner-reason").is_some() && seconds(&got) >= 1, "{got:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_sent_is_not_said_to_be_unsent() {
+    let upstream = TestUpstream::start(|_, _| async { answer(500, &[], "broken") }).await;
+    let sidecar = TestSidecar::before(&upstream.url()).await;
+    let calls: Vec<_> = (0..4).map(|_| tokio::spawn(ask(http::Request::put(sidecar.url("/"))))).collect();
+    for call in calls {
+        let got = call.await.unwrap();
+        let attempts: usize = got.header("gleaner-attempts").map_or(0, |text| text.parse().unwrap());
+        let is_ours = got.header("gleaner-answered-by").is_some();
+        assert!(!is_ours || attempts == 0 || got.text().contains("not sent again"), "{got:?}");
+        assert!(!is_ours || attempts > 0 || got.text().contains("not sent:"), "{got:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_two_lengths_is_not_cut_short() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = [0; 4096];
+        let _read = stream.read(&mut head).await.unwrap();
+        let answer =
+            "HTTP/1.1 200 OK\r\ncontent-length: 3\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        let _until_closed = stream.read(&mut head).await;
+    });
+    let sidecar = TestSidecar::before(&format!("http://{address}")).await;
+    let got = ask(sidecar.get("/")).await;
+    assert_eq!((got.status, got.text(), got.header("content-length")), (200, "hello", None));
 }
 
 #[tokio::test]
