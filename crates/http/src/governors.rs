@@ -7,7 +7,7 @@
 use crate::key::{Key, Secret};
 use crate::memory::{Memory, MemoryError};
 use crate::send_governor::SendGovernor;
-use gleaner_governor::Config;
+use gleaner_governor::{BreakerConfig, Config};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -31,9 +31,14 @@ const MAX_CONCURRENCY: u16 = 16;
 /// Callers that may wait, unless set: at the default ceiling the last of them waits 200 s.
 const MAX_WAITING: usize = 10_000;
 
+/// Answers before the circuit may open, unless set. Behind one key there are many routes: with five, the
+/// four attempts of one request to a broken route would close all others.
+const THROUGHPUT_MIN: u16 = 10;
+
 impl Default for Settings {
     fn default() -> Self {
-        let config = Config { max_concurrency: MAX_CONCURRENCY, ..Config::default() };
+        let breaker = BreakerConfig { throughput_min: THROUGHPUT_MIN, ..BreakerConfig::default() };
+        let config = Config { max_concurrency: MAX_CONCURRENCY, breaker, ..Config::default() };
         Self { config, max_waiting: MAX_WAITING }
     }
 }

@@ -64,10 +64,13 @@ async fn no_budget_exhaustion_reason_arms_the_source_pressure_cooldown() {
                 (Provider::always(200), Patience::default())
             }
             "retry_budget" => (Provider::always(429), Patience::default()),
-            _ => (Provider::always(500), Patience::single_attempt()),
+            _ => {
+                settings.config.run_budget.request_cap = None;
+                (Provider::always(500), Patience::single_attempt())
+            }
         };
         let governor = governor(&settings);
-        for _ in 0..10 {
+        for _ in 0..20 {
             match fetch_with(&governor, &provider, &patience).await {
                 Ok(finished) => {
                     if let End::Deferred { reason, .. } = finished.end {
@@ -128,6 +131,16 @@ async fn the_hurry_of_one_caller_opens_no_circuit() {
     }
     assert_eq!((governor.status().breaker, governor.status().in_flight), ("closed", Some(0)));
     assert!(fetch(&governor, &provider).await.unwrap().result.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_broken_route_does_not_close_all_others() {
+    let governor = governor(&steady(ms(10)));
+    let (good, broken) = (Provider::always(200), Provider::always(500));
+    fetch(&governor, &good).await.unwrap();
+    assert_eq!(fetch(&governor, &broken).await.unwrap().attempts, 4);
+    assert!(fetch(&governor, &good).await.is_ok());
+    assert_eq!(governor.status().breaker, "closed");
 }
 
 #[tokio::test(start_paused = true)]
