@@ -6,6 +6,7 @@
 //! prints what it holds: records are private.
 
 use crate::scan::{ScanError, Scanner};
+use crate::view::View;
 use crate::violation::ViolationCode;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -67,6 +68,25 @@ impl<'a> RawJson<'a> {
         RawJson(Cow::Owned(self.0.into_owned()))
     }
 
+    /// The fields of an object, in order; `None` when it is none. Half a character in a key reads as U+FFFD.
+    #[must_use]
+    pub fn members(&self) -> Option<Vec<(Cow<'_, str>, RawJson<'_>)>> {
+        let members = View::of(&self.0).members()?;
+        Some(members.into_iter().map(|(key, view)| (key, view.raw())).collect())
+    }
+
+    /// The elements of an array, in order; `None` when it is none.
+    #[must_use]
+    pub fn elements(&self) -> Option<Vec<RawJson<'_>>> {
+        Some(View::of(&self.0).elements()?.into_iter().map(View::raw).collect())
+    }
+
+    /// What a string says; `None` when it is none, or has half a character.
+    #[must_use]
+    pub fn text(&self) -> Option<Cow<'_, str>> {
+        View::of(&self.0).name()
+    }
+
     /// The same, for a program that works with `serde_json`.
     ///
     /// # Errors
@@ -119,6 +139,16 @@ mod tests {
         for text in ["", "1 2", "{\"a\":1,\"a\":2}", "{\n}", "[1", "\u{0}"] {
             assert!(RawJson::new(text).is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn members_elements_and_texts_can_be_looked_at() {
+        let raw = RawJson::new(r#"{"a":[1,"x"],"\u0062":"y\n"}"#).unwrap();
+        let members = raw.members().unwrap();
+        assert_eq!(members.iter().map(|(key, _)| key.as_ref()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(members[0].1.elements().unwrap()[0].as_str(), "1");
+        assert_eq!(members[1].1.text().as_deref(), Some("y\n"));
+        assert_eq!((raw.text(), raw.elements(), members[0].1.members()), (None, None, None));
     }
 
     #[test]

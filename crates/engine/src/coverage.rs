@@ -1,0 +1,299 @@
+//! What a coverage report proves: every required key has one outcome, or a checkpoint waits.
+//!
+//! Why the keys are not here: a report names a million of them. They go to the store in blocks as
+//! they arrive, and the store answers with a [`CoverageTally`], a handful of numbers and at most one
+//! key per fault. The decision is made here, from the tally alone. [`KeysInMemory`] is the tally for
+//! small reports, and the reference for stores that keep keys elsewhere. Nothing here fails a run for
+//! a shortfall: that withholds a checkpoint and is said.
+
+use gleaner_protocol::{Checkpoint, CoverageField, KeyBlock, Manifest, Violation, ViolationCode};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a store found among the keys of one report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoverageTally {
+    /// A key that is in one list twice.
+    pub duplicate: Option<String>,
+    /// A key that has an outcome and is not required.
+    pub not_required: Option<String>,
+    /// A key that has two outcomes.
+    pub overlap: Option<String>,
+    /// How many keys are required.
+    pub required: u64,
+    /// How many required keys have no outcome.
+    pub without_outcome: u64,
+    /// How many gap keys have no durable, open gap of the same stream and parent.
+    pub gaps_not_durable: u64,
+    /// How many hydrated keys are in quarantine, because their record does not fit its schema. They
+    /// are not hydrated, and they are accounted for: they withhold nothing.
+    pub in_quarantine: u64,
+}
+
+/// What a report means for the checkpoint that waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CoverageVerdict {
+    /// Every required key is accounted for.
+    Complete,
+    /// Some are not. The checkpoint is withheld, or the keys become gaps if it was committed already.
+    Short {
+        /// How many.
+        unaccounted: u64,
+    },
+}
+
+impl CoverageTally {
+    /// The meaning of the tally.
+    ///
+    /// # Errors
+    ///
+    /// When the lists contradict each other. That ends the run.
+    pub fn judge(&self, stream: &str) -> Result<CoverageVerdict, Violation> {
+        let faults = [
+            (ViolationCode::CoverageDuplicateKey, &self.duplicate),
+            (ViolationCode::CoverageKeyNotRequired, &self.not_required),
+            (ViolationCode::CoverageOverlap, &self.overlap),
+        ];
+        for (code, key) in faults {
+            if let Some(key) = key {
+                return Err(Violation::new(code).of_stream(stream).of_key(key));
+            }
+        }
+        match self.without_outcome.saturating_add(self.gaps_not_durable) {
+            0 => Ok(CoverageVerdict::Complete),
+            unaccounted => Ok(CoverageVerdict::Short { unaccounted }),
+        }
+    }
+}
+
+/// Whether the manifest allows a report for this pair.
+///
+/// # Errors
+///
+/// When the stream rides on another's checkpoint, or the parent is not declared.
+pub fn check_pair(manifest: &Manifest, stream: &str, state_stream: &str) -> Result<(), Violation> {
+    // Connectors without a list of their own report on themselves; that is always allowed.
+    if stream == state_stream {
+        return Ok(());
+    }
+    let code = match manifest.stream(stream).map(|stream| &stream.checkpoint) {
+        Some(Checkpoint::ParentStreams(parents)) if parents.iter().any(|parent| parent == state_stream) => {
+            return Ok(());
+        }
+        Some(Checkpoint::StateStream(_)) => ViolationCode::CoverageForChild,
+        Some(Checkpoint::Own | Checkpoint::ParentStreams(_)) | None => ViolationCode::CoverageUndeclaredParent,
+    };
+    Err(Violation::new(code).in_field("state_stream").of_stream(stream))
+}
+
+/// The checkpoints that wait for a report that did not come: declared parents of streams in scope.
+pub fn missing_reports<'a>(
+    manifest: &'a Manifest,
+    in_scope: impl Fn(&str) -> bool + 'a,
+    reported: impl Fn(&str, &str) -> bool + 'a,
+) -> impl Iterator<Item = &'a str> + 'a {
+    manifest.streams.iter().filter(move |stream| in_scope(&stream.name)).flat_map(move |stream| {
+        let parents = match &stream.checkpoint {
+            Checkpoint::ParentStreams(parents) => parents.as_slice(),
+            Checkpoint::Own | Checkpoint::StateStream(_) => &[],
+        };
+        let missing = parents.iter().filter(|parent| !reported(&stream.name, parent));
+        missing.map(String::as_str).collect::<Vec<_>>()
+    })
+}
+
+/// The keys of one small report, held in memory.
+#[derive(Debug, Default)]
+pub struct KeysInMemory {
+    keys: BTreeMap<String, Outcomes>,
+    duplicate: Option<String>,
+}
+
+/// In which lists a key was.
+#[derive(Clone, Copy, Debug, Default)]
+struct Outcomes {
+    required: bool,
+    hydrated: bool,
+    gap: bool,
+    skipped: bool,
+}
+
+/// There are too many keys to hold them; a store must.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("more than {} keys", KeysInMemory::KEYS_MAX)]
+pub struct TooManyKeys;
+
+/// What is asked about a key that only a store can answer.
+pub trait KeyFacts {
+    /// Whether there is a durable, open gap for this key, of the report's stream and parent.
+    fn has_durable_gap(&self, key: &str) -> bool;
+    /// Whether the key's record of this run is in quarantine.
+    fn is_in_quarantine(&self, key: &str) -> bool;
+}
+
+impl KeysInMemory {
+    /// The most keys that are held: with keys of 20 bytes that is some 10 MB.
+    pub const KEYS_MAX: usize = 1 << 16;
+
+    /// Adds a block of one list.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyKeys`]; what was added stays, and the caller moves to a store of its own.
+    pub fn push(&mut self, field: CoverageField, block: &KeyBlock) -> Result<(), TooManyKeys> {
+        for key in block.iter() {
+            if self.keys.len() >= Self::KEYS_MAX && !self.keys.contains_key(key) {
+                return Err(TooManyKeys);
+            }
+            let outcomes = self.keys.entry(key.to_owned()).or_default();
+            let seen = match field {
+                CoverageField::RequiredKeys => &mut outcomes.required,
+                CoverageField::HydratedKeys => &mut outcomes.hydrated,
+                CoverageField::GapKeys => &mut outcomes.gap,
+                CoverageField::OptionalSkipKeys => &mut outcomes.skipped,
+            };
+            if std::mem::replace(seen, true) && self.duplicate.is_none() {
+                self.duplicate = Some(key.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts.
+    pub fn tally(&self, facts: &impl KeyFacts) -> CoverageTally {
+        let mut tally = CoverageTally { duplicate: self.duplicate.clone(), ..CoverageTally::default() };
+        for (key, outcomes) in &self.keys {
+            let count = u8::from(outcomes.hydrated) + u8::from(outcomes.gap) + u8::from(outcomes.skipped);
+            if !outcomes.required {
+                tally.not_required.get_or_insert_with(|| key.clone());
+                continue;
+            }
+            tally.required += 1;
+            match count {
+                0 => tally.without_outcome += 1,
+                1 if outcomes.gap && !facts.has_durable_gap(key) => tally.gaps_not_durable += 1,
+                1 if outcomes.hydrated && facts.is_in_quarantine(key) => tally.in_quarantine += 1,
+                1 => {}
+                _ => drop(tally.overlap.get_or_insert_with(|| key.clone())),
+            }
+        }
+        tally
+    }
+
+    /// The required keys that nothing accounts for, in order: what becomes a gap with the reason
+    /// `unaccounted` when the checkpoint is already committed.
+    pub fn unaccounted(&self, facts: &impl KeyFacts) -> BTreeSet<&str> {
+        let is_open = |key: &str, outcomes: &Outcomes| match (outcomes.hydrated || outcomes.skipped, outcomes.gap) {
+            (true, _) => false,
+            (false, true) => !facts.has_durable_gap(key),
+            (false, false) => outcomes.required,
+        };
+        self.keys.iter().filter(|(key, outcomes)| is_open(key, outcomes)).map(|(key, _)| key.as_str()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::manifest;
+    use CoverageField::{GapKeys, HydratedKeys, OptionalSkipKeys, RequiredKeys};
+
+    struct Facts(&'static [&'static str], &'static [&'static str]);
+
+    impl KeyFacts for Facts {
+        fn has_durable_gap(&self, key: &str) -> bool {
+            self.0.contains(&key)
+        }
+        fn is_in_quarantine(&self, key: &str) -> bool {
+            self.1.contains(&key)
+        }
+    }
+
+    fn keys(lists: &[(CoverageField, &[&str])]) -> KeysInMemory {
+        let mut keys = KeysInMemory::default();
+        for (field, list) in lists {
+            keys.push(*field, &list.iter().copied().collect()).unwrap();
+        }
+        keys
+    }
+
+    fn verdict(lists: &[(CoverageField, &[&str])], gaps: &'static [&'static str]) -> Result<u64, ViolationCode> {
+        match keys(lists).tally(&Facts(gaps, &[])).judge("details") {
+            Ok(CoverageVerdict::Complete) => Ok(0),
+            Ok(CoverageVerdict::Short { unaccounted }) => Ok(unaccounted),
+            Err(violation) => Err(violation.code),
+        }
+    }
+
+    #[test]
+    fn required_is_the_disjoint_union_of_the_outcomes() {
+        let full: &[(CoverageField, &[&str])] =
+            &[(RequiredKeys, &["a", "b", "c"]), (HydratedKeys, &["a"]), (GapKeys, &["b"]), (OptionalSkipKeys, &["c"])];
+        assert_eq!(verdict(full, &["b"]), Ok(0));
+        assert_eq!(verdict(&full[..3], &["b"]), Ok(1), "c has no outcome");
+        assert_eq!(verdict(full, &[]), Ok(1), "the gap of b is not durable");
+    }
+
+    #[test]
+    fn the_order_of_the_lists_does_not_matter() {
+        assert_eq!(verdict(&[(HydratedKeys, &["a"]), (RequiredKeys, &["a"])], &[]), Ok(0));
+    }
+
+    #[test]
+    fn lists_that_contradict_each_other_end_the_run() {
+        let code = |lists| verdict(lists, &["a", "b"]).unwrap_err();
+        assert_eq!(code(&[(RequiredKeys, &["a", "a"])]), ViolationCode::CoverageDuplicateKey);
+        assert_eq!(code(&[(RequiredKeys, &["a"]), (GapKeys, &["b"])]), ViolationCode::CoverageKeyNotRequired);
+        assert_eq!(
+            code(&[(RequiredKeys, &["a"]), (GapKeys, &["a"]), (HydratedKeys, &["a"])]),
+            ViolationCode::CoverageOverlap
+        );
+    }
+
+    #[test]
+    fn a_record_in_quarantine_is_not_hydrated_and_withholds_nothing() {
+        let tally = keys(&[(RequiredKeys, &["a"]), (HydratedKeys, &["a"])]).tally(&Facts(&[], &["a"]));
+        assert_eq!((tally.in_quarantine, tally.judge("details")), (1, Ok(CoverageVerdict::Complete)));
+    }
+
+    #[test]
+    fn what_nothing_accounts_for_is_named() {
+        let keys = keys(&[(RequiredKeys, &["a", "b", "c", "d"]), (HydratedKeys, &["a"]), (GapKeys, &["b", "c"])]);
+        let facts = Facts(&["b"], &[]);
+        assert_eq!(keys.unaccounted(&facts), BTreeSet::from(["c", "d"]));
+        let tally = keys.tally(&facts);
+        assert_eq!(tally.without_outcome + tally.gaps_not_durable, 2, "tally and list agree");
+    }
+
+    #[test]
+    fn only_so_many_keys_are_held() {
+        let mut held = KeysInMemory::default();
+        let many = (0..=KeysInMemory::KEYS_MAX).map(|n| n.to_string()).collect::<Vec<_>>();
+        let (last, fit) = many.split_last().unwrap();
+        held.push(RequiredKeys, &fit.iter().map(String::as_str).collect()).unwrap();
+        held.push(HydratedKeys, &fit.iter().map(String::as_str).collect()).unwrap();
+        assert_eq!(held.push(RequiredKeys, &[last.as_str()].into_iter().collect()), Err(TooManyKeys));
+    }
+
+    #[test]
+    fn a_report_is_for_a_declared_parent_or_for_the_stream_itself() {
+        let manifest = manifest();
+        let code = |stream, parent| check_pair(&manifest, stream, parent).map_err(|violation| violation.code);
+        assert_eq!(code("details", "trips"), Ok(()));
+        assert_eq!(code("comments", "comments"), Ok(()));
+        assert_eq!(code("comments", "trips"), Err(ViolationCode::CoverageForChild));
+        assert_eq!(code("details", "photos"), Err(ViolationCode::CoverageUndeclaredParent));
+        assert_eq!(code("photos", "trips"), Err(ViolationCode::CoverageUndeclaredParent));
+    }
+
+    #[test]
+    fn a_declared_parent_without_a_report_is_missing_one_while_the_child_is_in_scope() {
+        let manifest = manifest();
+        let missing = |scope: &'static [&'static str], reported: bool| {
+            let in_scope = move |stream: &str| scope.contains(&stream);
+            missing_reports(&manifest, in_scope, move |_, _| reported).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(missing(&["trips", "details"], false), ["trips"]);
+        assert_eq!(missing(&["trips", "details"], true), Vec::<String>::new());
+        assert_eq!(missing(&["trips", "comments"], false), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,524 @@
+//! One gap: something we know of and do not have, and what may happen to it.
+//!
+//! Why the rules are on one type and not in queries: a gap that disappears in the wrong way is a
+//! record lost without a trace. Here a gap is settled only by the run that holds it; one that the
+//! same run deferred again is no longer held, so saying "recovered" afterwards does nothing. The
+//! store keeps gaps and calls these; it never changes a state itself. Locators and list cursors are
+//! kept byte for byte.
+
+use crate::ids::LeaseId;
+use crate::time::WallTime;
+use gleaner_protocol::{AbsenceReason, DetailGap, GapReason, RawJson, RefreshPolicy};
+use std::time::Duration;
+
+/// What makes two gaps the same one.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GapIdentity {
+    /// The connection.
+    pub connection: String,
+    /// The grant.
+    pub grant: String,
+    /// The stream.
+    pub stream: String,
+    /// The stream in whose list it was found.
+    pub parent_stream: Option<String>,
+    /// `key:` and the record's key, or `loc:` and the locator.
+    pub subject: String,
+}
+
+impl GapIdentity {
+    /// The identity of a gap that a connector names. A key that is a number is the same as its text.
+    #[must_use]
+    pub fn of(connection: &str, grant: &str, gap: &DetailGap) -> Self {
+        let subject = match (&gap.record_key, &gap.detail_locator) {
+            (Some(key), _) => format!("key:{}", key.as_str()),
+            (None, Some(locator)) => format!("loc:{}", locator.as_str()),
+            // There is one gap of this kind per stream: it says that something is missing.
+            (None, None) => "loc:null".to_owned(),
+        };
+        Self {
+            connection: connection.to_owned(),
+            grant: grant.to_owned(),
+            stream: gap.stream.clone(),
+            parent_stream: gap.parent_stream.clone(),
+            subject,
+        }
+    }
+}
+
+/// Where a gap stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GapState {
+    /// It waits for a run.
+    Pending,
+    /// A run works on it.
+    InProgress {
+        /// The right of that run.
+        lease: LeaseId,
+    },
+    /// It is closed: what was missing is here.
+    Recovered,
+    /// It is kept on record and not tried again by itself.
+    Terminal {
+        /// Why.
+        reason: AbsenceReason,
+    },
+}
+
+/// A gap and its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// Where it stands.
+    pub state: GapState,
+    /// How often it was tried, at most once per lease.
+    pub attempts: u32,
+    /// The lease under which the last attempt was counted.
+    pub counted_under: Option<LeaseId>,
+    /// The lease under which it was last deferred. That run is not served it again.
+    pub deferred_under: Option<LeaseId>,
+    /// Why it is missing.
+    pub cause: GapCause,
+    /// Not to be tried before.
+    pub not_before: Option<WallTime>,
+    /// Since when it is known.
+    pub since: WallTime,
+    /// How the connector finds it again.
+    pub locator: Option<RawJson<'static>>,
+    /// Where in the list it was.
+    pub list_cursor: Option<RawJson<'static>>,
+}
+
+/// Why a gap is there, as far as it decides something.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapCause {
+    /// The reason on the wire.
+    pub reason: Option<GapReason>,
+    /// Whether it is a planned stop at a cap that the owner set.
+    pub run_cap: bool,
+    /// The status of the last answer.
+    pub http_status: Option<u16>,
+}
+
+impl GapCause {
+    /// The cause that a connector names.
+    #[must_use]
+    pub fn of(gap: &DetailGap) -> Self {
+        Self {
+            reason: gap.reason,
+            run_cap: gap.is_run_cap_deferral(),
+            http_status: gap.last_error.as_ref().and_then(|error| error.http_status),
+        }
+    }
+
+    /// Whether trying again is expected to end the same way, so that a few tries are enough.
+    #[must_use]
+    pub const fn is_permanent(self) -> bool {
+        let by_status = matches!(self.http_status, Some(401 | 404 | 410));
+        let by_reason = matches!(
+            self.reason,
+            Some(GapReason::Absence(
+                AbsenceReason::AuthFailure
+                    | AbsenceReason::Gone
+                    | AbsenceReason::NotFound
+                    | AbsenceReason::PermanentForbidden
+            ))
+        );
+        // Pressure is never permanent, whatever status came with it.
+        !matches!(self.reason, Some(GapReason::Pressure(_))) && (by_reason || by_status)
+    }
+
+    /// Whether the record is not to blame: our own budget, the provider's pressure, or the owner.
+    #[must_use]
+    pub const fn is_nobodys_fault(self) -> bool {
+        self.run_cap
+            || matches!(
+                self.reason,
+                Some(
+                    GapReason::Pressure(_)
+                        | GapReason::Absence(AbsenceReason::OutOfScope | AbsenceReason::UserDisabled)
+                )
+            )
+    }
+}
+
+/// How often a gap is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptLimits {
+    /// A permanent cause becomes terminal after this many attempts.
+    pub terminal_after: u32,
+    /// Any other cause becomes quarantined after this many, unless nobody is to blame.
+    pub quarantine_after: u32,
+}
+
+impl AttemptLimits {
+    /// From the contract: a listed record may be missing for a while and come back.
+    const TERMINAL_AFTER: u32 = 5;
+    /// From the contract.
+    const QUARANTINE_AFTER: u32 = 8;
+
+    /// The limits of a connector.
+    #[must_use]
+    pub fn of(policy: Option<&RefreshPolicy>) -> Self {
+        let recommended = policy.and_then(|policy| policy.max_recovery_attempts);
+        let terminal_after = recommended.and_then(|max| u32::try_from(max).ok()).unwrap_or(Self::TERMINAL_AFTER);
+        Self { terminal_after, quarantine_after: Self::QUARANTINE_AFTER }
+    }
+}
+
+/// What came of a "recovered".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// The gap is closed.
+    Settled,
+    /// The same run deferred it again: the rest is still missing, and the gap stays.
+    DeferredAgain,
+    /// This run does not hold the gap. It stays as it is.
+    NotHeld,
+}
+
+impl Gap {
+    /// A gap that was just found.
+    #[must_use]
+    pub fn open(gap: &DetailGap, lease: &LeaseId, now: WallTime) -> Self {
+        Self {
+            state: GapState::Pending,
+            attempts: 0,
+            counted_under: None,
+            deferred_under: Some(lease.clone()),
+            cause: GapCause::of(gap),
+            not_before: None,
+            since: now,
+            locator: gap.detail_locator.clone(),
+            list_cursor: gap.list_cursor.clone(),
+        }
+    }
+
+    /// Whether it can be handed to this run now. A run is not handed what it deferred itself:
+    /// otherwise recovery of one hard gap would never end.
+    #[must_use]
+    pub fn is_due(&self, lease: &LeaseId, now: WallTime) -> bool {
+        self.state == GapState::Pending
+            && self.not_before.is_none_or(|time| time <= now)
+            && self.deferred_under.as_ref() != Some(lease)
+    }
+
+    /// Hands it to a run. Nothing happens unless it is due.
+    pub fn lease(&mut self, lease: &LeaseId, now: WallTime) -> bool {
+        let due = self.is_due(lease, now);
+        if due {
+            self.state = GapState::InProgress { lease: lease.clone() };
+        }
+        due
+    }
+
+    /// It was tried: counts once per lease, and only for the run that holds it.
+    pub fn attempt(&mut self, lease: &LeaseId) {
+        if self.is_held_by(lease) {
+            self.count_attempt(lease);
+        }
+    }
+
+    /// A connector says that it is missing, or still missing. It waits again, with what is known now.
+    pub fn defer(&mut self, again: &DetailGap, lease: &LeaseId, limits: AttemptLimits, now: WallTime) {
+        let cause = GapCause::of(again);
+        // What was recovered by an earlier run and is missing again has not been tried yet.
+        if self.state == GapState::Recovered && self.counted_under.as_ref() != Some(lease) {
+            (self.attempts, self.counted_under, self.since) = (0, None, now);
+        }
+        // Some connectors never say that they tried; one that failed did. A planned stop is no try.
+        if self.is_held_by(lease) && !cause.run_cap {
+            self.count_attempt(lease);
+        }
+        // Some connectors put a served gap back by its id alone: what they leave out stays as it was.
+        if again.reason.is_some() || again.last_error.is_some() {
+            self.cause = cause;
+        }
+        if again.detail_locator.is_some() {
+            self.locator.clone_from(&again.detail_locator);
+        }
+        if again.list_cursor.is_some() {
+            self.list_cursor.clone_from(&again.list_cursor);
+        }
+        self.deferred_under = Some(lease.clone());
+        self.state = self.resting_state(limits);
+    }
+
+    /// A connector says that what was missing has been sent.
+    pub fn recover(&mut self, lease: &LeaseId) -> Recovery {
+        if self.is_held_by(lease) {
+            self.state = GapState::Recovered;
+            return Recovery::Settled;
+        }
+        if self.deferred_under.as_ref() == Some(lease) { Recovery::DeferredAgain } else { Recovery::NotHeld }
+    }
+
+    /// The run is over, or its lease has expired: what it still held waits again.
+    pub fn release(&mut self, lease: &LeaseId, limits: AttemptLimits) {
+        if self.is_held_by(lease) {
+            self.state = self.resting_state(limits);
+        }
+    }
+
+    /// The owner asks for another try of a gap that was given up.
+    pub fn reopen(&mut self) {
+        if matches!(self.state, GapState::Terminal { .. }) {
+            (self.state, self.attempts, self.counted_under) = (GapState::Pending, 0, None);
+        }
+    }
+
+    /// Whether something is still missing: everything but recovered.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.state != GapState::Recovered
+    }
+
+    /// By what gaps are ordered: few attempts first, and each day of age makes up for one, so that
+    /// none waits for ever. Among equals the oldest is first.
+    #[must_use]
+    pub fn priority(&self, now: WallTime) -> (u32, WallTime) {
+        let aged = now.since(self.since).as_secs() / AGE_STEP.as_secs();
+        (self.attempts.saturating_sub(u32::try_from(aged).unwrap_or(u32::MAX)), self.since)
+    }
+
+    fn is_held_by(&self, lease: &LeaseId) -> bool {
+        matches!(&self.state, GapState::InProgress { lease: holder } if holder == lease)
+    }
+
+    fn count_attempt(&mut self, lease: &LeaseId) {
+        if self.counted_under.as_ref() != Some(lease) {
+            self.attempts = self.attempts.saturating_add(1);
+            self.counted_under = Some(lease.clone());
+        }
+    }
+
+    fn resting_state(&self, limits: AttemptLimits) -> GapState {
+        if self.cause.is_permanent() && self.attempts >= limits.terminal_after {
+            return GapState::Terminal { reason: self.terminal_reason() };
+        }
+        if !self.cause.is_nobodys_fault() && self.attempts >= limits.quarantine_after {
+            return GapState::Terminal { reason: AbsenceReason::Quarantined };
+        }
+        GapState::Pending
+    }
+
+    fn terminal_reason(&self) -> AbsenceReason {
+        match (self.cause.reason, self.cause.http_status) {
+            (
+                Some(GapReason::Absence(
+                    reason @ (AbsenceReason::AuthFailure
+                    | AbsenceReason::Gone
+                    | AbsenceReason::NotFound
+                    | AbsenceReason::PermanentForbidden),
+                )),
+                _,
+            ) => reason,
+            (_, Some(401)) => AbsenceReason::AuthFailure,
+            (_, Some(410)) => AbsenceReason::Gone,
+            _ => AbsenceReason::NotFound,
+        }
+    }
+}
+
+/// One day of waiting makes up for one attempt: a gap with the most attempts that are not given up
+/// (8) is first after eight days, whatever new gaps come.
+const AGE_STEP: Duration = Duration::from_secs(86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_protocol::{ErrorClass, GapKey, LastError, PressureReason};
+
+    const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5, quarantine_after: 8 };
+    const DAY: u64 = 86_400_000;
+
+    fn lease(n: u32) -> LeaseId {
+        LeaseId::new(n.to_string())
+    }
+
+    fn at(millis: u64) -> WallTime {
+        WallTime::from_unix_millis(millis)
+    }
+
+    fn gap(reason: GapReason) -> DetailGap {
+        let record_key = Some(GapKey::Text("k".to_owned()));
+        DetailGap { stream: "details".to_owned(), record_key, reason: Some(reason), ..DetailGap::default() }
+    }
+
+    fn absent(reason: AbsenceReason) -> DetailGap {
+        gap(GapReason::Absence(reason))
+    }
+
+    fn run_cap() -> DetailGap {
+        let last_error = Some(LastError::of_class(ErrorClass::RunCapDeferred));
+        DetailGap { last_error, ..absent(AbsenceReason::RetryExhausted) }
+    }
+
+    /// A gap that run 0 found and run 1 holds.
+    fn held() -> Gap {
+        let mut gap = Gap::open(&absent(AbsenceReason::TemporaryUnavailable), &lease(0), at(0));
+        assert!(gap.lease(&lease(1), at(0)));
+        gap
+    }
+
+    /// Defers it again in one run after the other, and counts the runs until it is given up.
+    fn runs_until_given_up(again: &DetailGap) -> Option<(u32, AbsenceReason)> {
+        let mut gap = Gap::open(again, &lease(0), at(0));
+        for run in 1..=30 {
+            gap.lease(&lease(run), at(0));
+            gap.attempt(&lease(run));
+            gap.defer(again, &lease(run), LIMITS, at(0));
+            if let GapState::Terminal { reason } = gap.state {
+                return Some((run, reason));
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn a_recovered_for_a_gap_that_the_same_run_deferred_again_does_not_settle_it() {
+        let mut gap = held();
+        gap.defer(&run_cap(), &lease(1), LIMITS, at(0));
+        assert_eq!(gap.recover(&lease(1)), Recovery::DeferredAgain);
+        assert_eq!(gap.state, GapState::Pending);
+    }
+
+    #[test]
+    fn a_gap_that_comes_up_again_after_it_was_recovered_is_open_again() {
+        let mut gap = held();
+        assert_eq!(gap.recover(&lease(1)), Recovery::Settled);
+        assert!(!gap.is_open());
+        gap.defer(&run_cap(), &lease(1), LIMITS, at(0));
+        assert_eq!(gap.state, GapState::Pending);
+    }
+
+    #[test]
+    fn a_gap_that_is_missing_again_in_a_later_run_begins_anew() {
+        let mut gap = held();
+        gap.attempts = 4;
+        gap.recover(&lease(1));
+        gap.defer(&absent(AbsenceReason::NotFound), &lease(2), LIMITS, at(9));
+        assert_eq!((gap.attempts, gap.since, gap.state), (0, at(9), GapState::Pending));
+    }
+
+    #[test]
+    fn only_the_run_that_holds_a_gap_settles_it() {
+        let mut gap = held();
+        assert_eq!(gap.recover(&lease(2)), Recovery::NotHeld);
+        assert_eq!(gap.recover(&lease(1)), Recovery::Settled);
+        assert_eq!(gap.recover(&lease(1)), Recovery::NotHeld, "once");
+    }
+
+    #[test]
+    fn a_gap_put_back_by_its_id_alone_keeps_what_is_known_of_it() {
+        let locator = Some(RawJson::new(r#"{"w":1.0}"#).unwrap());
+        let found = DetailGap { detail_locator: locator.clone(), ..run_cap() };
+        let mut gap = Gap::open(&found, &lease(0), at(0));
+        gap.lease(&lease(1), at(0));
+        gap.defer(&DetailGap::default(), &lease(1), LIMITS, at(0));
+        assert_eq!((&gap.locator, gap.cause.run_cap), (&locator, true));
+        let moved = Some(RawJson::new(r#"{"w":2.0}"#).unwrap());
+        gap.defer(&DetailGap { detail_locator: moved.clone(), ..run_cap() }, &lease(1), LIMITS, at(0));
+        assert_eq!(gap.locator, moved, "a backlog is rewritten with its new watermark");
+    }
+
+    #[test]
+    fn attempts_count_once_per_lease() {
+        let mut gap = held();
+        gap.attempt(&lease(1));
+        gap.attempt(&lease(1));
+        gap.attempt(&lease(2));
+        gap.defer(&absent(AbsenceReason::TemporaryUnavailable), &lease(1), LIMITS, at(0));
+        assert_eq!(gap.attempts, 1);
+    }
+
+    #[test]
+    fn a_planned_stop_without_a_try_counts_nothing() {
+        let mut gap = held();
+        gap.defer(&run_cap(), &lease(1), LIMITS, at(0));
+        assert_eq!(gap.attempts, 0);
+    }
+
+    #[test]
+    fn permanent_causes_are_given_up_after_the_policys_attempts() {
+        use AbsenceReason::{AuthFailure, Gone, NotFound, PermanentForbidden};
+        for reason in [AuthFailure, Gone, NotFound, PermanentForbidden] {
+            assert_eq!(runs_until_given_up(&absent(reason)), Some((5, reason)));
+        }
+        let raw = RawJson::new("{}").unwrap();
+        let status = Some(LastError { class: "http".to_owned(), http_status: Some(404), raw });
+        let by_status = DetailGap { last_error: status, ..absent(AbsenceReason::RetryExhausted) };
+        assert_eq!(runs_until_given_up(&by_status), Some((5, NotFound)));
+    }
+
+    #[test]
+    fn other_causes_are_quarantined_unless_nobody_is_to_blame() {
+        use AbsenceReason::{OutOfScope, Quarantined, RetryExhausted, TemporaryUnavailable, UserDisabled};
+        for reason in [TemporaryUnavailable, RetryExhausted] {
+            assert_eq!(runs_until_given_up(&absent(reason)), Some((8, Quarantined)));
+        }
+        let pressure = gap(GapReason::Pressure(PressureReason::RateLimited));
+        for spared in [run_cap(), pressure, absent(OutOfScope), absent(UserDisabled)] {
+            assert_eq!(runs_until_given_up(&spared), None, "{:?}", spared.reason);
+        }
+    }
+
+    #[test]
+    fn the_owner_can_ask_for_another_try() {
+        let mut gap = held();
+        gap.reopen();
+        assert!(matches!(gap.state, GapState::InProgress { .. }), "not while a run holds it");
+        gap.state = GapState::Terminal { reason: AbsenceReason::Quarantined };
+        gap.attempts = 8;
+        gap.reopen();
+        assert_eq!((gap.state, gap.attempts), (GapState::Pending, 0));
+    }
+
+    #[test]
+    fn leftovers_wait_again_at_the_end_of_the_run() {
+        let mut gap = held();
+        gap.release(&lease(2), LIMITS);
+        assert_eq!(gap.state, GapState::InProgress { lease: lease(1) });
+        gap.release(&lease(1), LIMITS);
+        assert!(gap.is_due(&lease(1), at(0)), "it was not deferred, so the same run may take it up again");
+    }
+
+    #[test]
+    fn a_gap_is_due_after_its_time_and_never_for_the_run_that_deferred_it() {
+        let mut gap = Gap::open(&run_cap(), &lease(1), at(0));
+        gap.not_before = Some(at(100));
+        assert!(!gap.is_due(&lease(2), at(99)));
+        assert!(gap.is_due(&lease(2), at(100)));
+        assert!(!gap.is_due(&lease(1), at(100)));
+        assert!(!gap.lease(&lease(1), at(100)));
+    }
+
+    #[test]
+    fn few_attempts_go_first_and_age_makes_up_for_attempts() {
+        let tried = |attempts, since| Gap { attempts, since: at(since), ..held() };
+        let (fresh, hard) = (tried(0, 3 * DAY), tried(3, 0));
+        assert!(fresh.priority(at(3 * DAY - 1)) < Gap { since: at(DAY), ..hard.clone() }.priority(at(3 * DAY - 1)));
+        assert!(hard.priority(at(3 * DAY)) < fresh.priority(at(3 * DAY)), "after three days it is first");
+    }
+
+    #[test]
+    fn identity_is_key_or_locator_within_connection_grant_stream_and_parent() {
+        let by_key = |key| DetailGap { record_key: Some(key), ..DetailGap::default() };
+        let of = |gap: &DetailGap| GapIdentity::of("c", "g", gap);
+        let seven = of(&by_key(GapKey::Text("7".to_owned())));
+        assert_eq!(seven, of(&by_key(GapKey::Number("7".to_owned()))));
+        assert_eq!(seven.subject, "key:7");
+        let locator = Some(RawJson::new(r#"{ "w":1.0 }"#).unwrap());
+        let located = DetailGap { detail_locator: locator.clone(), ..DetailGap::default() };
+        assert_eq!(of(&located).subject, r#"loc:{ "w":1.0 }"#, "byte for byte");
+        let both = DetailGap { detail_locator: locator, ..by_key(GapKey::Text("7".to_owned())) };
+        assert_eq!(of(&both), seven, "a key says more than a place");
+        assert_ne!(GapIdentity::of("c", "g2", &both), seven);
+        let parent_stream = Some("trips".to_owned());
+        assert_ne!(of(&DetailGap { parent_stream, ..both }), seven);
+    }
+
+    #[test]
+    fn the_policy_sets_the_attempts_of_permanent_causes() {
+        assert_eq!(AttemptLimits::of(None), LIMITS);
+    }
+}

@@ -1,0 +1,51 @@
+//! What a run means: which cursors may be committed, what a gap may become, when a connection rests.
+//!
+//! **It decides and does nothing.** Messages of a connector, receipts of a store, answers of an owner
+//! and the time go in; effects for a store and a process come out. No clock, no files, no threads, no
+//! random numbers (the crate's `clippy.toml` rejects them), so any run can be replayed.
+//!
+//! | for | see |
+//! |---|---|
+//! | which cursors are committed | [`Ledger`], [`CommitPlan`], [`Receipt`] |
+//! | what becomes durable together | [`Slice`] |
+//! | whether a report accounts for every key | [`CoverageTally`], [`KeysInMemory`] |
+//! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`RowSizes`] |
+//! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`], [`RunOutcome`] |
+//! | how a connection is doing | [`Health`], [`Finding`] |
+//! | that none of it is broken | [`invariants`] |
+//! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
+
+mod backlog;
+mod checkpoint;
+mod cooldown;
+mod coverage;
+mod gap;
+mod health;
+mod ids;
+mod instant;
+pub mod invariants;
+mod page;
+mod run;
+mod scope;
+mod slice;
+mod time;
+
+#[cfg(test)]
+mod support;
+
+pub use backlog::{Backlog, Folded, Listed, expand, fold};
+pub use checkpoint::{
+    CatchUp, CommitPlan, Cursor, Ending, Ledger, Receipt, ReceiptOutOfOrder, Steady, Track, Withheld, WithheldBecause,
+};
+pub use cooldown::{
+    Cooldown, CooldownPolicy, EVIDENCE_WINDOW, Permission, PressureBacklog, PressureSeen, REST_MAX, Rest, Trigger,
+};
+pub use coverage::{CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, TooManyKeys, check_pair, missing_reports};
+pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, Recovery};
+pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
+pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
+pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, RowSizes, page_bytes, rows_that_fit};
+pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
+pub use scope::{NoSchema, Refusal, Validate};
+pub use slice::{GapChange, Slice, SliceRecord};
+pub use time::{Now, Time, WallTime};

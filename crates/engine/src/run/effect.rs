@@ -1,0 +1,134 @@
+//! What a run wants done, and how it ended.
+
+use crate::checkpoint::{CommitPlan, Cursor, Track, Withheld};
+use crate::ids::{CommitSeq, ReportId};
+use crate::slice::Slice;
+use gleaner_protocol::{
+    Assistance, AssistanceStatus, CoverageField, Interaction, KeyBlock, PressureReason, Progress, RuntimeMessage,
+    SkipResult, TerminalReason, Violation,
+};
+
+/// Something to do. In the order in which they are given out.
+#[derive(Debug)]
+#[must_use = "an effect that is not carried out is a promise broken"]
+pub enum Effect<T: Track> {
+    /// Store: write it in one transaction, sync, then [`handle_receipt`](super::Run::handle_receipt).
+    WriteSlice(Slice<T>),
+    /// Store: keep these keys of a report until the run ends.
+    KeepCoverageKeys {
+        /// Which report.
+        report: ReportId,
+        /// Which list.
+        field: CoverageField,
+        /// The keys.
+        keys: KeyBlock,
+    },
+    /// Store: count, then [`handle_tally`](super::Run::handle_tally). Every slice before it is written.
+    TallyCoverage {
+        /// Which report.
+        report: ReportId,
+        /// The detail stream: gaps are looked for in it.
+        stream: String,
+        /// Their parent.
+        state_stream: String,
+    },
+    /// Store: write what nothing accounts for as gaps with the reason `unaccounted`, then
+    /// [`handle_unaccounted_written`](super::Run::handle_unaccounted_written).
+    WriteUnaccounted {
+        /// Which report.
+        report: ReportId,
+        /// The stream of the gaps.
+        stream: String,
+        /// Their parent.
+        state_stream: String,
+    },
+    /// Store: lease a page of gaps, then [`handle_gaps_page`](super::Run::handle_gaps_page). Every
+    /// change of gaps before it is written.
+    LeaseGapsPage {
+        /// Of these streams; empty means of any in scope.
+        streams: Vec<String>,
+        /// At most this large.
+        bytes_max: u64,
+    },
+    /// Store: commit in one transaction, sync, then [`handle_committed`](super::Run::handle_committed).
+    Commit(CommitPlan<T>),
+    /// Store: the run is over. Leases return and kept keys go. The last effect, given out once. A run
+    /// that was superseded writes nothing: then this is for people only.
+    Finish(RunOutcome),
+    /// Store: an event for the trace.
+    Trace(TraceEvent),
+    /// Process: one message.
+    Send(RuntimeMessage),
+    /// Owner: a question.
+    Ask(Interaction),
+    /// Owner: the question is no longer open.
+    Withdraw {
+        /// Which.
+        request_id: String,
+    },
+    /// Process: close its input. This says that DONE was accepted and everything before it is durable.
+    CloseInput,
+    /// Process: ask its group to end.
+    Stop,
+    /// Process: end its group.
+    Kill,
+}
+
+/// Something that is kept for people and for [`health`](crate::Health), typed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TraceEvent {
+    /// News, pace and circuit.
+    Progress(Progress),
+    /// Something was left out.
+    Skip(Box<SkipResult>),
+    /// Help is wanted.
+    Assistance(Assistance),
+    /// Help is no longer wanted.
+    AssistanceStatus(AssistanceStatus),
+}
+
+/// What went through a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// RECORD lines, of any kind.
+    pub seen: u64,
+    /// Records to store.
+    pub collected: u64,
+    /// Tombstones.
+    pub deleted: u64,
+    /// Records in quarantine.
+    pub rejected: u64,
+    /// Gaps that were named.
+    pub gaps: u64,
+    /// Gaps that were reported as recovered.
+    pub recovered: u64,
+    /// Required keys that nobody accounted for and that are gaps now.
+    pub unaccounted: u64,
+}
+
+/// How a run ended. There is one per run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunOutcome {
+    /// Why it is over.
+    pub reason: TerminalReason,
+    /// The breach that ended it, if one did.
+    pub violation: Option<Violation>,
+    /// What went through it.
+    pub counts: Counts,
+    /// What arms the cooldown, if anything.
+    pub pressure: Option<PressureReason>,
+    /// The cursors that were committed at the end. Those of slices are not among them.
+    pub committed: Vec<(String, CommitSeq)>,
+    /// The checkpoints that stay where they were.
+    pub withheld: Vec<Withheld>,
+    /// Whether a commit was given out whose end is not known.
+    pub commit_is_unknown: bool,
+    /// The streams that the connector says failed.
+    pub failed_streams: Vec<String>,
+}
+
+impl RunOutcome {
+    pub(super) fn committed_of<T: Track>(cursors: &[Cursor<T>]) -> Vec<(String, CommitSeq)> {
+        cursors.iter().map(|cursor| (cursor.stream().to_owned(), cursor.seq())).collect()
+    }
+}

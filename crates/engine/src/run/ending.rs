@@ -1,0 +1,365 @@
+//! How a run ends: decided once, carried out in order, on record once.
+//!
+//! The order is drain, close or stop, wait for the exit, commit, finish. Why the exit comes before
+//! the commit: an exit code that contradicts DONE is a violation, and then nothing may be committed.
+//! Several things can end a run at the same time; the one that allows least wins (a lost store over
+//! a cancellation, that over a failure, that over DONE), and among equals the first.
+
+use super::{Effect, Run, RunOutcome};
+use crate::checkpoint::{Ending, Track};
+use crate::coverage::{CoverageVerdict, missing_reports};
+use crate::ids::CommitSeq;
+use crate::time::{Now, Time};
+use gleaner_protocol::{
+    Done, DoneError, DoneStatus, STREAM_COLLECTION_FAILED, TerminalReason, Violation, ViolationCode,
+};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// By itself, with this code.
+    Code(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+/// Where a run stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The connector speaks.
+    Collecting,
+    /// The end is decided; the store still works.
+    Draining,
+    /// Unaccounted keys become gaps.
+    Accounting,
+    /// Everything is durable; the process should end.
+    AwaitingExit { deadline: Time, pressed: Pressed },
+    /// The plan is with the store.
+    Committing { cursors: Vec<(String, CommitSeq)> },
+    /// It is over.
+    Ended,
+}
+
+/// How hard the process was asked to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pressed {
+    No,
+    Stopped,
+    Killed,
+}
+
+impl Phase {
+    pub(super) const fn deadline(&self) -> Option<Time> {
+        match self {
+            Self::AwaitingExit { deadline, .. } => Some(*deadline),
+            Self::Collecting | Self::Draining | Self::Accounting | Self::Committing { .. } | Self::Ended => None,
+        }
+    }
+}
+
+/// How the run will end.
+#[derive(Clone, Debug)]
+pub(super) struct Conclusion {
+    reason: TerminalReason,
+    ending: Ending,
+    violation: Option<Violation>,
+    weight: Weight,
+}
+
+/// Which of two endings wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    Done,
+    Failure,
+    Cancellation,
+    StoreLost,
+}
+
+impl Conclusion {
+    pub(super) const fn failed(reason: TerminalReason) -> Self {
+        Self { reason, ending: Ending::Failed, violation: None, weight: Weight::Failure }
+    }
+
+    const fn store_lost(reason: TerminalReason) -> Self {
+        Self { reason, ending: Ending::Failed, violation: None, weight: Weight::StoreLost }
+    }
+
+    const fn broken(violation: Violation) -> Self {
+        let reason = TerminalReason::ProtocolViolation;
+        Self { reason, ending: Ending::Failed, violation: Some(violation), weight: Weight::Failure }
+    }
+
+    const fn cancelled() -> Self {
+        let (reason, ending) = (TerminalReason::Cancelled, Ending::Cancelled);
+        Self { reason, ending, violation: None, weight: Weight::Cancellation }
+    }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.weight == Weight::Done
+    }
+}
+
+/// How long a process may take to end after its input was closed. It has nothing left to do.
+const EXIT_AFTER: Duration = Duration::from_secs(30);
+/// How long it may take after it was asked to end, and again after it was made to.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl<T: Track> Run<T> {
+    /// Somebody wants the run to stop. Comes too late once the commit is with the store.
+    pub fn handle_cancel(&mut self, now: Now) {
+        self.conclude(Conclusion::cancelled());
+        self.advance(now);
+    }
+
+    /// The store could not carry an effect out, and carries out none after it.
+    pub fn handle_store_failed(&mut self, now: Now) {
+        self.lose_store(TerminalReason::RuntimeError, now);
+    }
+
+    /// Another process has the lease. Nothing more is written.
+    pub fn handle_superseded(&mut self, now: Now) {
+        self.lose_store(TerminalReason::Superseded, now);
+    }
+
+    /// The process has ended, and all that it wrote was handed over before.
+    pub fn handle_exit(&mut self, exit: Exit, now: Now) {
+        self.exit = Some(exit);
+        match &self.conclusion {
+            None => self.break_off(Violation::new(ViolationCode::ExitWithoutDone)),
+            // A process that we ended has no code of its own.
+            Some(done) if done.is_done() && !self.stopped => {
+                let succeeded = done.ending == Ending::Succeeded;
+                if succeeded != (exit == Exit::Code(0)) {
+                    self.break_off(Violation::new(ViolationCode::ExitDisagrees));
+                }
+            }
+            Some(_) => {}
+        }
+        self.advance(now);
+    }
+
+    /// The plan is committed and durable.
+    pub fn handle_committed(&mut self, now: Now) {
+        if let Phase::Committing { cursors } = &mut self.phase {
+            let committed = std::mem::take(cursors);
+            self.finish(committed, false);
+        }
+        self.advance(now);
+    }
+
+    pub(super) fn break_off(&mut self, violation: Violation) {
+        self.conclude(Conclusion::broken(violation));
+    }
+
+    pub(super) fn take_done(&mut self, done: &Done) -> Result<(), Violation> {
+        if done.records_emitted != self.counts.seen {
+            return Err(Violation::new(ViolationCode::CountMismatch).in_field("records_emitted"));
+        }
+        if let Some(error) = &done.error {
+            self.pressure.terminal_error(error);
+        }
+        let (reason, ending) = match (done.status, &done.error) {
+            (DoneStatus::Succeeded, _) => (TerminalReason::Succeeded, Ending::Succeeded),
+            (DoneStatus::Cancelled, _) => (TerminalReason::Cancelled, Ending::Cancelled),
+            (DoneStatus::Failed, error) => self.failure(error.as_ref()),
+        };
+        self.conclude(Conclusion { reason, ending, violation: None, weight: Weight::Done });
+        Ok(())
+    }
+
+    /// What a failure is called, from its code and never from its prose.
+    fn failure(&self, error: Option<&DoneError>) -> (TerminalReason, Ending) {
+        let code = error.and_then(|error| error.code.as_deref());
+        if code == Some(STREAM_COLLECTION_FAILED) && !self.failed_streams.is_empty() {
+            let failed = self.failed_streams.clone();
+            return (TerminalReason::StreamCollectionFailed, Ending::StreamScoped { failed });
+        }
+        // Connectors that have no codes write the error's name, one word, as its message.
+        let name = code.or_else(|| error.map(|error| error.message.as_str())).unwrap_or_default();
+        let reason = if error.and_then(DoneError::pressure).is_some() {
+            TerminalReason::SourceCooldown
+        } else if self.questions.has_expired() {
+            TerminalReason::InteractionExpired
+        } else if is_called(name, "missing_credentials") || is_called(name, "credentials_missing") {
+            TerminalReason::CredentialsMissing
+        } else if is_called(name, "session_establish_timeout") {
+            TerminalReason::SessionEstablishTimeout
+        } else {
+            TerminalReason::ConnectorFailed
+        };
+        (reason, Ending::Failed)
+    }
+
+    /// Decides the end, unless a weightier one is decided or it is too late.
+    pub(super) fn conclude(&mut self, conclusion: Conclusion) {
+        if self.conclusion.as_ref().is_some_and(|decided| decided.weight >= conclusion.weight) {
+            return;
+        }
+        let too_late = match self.phase {
+            Phase::Ended => true,
+            Phase::Committing { .. } => conclusion.weight < Weight::StoreLost,
+            Phase::Collecting | Phase::Draining | Phase::Accounting | Phase::AwaitingExit { .. } => false,
+        };
+        if too_late {
+            return;
+        }
+        self.withdraw_question();
+        if conclusion.weight > Weight::Done && !self.stopped && self.exit.is_none() {
+            self.stopped = true;
+            self.effects.push_back(Effect::Stop);
+        }
+        self.conclusion = Some(conclusion);
+    }
+
+    pub(super) fn lose_store(&mut self, reason: TerminalReason, now: Now) {
+        self.conclude(Conclusion::store_lost(reason));
+        if self.phase != Phase::Ended {
+            self.drop_store_effects();
+        }
+        self.advance(now);
+    }
+
+    /// A store that failed or has another master is asked for nothing more.
+    fn drop_store_effects(&mut self) {
+        self.owed = 0;
+        self.pages_owed.clear();
+        let is_ours = |effect: &Effect<T>| {
+            matches!(
+                effect,
+                Effect::Send(_)
+                    | Effect::Ask(_)
+                    | Effect::Withdraw { .. }
+                    | Effect::CloseInput
+                    | Effect::Stop
+                    | Effect::Kill
+            )
+        };
+        self.effects.retain(is_ours);
+    }
+
+    /// Goes on as far as nothing more has to be waited for.
+    pub(super) fn advance(&mut self, now: Now) {
+        while let Some(weight) = self.conclusion.as_ref().map(|conclusion| conclusion.weight) {
+            let store_lost = weight == Weight::StoreLost;
+            match &self.phase {
+                Phase::Collecting => {
+                    // What was accepted is kept, also when the run failed: it is true all the same.
+                    if store_lost {
+                        self.drop_store_effects();
+                    } else {
+                        self.flush();
+                    }
+                    self.phase = Phase::Draining;
+                }
+                Phase::Draining if self.owed == 0 => {
+                    if !store_lost {
+                        self.write_unaccounted();
+                    }
+                    self.phase = Phase::Accounting;
+                }
+                Phase::Accounting if self.owed == 0 => self.ask_for_exit(now),
+                Phase::AwaitingExit { .. } if self.exit.is_some() => self.commit(),
+                Phase::Committing { .. } if store_lost => self.finish(Vec::new(), true),
+                Phase::Draining
+                | Phase::Accounting
+                | Phase::AwaitingExit { .. }
+                | Phase::Committing { .. }
+                | Phase::Ended => break,
+            }
+        }
+    }
+
+    /// A key that nobody accounts for, under a cursor that a slice has committed, would be lost.
+    fn write_unaccounted(&mut self) {
+        for report in &self.reports {
+            let short = matches!(report.verdict, Some(CoverageVerdict::Short { unaccounted: 1.. }));
+            if short && self.ledger.has_committed(&report.state_stream) {
+                self.owed += 1;
+                self.effects.push_back(Effect::WriteUnaccounted {
+                    report: report.id,
+                    stream: report.stream.clone(),
+                    state_stream: report.state_stream.clone(),
+                });
+            }
+        }
+    }
+
+    fn ask_for_exit(&mut self, now: Now) {
+        let (pressed, wait) = if self.stopped {
+            (Pressed::Stopped, GRACE)
+        } else {
+            self.effects.push_back(Effect::CloseInput);
+            (Pressed::No, EXIT_AFTER)
+        };
+        self.phase = Phase::AwaitingExit { deadline: now.time + wait, pressed };
+    }
+
+    /// A process that does not end is asked, then made to, then no longer waited for.
+    pub(super) fn press_for_exit(&mut self, now: Now) {
+        let Phase::AwaitingExit { deadline, pressed } = &mut self.phase else { return };
+        if now.time < *deadline {
+            return;
+        }
+        let (effect, next) = match *pressed {
+            Pressed::No if !self.stopped => (Effect::Stop, Pressed::Stopped),
+            Pressed::No | Pressed::Stopped => (Effect::Kill, Pressed::Killed),
+            Pressed::Killed => return self.commit(),
+        };
+        (*deadline, *pressed) = (now.time + GRACE, next);
+        self.stopped = true;
+        self.effects.push_back(effect);
+    }
+
+    fn commit(&mut self) {
+        let Some(conclusion) = &self.conclusion else { return };
+        let shortfalls = self.shortfalls();
+        let plan = self.ledger.plan(&conclusion.ending, &self.manifest, &shortfalls);
+        self.withheld = plan.withheld().to_vec();
+        // Always so when the store is lost: that is a failure, and a failure commits nothing.
+        if plan.cursors().is_empty() {
+            self.finish(Vec::new(), false);
+            return;
+        }
+        self.phase = Phase::Committing { cursors: RunOutcome::committed_of(plan.cursors()) };
+        self.effects.push_back(Effect::Commit(plan));
+    }
+
+    /// The checkpoints whose account falls short, or is missing.
+    fn shortfalls(&self) -> BTreeSet<String> {
+        let complete = |stream: &str, parent: &str| {
+            let of_pair = |report: &&super::Report| report.stream == stream && report.state_stream == parent;
+            self.reports.iter().find(of_pair).is_some_and(|report| report.verdict == Some(CoverageVerdict::Complete))
+        };
+        let missing = missing_reports(&self.manifest, |stream| self.rules.contains(stream), complete);
+        let short = self.reports.iter().filter(|report| report.verdict != Some(CoverageVerdict::Complete));
+        missing.map(str::to_owned).chain(short.map(|report| report.state_stream.clone())).collect()
+    }
+
+    fn finish(&mut self, committed: Vec<(String, CommitSeq)>, commit_is_unknown: bool) {
+        let Some(conclusion) = self.conclusion.take() else { return };
+        let superseded = conclusion.reason == TerminalReason::Superseded;
+        let outcome = RunOutcome {
+            reason: conclusion.reason,
+            violation: conclusion.violation.clone(),
+            counts: self.counts,
+            // Who has lost the lease has no say about the connection any more.
+            pressure: self.pressure.reason().filter(|_| !superseded),
+            committed,
+            withheld: std::mem::take(&mut self.withheld),
+            commit_is_unknown,
+            failed_streams: self.failed_streams.iter().cloned().collect(),
+        };
+        self.conclusion = Some(conclusion);
+        self.phase = Phase::Ended;
+        self.outcome = Some(outcome.clone());
+        self.effects.push_back(Effect::Finish(outcome));
+    }
+}
+
+/// Whether an error has this name, alone or after its connector's: one word, never a sentence.
+fn is_called(error: &str, name: &str) -> bool {
+    let head = error.strip_suffix(name);
+    head.is_some_and(|head| (head.is_empty() || head.ends_with('_')) && !head.contains(char::is_whitespace))
+}

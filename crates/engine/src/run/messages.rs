@@ -1,0 +1,175 @@
+//! What each message means while a run collects.
+//!
+//! Streams are checked where data is concerned (records, cursors, gaps, coverage). News, skips and
+//! questions may name any stream: they collect nothing.
+
+use super::{Effect, Report, Run, TraceEvent};
+use crate::checkpoint::Track;
+use crate::coverage::check_pair;
+use crate::ids::{GapId, LeaseId, ReportId};
+use crate::page::page_bytes;
+use crate::scope::Admitted;
+use crate::slice::GapChange;
+use crate::time::Now;
+use gleaner_protocol::{
+    ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, Event, GapsPageRequest, KeyBlock,
+    Op, RawJson, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
+};
+
+impl<T: Track> Run<T> {
+    pub(super) fn take(&mut self, event: &Event<'_>, now: Now) -> Result<(), Violation> {
+        if let Event::Violation(violation) = event {
+            return Err(violation.clone());
+        }
+        if self.questions.is_open() {
+            return Err(Violation::new(ViolationCode::OutputWhileWaiting));
+        }
+        match event {
+            Event::Message { message, .. } => self.take_message(message, now)?,
+            Event::CoverageKeys { field, keys, .. } => self.keep_keys(*field, keys),
+            Event::CoverageEnd { report, .. } => self.end_report(report)?,
+            Event::Violation(_) => {}
+        }
+        self.flush_if_full(now);
+        Ok(())
+    }
+
+    fn take_message(&mut self, message: &ConnectorMessage<'_>, now: Now) -> Result<(), Violation> {
+        match message {
+            ConnectorMessage::Record(record) => self.take_record(record),
+            ConnectorMessage::State(state) => self.take_state(state),
+            ConnectorMessage::DetailGap(gap) => self.take_gap(gap),
+            ConnectorMessage::DetailGapAttempted(attempted) => {
+                self.rules.stream(&attempted.stream)?;
+                let (gap_id, lease) = (GapId::new(&attempted.gap_id), LeaseId::new(&attempted.lease_id));
+                self.slice.gap(GapChange::Attempt { gap_id, lease });
+                Ok(())
+            }
+            ConnectorMessage::DetailGapRecovered(recovered) => self.take_recovered(recovered),
+            ConnectorMessage::GapsPageRequest(request) => self.take_page_request(request),
+            ConnectorMessage::Interaction(interaction) => self.ask(interaction, now),
+            ConnectorMessage::SkipResult(skip) => {
+                self.take_skip(skip);
+                Ok(())
+            }
+            ConnectorMessage::Progress(progress) => self.trace(TraceEvent::Progress(progress.clone())),
+            ConnectorMessage::Assistance(help) => self.trace(TraceEvent::Assistance(help.clone())),
+            ConnectorMessage::AssistanceStatus(status) => self.trace(TraceEvent::AssistanceStatus(status.clone())),
+            ConnectorMessage::Done(done) => self.take_done(done),
+        }
+    }
+
+    fn take_record(&mut self, record: &Record<'_>) -> Result<(), Violation> {
+        let stream = self.rules.stream(&record.stream)?;
+        let admitted = self.rules.admit(stream, record, &self.manifest, self.validator.as_ref())?;
+        self.counts.seen += 1;
+        match (admitted, record.op) {
+            (Admitted::Reject(pointer), _) => {
+                self.counts.rejected += 1;
+                self.slice.reject(stream, record, pointer);
+                return Ok(());
+            }
+            (Admitted::Store, Op::Delete) => self.counts.deleted += 1,
+            (Admitted::Store, Op::Upsert) => self.counts.collected += 1,
+        }
+        self.slice.record(stream, record);
+        Ok(())
+    }
+
+    /// A cursor is numbered now and eligible once its slice is durable. One that says that its slice
+    /// is whole goes out with it at once, in the same transaction.
+    fn take_state(&mut self, state: &State<'_>) -> Result<(), Violation> {
+        self.rules.stream(&state.stream)?;
+        self.check_credential(&state.stream, "cursor", Some(&state.cursor))?;
+        let cursor = self.ledger.number(&state.stream, state.cursor.clone().into_owned());
+        if state.slice {
+            self.slice.commit(cursor);
+            self.flush();
+        } else {
+            self.slice.stage(cursor);
+        }
+        Ok(())
+    }
+
+    fn take_gap(&mut self, gap: &DetailGap) -> Result<(), Violation> {
+        self.rules.stream(&gap.stream)?;
+        self.check_credential(&gap.stream, "detail_locator", gap.detail_locator.as_ref())?;
+        self.check_credential(&gap.stream, "list_cursor", gap.list_cursor.as_ref())?;
+        self.counts.gaps += 1;
+        self.pressure.gap(gap.reason);
+        self.slice.gap(GapChange::Open(Box::new(gap.clone())));
+        Ok(())
+    }
+
+    /// One connector leaves the lease out: it means this run's.
+    fn take_recovered(&mut self, recovered: &DetailGapRecovered) -> Result<(), Violation> {
+        self.rules.stream(&recovered.stream)?;
+        self.counts.recovered += 1;
+        let lease = recovered.lease_id.as_ref().map_or_else(|| self.lease.clone(), LeaseId::new);
+        self.slice.gap(GapChange::Recover { gap_id: GapId::new(&recovered.gap_id), lease });
+        Ok(())
+    }
+
+    /// What was said about gaps is written before the next page is read, or the page would be old.
+    fn take_page_request(&mut self, request: &GapsPageRequest) -> Result<(), Violation> {
+        for stream in &request.streams {
+            self.rules.stream(stream)?;
+        }
+        self.flush();
+        self.pages_owed.push_back(request.request_id.clone());
+        let (streams, bytes_max) = (request.streams.clone(), page_bytes(request.max_bytes));
+        self.effects.push_back(Effect::LeaseGapsPage { streams, bytes_max });
+        Ok(())
+    }
+
+    fn take_skip(&mut self, skip: &SkipResult) {
+        if let Some(stream) = &skip.stream
+            && skip.reason.as_deref() == Some(STREAM_COLLECTION_FAILED)
+            && self.rules.contains(stream)
+        {
+            self.failed_streams.insert(stream.clone());
+        }
+        self.effects.push_back(Effect::Trace(TraceEvent::Skip(Box::new(skip.clone()))));
+    }
+
+    /// Cursors and locators are kept as they are, so they must not hold what opens the account.
+    fn check_credential(&self, stream: &str, field: &'static str, raw: Option<&RawJson<'_>>) -> Result<(), Violation> {
+        if raw.is_some_and(|raw| self.validator.reveals_credential(raw.as_str())) {
+            return Err(Violation::new(ViolationCode::CredentialInOutput).in_field(field).of_stream(stream));
+        }
+        Ok(())
+    }
+
+    fn trace(&mut self, event: TraceEvent) -> Result<(), Violation> {
+        self.effects.push_back(Effect::Trace(event));
+        Ok(())
+    }
+
+    /// Keys belong to the report that ends next.
+    fn keep_keys(&mut self, field: CoverageField, keys: &KeyBlock) {
+        let report = *self.keys_of.get_or_insert_with(|| next_report(&self.reports));
+        self.effects.push_back(Effect::KeepCoverageKeys { report, field, keys: keys.clone() });
+    }
+
+    fn end_report(&mut self, end: &CoverageReport) -> Result<(), Violation> {
+        let CoverageReport { stream, state_stream, .. } = end;
+        self.rules.stream(stream)?;
+        check_pair(&self.manifest, stream, state_stream)?;
+        if self.reports.iter().any(|report| report.stream == *stream && report.state_stream == *state_stream) {
+            return Err(Violation::new(ViolationCode::CoverageRepeated).of_stream(stream));
+        }
+        let id = self.keys_of.take().unwrap_or_else(|| next_report(&self.reports));
+        let (stream, state_stream) = (stream.clone(), state_stream.clone());
+        // The gaps that the report relies on must be durable before they are looked for.
+        self.flush();
+        self.owed += 1;
+        let ask = Effect::TallyCoverage { report: id, stream: stream.clone(), state_stream: state_stream.clone() };
+        self.effects.push_back(ask);
+        self.reports.push(Report { id, stream, state_stream, verdict: None });
+        Ok(())
+    }
+}
+
+fn next_report(reports: &[Report]) -> ReportId {
+    reports.last().map_or(ReportId::new(1), |report| report.id.next())
+}

@@ -1,0 +1,118 @@
+//! Questions to the owner: one at a time, answered once, never open beyond the grant.
+//!
+//! A question without a time limit waits until it is answered or the grant ends: an owner may be
+//! away for a day. Nobody else may speak meanwhile, so the connector's next line is a violation.
+
+use super::ending::Conclusion;
+use super::{Effect, Run};
+use crate::checkpoint::Track;
+use crate::time::{Now, Time, WallTime};
+use gleaner_protocol::{
+    Interaction, InteractionResponse, InteractionStatus, RuntimeMessage, TerminalReason, Violation, ViolationCode,
+};
+use std::time::Duration;
+
+/// What became of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerTaken {
+    /// It goes to the connector.
+    Yes,
+    /// Somebody was faster, or the question's time was over.
+    AlreadyAnswered,
+    /// There is no such question.
+    NoSuchQuestion,
+}
+
+#[derive(Debug)]
+pub(super) struct Questions {
+    can_ask: bool,
+    grant_expires_at: Option<WallTime>,
+    open: Option<Question>,
+    /// The last one that was closed, so that a second answer can be told so.
+    closed: Option<String>,
+    /// Whether one was not answered in time.
+    expired: bool,
+}
+
+#[derive(Debug)]
+struct Question {
+    request_id: String,
+    deadline: Option<Time>,
+}
+
+impl Questions {
+    pub(super) const fn new(can_ask: bool, grant_expires_at: Option<WallTime>) -> Self {
+        Self { can_ask, grant_expires_at, open: None, closed: None, expired: false }
+    }
+
+    pub(super) const fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    pub(super) const fn has_expired(&self) -> bool {
+        self.expired
+    }
+
+    /// The earlier of the question's own time and the grant's end.
+    pub(super) fn deadline(&self, now: Now) -> Option<Time> {
+        let open = self.open.as_ref()?;
+        let grant_end = self.grant_expires_at.map(|end| now.time + end.since(now.wall));
+        [open.deadline, grant_end].into_iter().flatten().min()
+    }
+
+    fn close(&mut self) -> Option<String> {
+        let request_id = self.open.take()?.request_id;
+        self.closed = Some(request_id.clone());
+        Some(request_id)
+    }
+}
+
+impl<T: Track> Run<T> {
+    /// Takes an answer of the owner.
+    pub fn handle_answer(&mut self, response: InteractionResponse, now: Now) -> AnswerTaken {
+        match &self.questions.open {
+            Some(open) if open.request_id == response.request_id => {
+                self.questions.close();
+                self.last_news = now.time;
+                self.send(RuntimeMessage::InteractionResponse(response));
+                AnswerTaken::Yes
+            }
+            _ if self.questions.closed.as_ref() == Some(&response.request_id) => AnswerTaken::AlreadyAnswered,
+            Some(_) | None => AnswerTaken::NoSuchQuestion,
+        }
+    }
+
+    pub(super) fn ask(&mut self, interaction: &Interaction, now: Now) -> Result<(), Violation> {
+        if !self.questions.can_ask {
+            return Err(Violation::new(ViolationCode::InteractionWithoutBinding));
+        }
+        let deadline = interaction.timeout_seconds.map(|seconds| now.time + Duration::from_secs(seconds));
+        self.questions.open = Some(Question { request_id: interaction.request_id.clone(), deadline });
+        self.effects.push_back(Effect::Ask(interaction.clone()));
+        Ok(())
+    }
+
+    /// Ends a question whose time is over; with the grant, the run ends too.
+    pub(super) fn expire_question(&mut self, now: Now) {
+        let Some(open) = &self.questions.open else { return };
+        let grant_ended = self.questions.grant_expires_at.is_some_and(|end| end <= now.wall);
+        if !grant_ended && open.deadline.is_none_or(|deadline| now.time < deadline) {
+            return;
+        }
+        let Some(request_id) = self.withdraw_question() else { return };
+        self.questions.expired = true;
+        self.last_news = now.time;
+        let status = InteractionStatus::Timeout;
+        self.send(RuntimeMessage::InteractionResponse(InteractionResponse { request_id, status, data: None }));
+        if grant_ended {
+            self.conclude(Conclusion::failed(TerminalReason::GrantExpired));
+        }
+    }
+
+    /// Takes an open question back from the owner.
+    pub(super) fn withdraw_question(&mut self) -> Option<String> {
+        let request_id = self.questions.close()?;
+        self.effects.push_back(Effect::Withdraw { request_id: request_id.clone() });
+        Some(request_id)
+    }
+}

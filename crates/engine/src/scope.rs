@@ -1,0 +1,343 @@
+//! Whether a record was asked for: its stream, its key, its fields, its time.
+//!
+//! Why it is made once per run: the rules come out of a manifest and a grant, and a run has millions
+//! of records. A record that was not asked for ends the run, because a connector that collects more
+//! than the owner allowed cannot be trusted with the rest. A record whose time cannot be read is not
+//! proven to be outside; it goes to quarantine and is neither stored nor lost. Schemas are checked by
+//! whoever implements [`Validate`].
+
+use crate::instant::Instant;
+use gleaner_protocol::{
+    Manifest, Op, RawJson, Record, ResourceFilter, Scope, TerminalReason, TimeRange, Violation, ViolationCode,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Checks bodies against the schemas of their streams, and everything that is stored for the
+/// connection's own credential. A pure function of its arguments.
+pub trait Validate: std::fmt::Debug + Send {
+    /// Whether the body fits.
+    ///
+    /// # Errors
+    ///
+    /// The JSON pointer of what does not.
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String>;
+
+    /// Whether a text holds the connection's own credential. Anybody else's secret is data.
+    fn reveals_credential(&self, _text: &str) -> bool {
+        false
+    }
+}
+
+/// Accepts every body.
+#[derive(Clone, Copy, Debug)]
+pub struct NoSchema;
+
+impl Validate for NoSchema {
+    fn check(&self, _stream: &str, _body: &RawJson<'_>) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Why a run is not started.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The scope names a stream that the connector does not have.
+    #[error("the connector has no stream {0:?}")]
+    UnknownStream(String),
+    /// The scope has a time that cannot be read.
+    #[error("the time range of stream {stream:?} has {text:?}, which is not a date or an RFC 3339 time")]
+    UnreadableTime {
+        /// The stream.
+        stream: String,
+        /// What stands there.
+        text: String,
+    },
+    /// The connector needs something that is not there.
+    #[error("the connector requires the binding {0:?}, which is not available")]
+    BindingUnavailable(String),
+    /// The grant's end is past.
+    #[error("the grant has expired")]
+    GrantExpired,
+}
+
+impl Refusal {
+    /// The reason that goes on record.
+    #[must_use]
+    pub const fn reason(&self) -> TerminalReason {
+        match self {
+            Self::UnknownStream(_) | Self::UnreadableTime { .. } => TerminalReason::ScopeRejected,
+            Self::BindingUnavailable(_) => TerminalReason::BindingUnavailable,
+            Self::GrantExpired => TerminalReason::GrantExpired,
+        }
+    }
+}
+
+/// The rules of one run.
+#[derive(Debug)]
+pub(crate) struct ScopeRules {
+    names: Arc<[String]>,
+    index: BTreeMap<String, u16>,
+    streams: Vec<StreamRules>,
+}
+
+#[derive(Debug)]
+struct StreamRules {
+    resources: ResourceFilter,
+    /// Empty means all.
+    fields: BTreeSet<String>,
+    time: Option<TimeRule>,
+}
+
+#[derive(Debug)]
+struct TimeRule {
+    field: String,
+    since: Option<Instant>,
+    until: Option<Instant>,
+}
+
+/// What is done with a record that was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    Store,
+    /// With the JSON pointer of the fault.
+    Reject(String),
+}
+
+impl ScopeRules {
+    pub(crate) fn new(manifest: &Manifest, scope: &Scope) -> Result<Self, Refusal> {
+        let mut rules = Vec::new();
+        let mut index = BTreeMap::new();
+        for asked in scope.streams() {
+            let stream = manifest.stream(&asked.name).ok_or_else(|| Refusal::UnknownStream(asked.name.clone()))?;
+            let mut fields = asked.fields.iter().cloned().collect::<BTreeSet<_>>();
+            if !fields.is_empty() {
+                fields.extend(stream.schema.as_ref().map(required_by).unwrap_or_default());
+            }
+            let time = match &asked.time_range {
+                None | Some(TimeRange { since: None, until: None }) => None,
+                Some(range) => TimeRule::new(&asked.name, stream.consent_time_field.as_deref(), range)?,
+            };
+            let resources = ResourceFilter::new(asked.resources.iter().cloned());
+            // A manifest has at most a thousand streams, and a scope names each once.
+            index.insert(asked.name.clone(), u16::try_from(rules.len()).unwrap_or(u16::MAX));
+            rules.push(StreamRules { resources, fields, time });
+        }
+        let names = scope.streams().iter().map(|stream| stream.name.clone()).collect();
+        Ok(Self { names, index, streams: rules })
+    }
+
+    pub(crate) fn names(&self) -> Arc<[String]> {
+        Arc::clone(&self.names)
+    }
+
+    pub(crate) fn contains(&self, stream: &str) -> bool {
+        self.index.contains_key(stream)
+    }
+
+    /// The place of a stream in the scope.
+    pub(crate) fn stream(&self, name: &str) -> Result<u16, Violation> {
+        let outside = || Violation::new(ViolationCode::StreamOutOfScope).in_field("stream").of_stream(name);
+        self.index.get(name).copied().ok_or_else(outside)
+    }
+
+    /// Judges a record of the stream at this place.
+    pub(crate) fn admit(
+        &self,
+        stream: u16,
+        record: &Record<'_>,
+        manifest: &Manifest,
+        validator: &dyn Validate,
+    ) -> Result<Admitted, Violation> {
+        let rules = &self.streams[usize::from(stream)];
+        rules.resources.check(record).map_err(|violation| violation.of_stream(&record.stream))?;
+        if record.op == Op::Delete {
+            record.check_deletion(manifest)?;
+        }
+        let Some(body) = &record.data else { return Ok(Admitted::Store) };
+        if validator.reveals_credential(body.as_str()) {
+            return Err(Violation::new(ViolationCode::CredentialInOutput).in_field("data").of_stream(&record.stream));
+        }
+        let named = |code, field| Violation::new(code).in_field(field).of_stream(&record.stream);
+        if let Some(verdict) = rules.check_fields_and_time(body) {
+            return match verdict {
+                BodyFault::Outside(code) => Err(named(code, "data").of_key(&record.key.canonical())),
+                BodyFault::Unreadable(pointer) => Ok(Admitted::Reject(pointer)),
+            };
+        }
+        // The last body of a deleted record is nobody's business.
+        match record.op {
+            Op::Delete => Ok(Admitted::Store),
+            Op::Upsert => Ok(validator.check(&record.stream, body).map_or_else(Admitted::Reject, |()| Admitted::Store)),
+        }
+    }
+}
+
+enum BodyFault {
+    Outside(ViolationCode),
+    Unreadable(String),
+}
+
+impl StreamRules {
+    fn check_fields_and_time(&self, body: &RawJson<'_>) -> Option<BodyFault> {
+        // The hot path: without such a limit the body is not looked at.
+        if self.fields.is_empty() && self.time.is_none() {
+            return None;
+        }
+        let members = body.members()?;
+        if !self.fields.is_empty() && members.iter().any(|(name, _)| !self.fields.contains(name.as_ref())) {
+            return Some(BodyFault::Outside(ViolationCode::FieldOutOfScope));
+        }
+        let rule = self.time.as_ref()?;
+        let value = members.iter().find(|(name, _)| *name == rule.field).map(|(_, value)| value);
+        match value.and_then(RawJson::text).as_deref().and_then(Instant::parse) {
+            Some(time) if rule.contains(time) => None,
+            Some(_) => Some(BodyFault::Outside(ViolationCode::TimeOutOfRange)),
+            None => Some(BodyFault::Unreadable(pointer_to(&rule.field))),
+        }
+    }
+}
+
+impl TimeRule {
+    /// Records of a stream without such a field have no time that could be judged; the connector is
+    /// told the range all the same (a catch-up run has one for every stream).
+    fn new(stream: &str, field: Option<&str>, range: &TimeRange) -> Result<Option<Self>, Refusal> {
+        let read = |text: &Option<String>| match text {
+            None => Ok(None),
+            Some(text) => Instant::parse(text)
+                .map(Some)
+                .ok_or_else(|| Refusal::UnreadableTime { stream: stream.to_owned(), text: text.clone() }),
+        };
+        let (since, until) = (read(&range.since)?, read(&range.until)?);
+        Ok(field.map(|field| Self { field: field.to_owned(), since, until }))
+    }
+
+    /// `since ≤ t < until`.
+    fn contains(&self, time: Instant) -> bool {
+        self.since.is_none_or(|since| since <= time) && self.until.is_none_or(|until| time < until)
+    }
+}
+
+/// The fields that a schema requires at the top.
+fn required_by(schema: &RawJson<'_>) -> Vec<String> {
+    let members = schema.members().unwrap_or_default();
+    let required = members.iter().find(|(name, _)| name == "required").and_then(|(_, value)| value.elements());
+    required.unwrap_or_default().iter().filter_map(|name| name.text().map(Into::into)).collect()
+}
+
+fn pointer_to(field: &str) -> String {
+    format!("/{}", field.replace('~', "~0").replace('/', "~1"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::support::manifest;
+    use gleaner_protocol::{ConnectorMessage, StreamScope};
+
+    fn scope(trips: StreamScope) -> Scope {
+        Scope::new(vec![StreamScope { name: "trips".to_owned(), ..trips }, StreamScope::all_of("photos")]).unwrap()
+    }
+
+    fn admit(trips: StreamScope, line: &str) -> Result<Admitted, Violation> {
+        let manifest = manifest();
+        let rules = ScopeRules::new(&manifest, &scope(trips)).unwrap();
+        let ConnectorMessage::Record(record) = ConnectorMessage::decode(line.as_bytes()).unwrap() else { panic!() };
+        rules.admit(rules.stream(&record.stream)?, &record, &manifest, &NoSchema)
+    }
+
+    fn trip(body: &str) -> String {
+        format!(r#"{{"type":"RECORD","stream":"trips","key":"t1","data":{body},"emitted_at":"2031-01-01T00:00:00Z"}}"#)
+    }
+
+    #[test]
+    fn connector_emits_a_record_outside_the_declared_resources_set() {
+        let resources = vec!["t1".to_owned(), r#"["a","b"]"#.to_owned()];
+        let only = || StreamScope { resources: resources.clone(), ..StreamScope::default() };
+        assert_eq!(admit(only(), &trip("{}")), Ok(Admitted::Store));
+        assert_eq!(admit(only(), &trip("{}").replace("\"t1\"", r#"[ "a", "b" ]"#)), Ok(Admitted::Store));
+        let violation = admit(only(), &trip("{}").replace("t1", "t2")).unwrap_err();
+        assert_eq!(violation.to_string(), r#"key_out_of_resources, field key, stream "trips", key "t2""#);
+    }
+
+    #[test]
+    fn empty_resources_set_is_a_no_op() {
+        assert_eq!(admit(StreamScope::default(), &trip("{}").replace("t1", "anything")), Ok(Admitted::Store));
+    }
+
+    #[test]
+    fn append_only_streams() {
+        let delete = r#"{"type":"RECORD","stream":"photos","key":"p","op":"delete"}"#;
+        assert_eq!(admit(StreamScope::default(), delete).unwrap_err().code, ViolationCode::DeleteOnAppendOnly);
+        assert_eq!(admit(StreamScope::default(), &delete.replace("photos", "trips")), Ok(Admitted::Store));
+    }
+
+    #[test]
+    fn a_stream_that_was_not_asked_for_is_named() {
+        let violation = admit(StreamScope::default(), &trip("{}").replace("trips", "mail")).unwrap_err();
+        assert_eq!((violation.code, violation.stream.as_deref()), (ViolationCode::StreamOutOfScope, Some("mail")));
+    }
+
+    #[test]
+    fn fields_are_those_asked_for_and_those_the_schema_requires() {
+        let fields = || StreamScope { fields: vec!["km".to_owned()], ..StreamScope::default() };
+        assert_eq!(admit(fields(), &trip(r#"{"id":1,"km":2}"#)), Ok(Admitted::Store));
+        let violation = admit(fields(), &trip(r#"{"id":1,"mail":2}"#)).unwrap_err();
+        assert_eq!((violation.code, violation.key.as_deref()), (ViolationCode::FieldOutOfScope, Some("t1")));
+        // An escape is no disguise.
+        assert_eq!(admit(fields(), &trip(r#"{"\u006bm":2}"#)), Ok(Admitted::Store));
+    }
+
+    #[test]
+    fn the_time_is_since_or_later_and_before_until() {
+        let range = || {
+            let (since, until) = (Some("2031-01-01".to_owned()), Some("2031-02-01T00:00:00Z".to_owned()));
+            StreamScope { time_range: Some(TimeRange { since, until }), ..StreamScope::default() }
+        };
+        let at = |time: &str| admit(range(), &trip(&format!(r#"{{"at":{time}}}"#))).map_err(|violation| violation.code);
+        assert_eq!(at(r#""2031-01-01T00:00:00Z""#), Ok(Admitted::Store));
+        assert_eq!(at(r#""2031-01-31T23:59:59.999Z""#), Ok(Admitted::Store));
+        assert_eq!(at(r#""2031-02-01T00:00:00Z""#), Err(ViolationCode::TimeOutOfRange));
+        assert_eq!(at(r#""2031-01-01T00:30:00+01:00""#), Err(ViolationCode::TimeOutOfRange));
+        assert_eq!(at("null"), Ok(Admitted::Reject("/at".to_owned())));
+        assert_eq!(admit(range(), &trip("{}")), Ok(Admitted::Reject("/at".to_owned())));
+        let delete = r#"{"type":"RECORD","stream":"trips","key":"t","op":"delete"}"#;
+        assert_eq!(admit(range(), delete), Ok(Admitted::Store), "a deletion has no time");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_before_anything_starts() {
+        let manifest = manifest();
+        let unknown = Scope::new(vec![StreamScope::all_of("mail")]).unwrap();
+        let refusal = ScopeRules::new(&manifest, &unknown).unwrap_err();
+        assert_eq!(
+            (refusal.reason(), &refusal),
+            (TerminalReason::ScopeRejected, &Refusal::UnknownStream("mail".to_owned()))
+        );
+        let range = Some(TimeRange { since: Some("soon".to_owned()), until: None });
+        let soon = scope(StreamScope { time_range: range, ..StreamScope::default() });
+        assert!(matches!(ScopeRules::new(&manifest, &soon), Err(Refusal::UnreadableTime { .. })));
+    }
+
+    #[derive(Debug)]
+    struct NoNumbers;
+
+    impl Validate for NoNumbers {
+        fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), String> {
+            if body.as_str().contains('7') { Err("/km".to_owned()) } else { Ok(()) }
+        }
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_its_schema_goes_to_quarantine_with_the_place_of_the_fault() {
+        let manifest = manifest();
+        let rules = ScopeRules::new(&manifest, &scope(StreamScope::default())).unwrap();
+        let judge = |line: &str| {
+            let ConnectorMessage::Record(record) = ConnectorMessage::decode(line.as_bytes()).unwrap() else { panic!() };
+            rules.admit(0, &record, &manifest, &NoNumbers).unwrap()
+        };
+        assert_eq!(judge(&trip(r#"{"km":7}"#)), Admitted::Reject("/km".to_owned()));
+        assert_eq!(judge(&trip(r#"{"km":1}"#)), Admitted::Store);
+        assert_eq!(judge(&trip(r#"{"km":7}"#).replace("\"key\"", "\"op\":\"delete\",\"key\"")), Admitted::Store);
+    }
+}

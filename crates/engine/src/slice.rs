@@ -1,0 +1,258 @@
+//! What becomes durable together: records, changes of gaps, and the cursor that covers them.
+//!
+//! Why its own type and not a list of messages: a run has millions of records, and one text per slice
+//! with places in it costs a copy of each line and nothing more. Why it cannot be made outside: the
+//! one way to a [`Receipt`] is a slice that a run gave out, so nobody can vouch for a cursor without
+//! having been handed what it covers. A slice too large to hold is given out in parts; its cursor is
+//! in the last of them. It never prints what it holds.
+
+use crate::checkpoint::{Cursor, Receipt, Track};
+use crate::ids::{Epoch, GapId, LeaseId, SliceId};
+use gleaner_protocol::{DetailGap, Op, Record};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Records, gaps and cursors that a store writes in one transaction.
+#[must_use = "a slice that is not written is lost"]
+pub struct Slice<T: Track> {
+    id: SliceId,
+    streams: Arc<[String]>,
+    text: String,
+    records: Vec<Entry>,
+    rejected: Vec<(Entry, String)>,
+    gap_changes: Vec<GapChange>,
+    staged: Vec<Cursor<T>>,
+    committed: Vec<Cursor<T>>,
+    /// What gaps and cursors hold besides the text.
+    other_bytes: usize,
+}
+
+/// A record of a slice.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SliceRecord<'a> {
+    /// The stream.
+    pub stream: &'a str,
+    /// The key as one text; several parts as minified JSON.
+    pub key: &'a str,
+    /// What happened to it.
+    pub op: Op,
+    /// The body, byte for byte.
+    pub body: Option<&'a str>,
+    /// When the connector wrote it.
+    pub emitted_at: Option<&'a str>,
+}
+
+/// What happens to a gap, in the order in which it was said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GapChange {
+    /// It is there, or there again. See [`Gap::defer`](crate::Gap::defer).
+    Open(Box<DetailGap>),
+    /// It was tried. See [`Gap::attempt`](crate::Gap::attempt).
+    Attempt {
+        /// Which.
+        gap_id: GapId,
+        /// Under which lease.
+        lease: LeaseId,
+    },
+    /// It is closed, if this lease holds it. See [`Gap::recover`](crate::Gap::recover).
+    Recover {
+        /// Which.
+        gap_id: GapId,
+        /// Under which lease.
+        lease: LeaseId,
+    },
+}
+
+impl GapChange {
+    /// What it holds, roughly: a locator may be as large as a line.
+    fn bytes(&self) -> usize {
+        let Self::Open(gap) = self else { return 0 };
+        let raws = [&gap.detail_locator, &gap.list_cursor, &gap.detail];
+        let error = gap.last_error.as_ref().map_or(0, |error| error.raw.as_str().len());
+        raws.into_iter().flatten().map(|raw| raw.as_str().len()).sum::<usize>() + error
+    }
+}
+
+struct Entry {
+    stream: u16,
+    op: Op,
+    key: Range<usize>,
+    body: Option<Range<usize>>,
+    emitted_at: Option<Range<usize>>,
+}
+
+impl<T: Track> Slice<T> {
+    /// Its place in the order of writing. Slices are written in this order, and none after one that
+    /// could not be written.
+    #[must_use]
+    pub const fn id(&self) -> SliceId {
+        self.id
+    }
+
+    /// The records to store, in order: of one key the last counts.
+    pub fn records(&self) -> impl ExactSizeIterator<Item = SliceRecord<'_>> {
+        self.records.iter().map(|entry| self.view(entry))
+    }
+
+    /// The records for the quarantine, each with the JSON pointer of its fault.
+    pub fn rejected(&self) -> impl ExactSizeIterator<Item = (SliceRecord<'_>, &str)> {
+        self.rejected.iter().map(|(entry, pointer)| (self.view(entry), pointer.as_str()))
+    }
+
+    /// What happens to gaps, in order.
+    #[must_use]
+    pub fn gap_changes(&self) -> &[GapChange] {
+        &self.gap_changes
+    }
+
+    /// Cursors that are kept with the slice and do not count before a [`CommitPlan`](crate::CommitPlan)
+    /// names them.
+    #[must_use]
+    pub fn staged(&self) -> &[Cursor<T>] {
+        &self.staged
+    }
+
+    /// Cursors that count as soon as this slice is durable.
+    #[must_use]
+    pub fn committed(&self) -> &[Cursor<T>] {
+        &self.committed
+    }
+
+    /// The proof that the slice is durable. For stores, after the transaction was synced, never before.
+    pub fn into_receipt(self, epoch: Epoch) -> Receipt<T> {
+        Receipt::new(self.id, epoch, self.staged, self.committed)
+    }
+
+    fn view(&self, entry: &Entry) -> SliceRecord<'_> {
+        let text = |range: &Range<usize>| &self.text[range.clone()];
+        SliceRecord {
+            stream: &self.streams[usize::from(entry.stream)],
+            key: text(&entry.key),
+            op: entry.op,
+            body: entry.body.as_ref().map(text),
+            emitted_at: entry.emitted_at.as_ref().map(text),
+        }
+    }
+}
+
+/// How much, never what.
+impl<T: Track> std::fmt::Debug for Slice<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slice")
+            .field("id", &self.id)
+            .field("records", &self.records.len())
+            .field("rejected", &self.rejected.len())
+            .field("gap_changes", &self.gap_changes.len())
+            .field("staged", &self.staged.len())
+            .field("committed", &self.committed.len())
+            .finish()
+    }
+}
+
+/// Only how large the record is.
+impl std::fmt::Debug for SliceRecord<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SliceRecord({} bytes)", self.body.map_or(0, str::len))
+    }
+}
+
+/// Fills slices.
+#[derive(Debug)]
+pub(crate) struct SliceBuilder<T: Track> {
+    streams: Arc<[String]>,
+    open: Slice<T>,
+}
+
+impl<T: Track> SliceBuilder<T> {
+    pub(crate) fn new(streams: Arc<[String]>) -> Self {
+        let open = Slice::empty(SliceId::new(1), Arc::clone(&streams));
+        Self { streams, open }
+    }
+
+    pub(crate) fn record(&mut self, stream: u16, record: &Record<'_>) {
+        let entry = self.enter(stream, record);
+        self.open.records.push(entry);
+    }
+
+    pub(crate) fn reject(&mut self, stream: u16, record: &Record<'_>, pointer: String) {
+        let entry = self.enter(stream, record);
+        self.open.rejected.push((entry, pointer));
+    }
+
+    pub(crate) fn gap(&mut self, change: GapChange) {
+        self.open.other_bytes += change.bytes();
+        self.open.gap_changes.push(change);
+    }
+
+    /// Of one stream the last cursor counts, so an earlier one that is not out yet is dropped.
+    pub(crate) fn stage(&mut self, cursor: Cursor<T>) {
+        self.open.staged.retain(|other| other.stream() != cursor.stream());
+        self.open.other_bytes += cursor.token().as_str().len();
+        self.open.staged.push(cursor);
+    }
+
+    pub(crate) fn commit(&mut self, cursor: Cursor<T>) {
+        self.open.staged.retain(|other| other.stream() != cursor.stream());
+        self.open.committed.push(cursor);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        let open = &self.open;
+        open.items() == 0 && open.staged.is_empty() && open.committed.is_empty()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.open.text.len() + self.open.other_bytes >= PART_BYTES_MAX || self.open.items() >= PART_ITEMS_MAX
+    }
+
+    /// What was filled so far, unless there is nothing.
+    pub(crate) fn take(&mut self) -> Option<Slice<T>> {
+        if self.is_empty() {
+            return None;
+        }
+        let next = Slice::empty(self.open.id.next(), Arc::clone(&self.streams));
+        Some(std::mem::replace(&mut self.open, next))
+    }
+
+    fn enter(&mut self, stream: u16, record: &Record<'_>) -> Entry {
+        let text = &mut self.open.text;
+        let mut put = |part: &str| {
+            let start = text.len();
+            text.push_str(part);
+            start..text.len()
+        };
+        Entry {
+            stream,
+            op: record.op,
+            key: put(&record.key.canonical()),
+            body: record.data.as_ref().map(|body| put(body.as_str())),
+            emitted_at: record.emitted_at.as_deref().map(put),
+        }
+    }
+}
+
+/// After this many bytes a part is given out. One line may be larger (16 MiB), so this bounds what is
+/// held to the larger of the two; a mebibyte is some 2,000 records, where one sync costs little per record.
+const PART_BYTES_MAX: usize = 1024 * 1024;
+/// After this many records and gaps a part is given out: small records count too.
+const PART_ITEMS_MAX: usize = 1000;
+
+impl<T: Track> Slice<T> {
+    const fn empty(id: SliceId, streams: Arc<[String]>) -> Self {
+        Self {
+            id,
+            streams,
+            text: String::new(),
+            records: Vec::new(),
+            rejected: Vec::new(),
+            gap_changes: Vec::new(),
+            staged: Vec::new(),
+            committed: Vec::new(),
+            other_bytes: 0,
+        }
+    }
+
+    const fn items(&self) -> usize {
+        self.records.len() + self.rejected.len() + self.gap_changes.len()
+    }
+}
