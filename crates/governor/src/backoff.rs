@@ -13,6 +13,7 @@ use crate::time::nanos;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BackoffConfig {
     /// Upper end of the first pause. 1 s: the discovery interval, so a retry is not faster than a start.
+    /// After a throttle the present interval is used where that is shorter.
     pub base: Duration,
     /// Upper end of every pause. 60 s: longer outages belong to the breaker, which opens that long.
     pub cap: Duration,

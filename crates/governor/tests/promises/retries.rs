@@ -153,3 +153,20 @@ fn every_retryable_verdict_says_so_and_no_other() {
         assert_eq!(is_retry(advice), RETRYABLE.contains(&verdict), "{verdict:?}");
     }
 }
+
+#[test]
+fn after_a_throttle_a_request_pauses_by_the_pace_and_after_an_error_by_the_clock() {
+    let pause_after = |outcome: &Outcome| {
+        let mut hand = Hand::new(Config::default());
+        hand.warm_to(Duration::from_millis(50));
+        match hand.exchange(outcome, 10) {
+            Advice::RetryAt(at) => at.since(hand.now),
+            other => panic!("{other:?}"),
+        }
+    };
+    // Half of the range: the harness draws the middle. A throttle has lengthened the interval by then.
+    let throttled = pause_after(&Outcome::throttled(None));
+    assert!(throttled <= Duration::from_millis(100), "{throttled:?}");
+    let failed = pause_after(&Outcome::bare(Verdict::ServerError));
+    assert!(failed >= Duration::from_millis(450), "{failed:?}");
+}
