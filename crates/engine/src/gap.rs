@@ -272,12 +272,12 @@ impl Gap {
         self.state != GapState::Recovered
     }
 
-    /// By what gaps are ordered: few attempts first, and each day of age makes up for one, so that
-    /// none waits for ever. Among equals the oldest is first.
+    /// By what gaps are ordered, the smallest first: each attempt puts a gap one day further back. So
+    /// few attempts come first, age makes up for attempts, and none waits for ever. It changes only
+    /// with the gap and not with the clock, so a store can keep it in an index.
     #[must_use]
-    pub fn priority(&self, now: WallTime) -> (u32, WallTime) {
-        let aged = now.since(self.since).as_secs() / AGE_STEP.as_secs();
-        (self.attempts.saturating_sub(u32::try_from(aged).unwrap_or(u32::MAX)), self.since)
+    pub fn order(&self) -> WallTime {
+        self.since + AGE_STEP.saturating_mul(self.attempts)
     }
 
     fn is_held_by(&self, lease: &LeaseId) -> bool {
@@ -495,9 +495,8 @@ mod tests {
     #[test]
     fn few_attempts_go_first_and_age_makes_up_for_attempts() {
         let tried = |attempts, since| Gap { attempts, since: at(since), ..held() };
-        let (fresh, hard) = (tried(0, 3 * DAY), tried(3, 0));
-        assert!(fresh.priority(at(3 * DAY - 1)) < Gap { since: at(DAY), ..hard.clone() }.priority(at(3 * DAY - 1)));
-        assert!(hard.priority(at(3 * DAY)) < fresh.priority(at(3 * DAY)), "after three days it is first");
+        assert!(tried(0, 2 * DAY).order() < tried(3, 0).order());
+        assert!(tried(3, 0).order() < tried(0, 3 * DAY + 1).order(), "after three days it is first");
     }
 
     #[test]

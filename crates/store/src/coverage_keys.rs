@@ -1,0 +1,257 @@
+//! The keys of coverage reports: a million of them are kept in a temporary table and counted there.
+//!
+//! The table is this connection's own, lies in a file that has no name, and needs no sync: a report
+//! that a crash takes away belongs to a run that the crash took away, too. What counts is what
+//! [`KeysInMemory`](gleaner_engine::KeysInMemory) would count; a test holds the two together.
+
+use crate::error::{Failure, StoreError, from_sql};
+use crate::gap_rows::{self, GapRow};
+use crate::session::Session;
+use crate::slices::is_in_quarantine;
+use crate::store::Store;
+use gleaner_engine::{CoverageTally, GapIdentity, ReportId, Track, WallTime};
+use gleaner_protocol::{AbsenceReason, CoverageField, DetailGap, GapKey, GapReason, KeyBlock};
+use rusqlite::{Connection, OptionalExtension};
+
+const REQUIRED: i64 = 1;
+const HYDRATED: i64 = 2;
+const GAP: i64 = 4;
+const SKIPPED: i64 = 8;
+const OUTCOMES: i64 = HYDRATED | GAP | SKIPPED;
+/// The key was in one list twice.
+const DOUBLED: i64 = 16;
+/// Keys in memory at a time.
+const BATCH: i64 = 1000;
+
+const fn bit(field: CoverageField) -> i64 {
+    match field {
+        CoverageField::RequiredKeys => REQUIRED,
+        CoverageField::HydratedKeys => HYDRATED,
+        CoverageField::GapKeys => GAP,
+        CoverageField::OptionalSkipKeys => SKIPPED,
+    }
+}
+
+/// Which report of which run.
+type Place = (i64, i64);
+
+fn place<T: Track>(session: &Session<T>, report: ReportId) -> Place {
+    (session.run, i64::try_from(report.get()).unwrap_or(i64::MAX))
+}
+
+impl Store {
+    /// Keeps keys of a report until the run ends.
+    ///
+    /// # Errors
+    ///
+    /// When there is no space for them.
+    pub fn keep_coverage_keys<T: Track>(
+        &mut self,
+        session: &Session<T>,
+        report: ReportId,
+        field: CoverageField,
+        keys: &KeyBlock,
+    ) -> Result<(), StoreError> {
+        let place = place(session, report);
+        self.read(|connection| {
+            connection.execute_batch(
+                "CREATE TEMP TABLE IF NOT EXISTS coverage_keys (run INTEGER NOT NULL, report INTEGER NOT NULL,
+                 key TEXT NOT NULL, lists INTEGER NOT NULL, PRIMARY KEY (run, report, key)) STRICT, WITHOUT ROWID",
+            )?;
+            // One transaction for the block: it costs no sync, and each row by itself would.
+            connection.execute_batch("SAVEPOINT coverage_keys")?;
+            let kept = keep(connection, place, field, keys);
+            connection.execute_batch(if kept.is_ok() {
+                "RELEASE coverage_keys"
+            } else {
+                "ROLLBACK TO coverage_keys"
+            })?;
+            kept
+        })
+    }
+
+    /// Counts the keys of a report.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn tally_coverage<T: Track>(
+        &self,
+        session: &Session<T>,
+        report: ReportId,
+        stream: &str,
+        state_stream: &str,
+    ) -> Result<CoverageTally, StoreError> {
+        let place = place(session, report);
+        self.read(|connection| {
+            if !is_kept(connection)? {
+                return Ok(CoverageTally::default());
+            }
+            let mut tally = count_lists(connection, place)?;
+            let stream_id = session.streams.of(stream)?;
+            let is_gap = format!("lists & {OUTCOMES} = {GAP} AND lists & {REQUIRED} != 0");
+            each_key(connection, place, &is_gap, |key| {
+                let durable = has_durable_gap(connection, session, (stream, state_stream), key)?;
+                tally.gaps_not_durable += u64::from(!durable);
+                Ok(())
+            })?;
+            let is_hydrated = format!("lists & {OUTCOMES} = {HYDRATED} AND lists & {REQUIRED} != 0");
+            if has_quarantine(connection, stream_id)? {
+                each_key(connection, place, &is_hydrated, |key| {
+                    tally.in_quarantine += u64::from(is_in_quarantine(connection, stream_id, key, session.run)?);
+                    Ok(())
+                })?;
+            }
+            Ok(tally)
+        })
+    }
+
+    /// Writes what nothing accounts for as gaps with the reason `unaccounted`, and syncs. Answers how many.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written. Then some of them may be there; writing them again does no harm.
+    pub fn write_unaccounted<T: Track>(
+        &mut self,
+        session: &Session<T>,
+        report: ReportId,
+        stream: &str,
+        state_stream: &str,
+        now: WallTime,
+    ) -> Result<u64, StoreError> {
+        let place = place(session, report);
+        self.write(&session.leases, |transaction| {
+            if !is_kept(transaction)? {
+                return Ok(0);
+            }
+            let without = format!("lists & {} = 0 AND lists & {} != 0", HYDRATED | SKIPPED, REQUIRED | GAP);
+            let mut written = 0;
+            each_key(transaction, place, &without, |key| {
+                if has_durable_gap(transaction, session, (stream, state_stream), key)? {
+                    return Ok(());
+                }
+                let gap = DetailGap {
+                    stream: stream.to_owned(),
+                    parent_stream: Some(state_stream.to_owned()),
+                    record_key: Some(GapKey::Text(key.to_owned())),
+                    reason: Some(GapReason::Absence(AbsenceReason::Unaccounted)),
+                    ..DetailGap::default()
+                };
+                gap_rows::open(transaction, session, &gap, now)?;
+                written += 1;
+                Ok(())
+            })?;
+            Ok(written)
+        })
+    }
+}
+
+/// Forgets the keys of a run.
+pub(crate) fn forget(connection: &Connection, run: i64) -> Result<(), Failure> {
+    if is_kept(connection)? {
+        connection.execute("DELETE FROM temp.coverage_keys WHERE run = ?1", [run])?;
+    }
+    Ok(())
+}
+
+fn is_kept(connection: &Connection) -> Result<bool, Failure> {
+    let sql = "SELECT 1 FROM sqlite_temp_schema WHERE name = 'coverage_keys'";
+    Ok(connection.query_row(sql, [], |_| Ok(())).optional()?.is_some())
+}
+
+fn keep(connection: &Connection, (run, report): Place, field: CoverageField, keys: &KeyBlock) -> Result<(), Failure> {
+    let sql = format!(
+        "INSERT INTO temp.coverage_keys VALUES (?1, ?2, ?3, ?4) ON CONFLICT (run, report, key) \
+         DO UPDATE SET lists = lists | excluded.lists | (CASE lists & excluded.lists WHEN 0 THEN 0 ELSE {DOUBLED} END)"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    for key in keys.iter() {
+        statement.execute((run, report, key, bit(field)))?;
+    }
+    Ok(())
+}
+
+/// What the lists alone show.
+fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, Failure> {
+    let one = |condition: String| -> Result<Option<String>, Failure> {
+        let sql = format!(
+            "SELECT key FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND ({condition}) ORDER BY key LIMIT 1"
+        );
+        Ok(connection.query_row(&sql, place, |row| row.get(0)).optional()?)
+    };
+    let several = [HYDRATED | GAP, HYDRATED | SKIPPED, GAP | SKIPPED].map(|two| format!("lists & {two} = {two}"));
+    let sql = format!(
+        "SELECT count(*) FILTER (WHERE lists & {REQUIRED} != 0), \
+         count(*) FILTER (WHERE lists & {REQUIRED} != 0 AND lists & {OUTCOMES} = 0) \
+         FROM temp.coverage_keys WHERE run = ?1 AND report = ?2"
+    );
+    let (required, without_outcome) =
+        connection.query_row(&sql, place, |row| Ok((from_sql(row.get(0)?), from_sql(row.get(1)?))))?;
+    Ok(CoverageTally {
+        duplicate: one(format!("lists & {DOUBLED} != 0"))?,
+        not_required: one(format!("lists & {REQUIRED} = 0"))?,
+        overlap: one(several.join(" OR "))?,
+        required,
+        without_outcome,
+        ..CoverageTally::default()
+    })
+}
+
+/// Calls with each key of a report that fits, in order, holding a batch of them at a time.
+fn each_key(
+    connection: &Connection,
+    (run, report): Place,
+    condition: &str,
+    mut call: impl FnMut(&str) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let sql = format!(
+        "SELECT key FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND key > ?3 AND {condition} \
+         ORDER BY key LIMIT {BATCH}"
+    );
+    // Keys are never empty, so the first is after this.
+    let mut after = String::new();
+    loop {
+        let mut statement = connection.prepare_cached(&sql)?;
+        let keys = statement.query_map((run, report, &after), |row| row.get::<_, String>(0))?;
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        for key in &keys {
+            call(key)?;
+        }
+        match keys.into_iter().next_back() {
+            Some(last) => after = last,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Whether there is an open gap for this key, of the report's stream and parent. A report of a stream
+/// about itself has no parent that its gaps would have to name.
+fn has_durable_gap<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    (stream, state_stream): (&str, &str),
+    key: &str,
+) -> Result<bool, Failure> {
+    let mut parents = vec![Some(state_stream.to_owned())];
+    if stream == state_stream {
+        parents.push(None);
+    }
+    for parent_stream in parents {
+        let identity = GapIdentity {
+            connection: session.start.connection.clone(),
+            grant: session.start.grant.clone(),
+            stream: stream.to_owned(),
+            parent_stream,
+            subject: format!("key:{key}"),
+        };
+        let row = GapRow::find(connection, &gap_rows::identity_hash(&identity))?;
+        if row.is_some_and(|row| row.gap.is_open()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn has_quarantine(connection: &Connection, stream: i64) -> Result<bool, Failure> {
+    crate::session::exists(connection, "SELECT 1 FROM streams WHERE id = ?1 AND quarantined > 0", [stream])
+}

@@ -1,0 +1,99 @@
+//! Handing gaps out to a run, page by page.
+//!
+//! Due gaps are read in their order, each is leased by the engine's rule, and as many as fit the page
+//! go out. A page is transport and never a cap: an empty one means that no gap is left that this run
+//! may have. Gaps that the run deferred itself are not due for it, so recovery ends.
+
+use crate::error::{Failure, StoreError, date_to_sql};
+use crate::gap_rows::{self, COLUMNS, GapRow};
+use crate::session::Session;
+use crate::store::Store;
+use gleaner_engine::{RowSizes, Track, WallTime, rows_that_fit};
+use gleaner_protocol::{GapKey, ServedGap};
+use rusqlite::Connection;
+
+impl Store {
+    /// Leases a page of gaps to this run: of these streams, or of any when there are none.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written. Then nothing is leased.
+    pub fn lease_gaps_page<T: Track>(
+        &mut self,
+        session: &Session<T>,
+        streams: &[String],
+        bytes_max: u64,
+        now: WallTime,
+    ) -> Result<Vec<ServedGap>, StoreError> {
+        self.write(&session.leases, |transaction| {
+            let mut wanted = Vec::new();
+            for stream in streams {
+                wanted.push(session.streams.of(stream)?);
+            }
+            let rows = due(transaction, session, &wanted, RowSizes::default().rows_to_read(bytes_max), now)?;
+            lease(transaction, session, rows, bytes_max, now)
+        })
+    }
+}
+
+/// The gaps that are due, in their order.
+fn due<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    wanted: &[i64],
+    limit: u64,
+    now: WallTime,
+) -> Result<Vec<GapRow>, Failure> {
+    // The ids are numbers of ours.
+    let of_streams = match wanted {
+        [] => String::new(),
+        ids => format!("AND stream IN ({})", ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")),
+    };
+    let sql = format!(
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND (not_before IS NULL OR not_before <= ?2) \
+         AND deferred_under IS NOT ?3 {of_streams} ORDER BY due LIMIT ?4"
+    );
+    let lease = session.start.lease.as_str();
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    gap_rows::read_all(connection, &sql, (session.connection, date_to_sql(now), lease, limit))
+}
+
+fn lease<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    rows: Vec<GapRow>,
+    bytes_max: u64,
+    now: WallTime,
+) -> Result<Vec<ServedGap>, Failure> {
+    let lease = &session.start.lease;
+    let mut page = Vec::new();
+    for row in rows {
+        let Some(named) = gap_rows::name_of(connection, row.id)? else { continue };
+        let served = ServedGap {
+            gap_id: gap_rows::gap_id(&named.identity).as_str().to_owned(),
+            stream: named.stream,
+            record_key: named.record_key,
+            parent_stream: named.parent_stream,
+            detail_locator: row.gap.locator.clone(),
+            list_cursor: row.gap.list_cursor.clone(),
+            lease_id: lease.as_str().to_owned(),
+        };
+        page.push((row, served));
+    }
+    page.truncate(rows_that_fit(bytes_max, page.iter().map(|(_, served)| size(served))));
+    for (row, _) in &mut page {
+        let before = row.gap.state.clone();
+        row.gap.lease(lease, now);
+        row.update(connection, &before)?;
+    }
+    Ok(page.into_iter().map(|(_, served)| served).collect())
+}
+
+/// How long it is on the wire, roughly: names of fields and quotes are some 150 bytes.
+fn size(gap: &ServedGap) -> u64 {
+    let raw = |raw: &Option<gleaner_protocol::RawJson<'static>>| raw.as_ref().map_or(0, |raw| raw.as_str().len());
+    let text =
+        gap.gap_id.len() + gap.stream.len() + gap.lease_id.len() + gap.parent_stream.as_ref().map_or(0, String::len);
+    let key = gap.record_key.as_ref().map_or(0, |key: &GapKey| key.as_str().len());
+    (150 + text + key + raw(&gap.detail_locator) + raw(&gap.list_cursor)) as u64
+}

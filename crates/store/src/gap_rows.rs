@@ -1,0 +1,319 @@
+//! Gaps as rows: read, changed by the rules of [`Gap`], written back.
+//!
+//! No state is changed here by a rule of its own: a row becomes a [`Gap`], the engine's functions
+//! change it, and it becomes a row again, with the counters of its stream. A row is never deleted
+//! but by a purge.
+
+use crate::error::{Failure, date_from_sql, date_to_sql};
+use crate::session::{Session, optional_raw_json};
+use gleaner_engine::{AttemptLimits, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Track, WallTime};
+use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// How much of the hash makes a gap's id.
+pub(crate) const IDENTITY_BYTES: usize = 16;
+
+pub(crate) type Identity = [u8; IDENTITY_BYTES];
+
+/// A hash, because a locator may be as long as a line. Each part with its length.
+pub(crate) fn identity_hash(identity: &GapIdentity) -> Identity {
+    let GapIdentity { connection, grant, stream, parent_stream, subject } = identity;
+    let mut hasher = blake3::Hasher::new();
+    for part in [Some(connection), Some(grant), Some(stream), parent_stream.as_ref(), Some(subject)] {
+        hasher.update(&part.map_or(u64::MAX, |part| part.len() as u64).to_le_bytes());
+        hasher.update(part.map_or("", String::as_str).as_bytes());
+    }
+    let mut hash = [0; IDENTITY_BYTES];
+    hash.copy_from_slice(&hasher.finalize().as_bytes()[..IDENTITY_BYTES]);
+    hash
+}
+
+/// The text by which connectors and people call a gap.
+pub(crate) fn gap_id(identity: &[u8]) -> GapId {
+    GapId::new(identity.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+}
+
+/// The hash in a gap's id; `None` for a text that is none of ours.
+pub(crate) fn parse_gap_id(id: &GapId) -> Option<Identity> {
+    let text = id.as_str().as_bytes();
+    if text.len() != 2 * IDENTITY_BYTES {
+        return None;
+    }
+    let mut identity = [0; IDENTITY_BYTES];
+    for (byte, pair) in identity.iter_mut().zip(text.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        *byte = digit(0)? << 4 | digit(1)?;
+    }
+    Some(identity)
+}
+
+/// A gap and where its row is.
+#[derive(Debug)]
+pub(crate) struct GapRow {
+    pub(crate) id: i64,
+    pub(crate) stream: i64,
+    pub(crate) gap: Gap,
+}
+
+/// What [`GapRow::read`] reads, in this order.
+pub(crate) const COLUMNS: &str = "id, stream, state, lease, attempts, counted_under, deferred_under, reason, run_cap, \
+                       http_status, terminal_reason, not_before, since, locator, list_cursor";
+
+impl GapRow {
+    /// In the order of [`COLUMNS`].
+    fn read(row: &Row<'_>) -> Result<Self, Failure> {
+        let lease = |at| Ok::<_, Failure>(row.get::<_, Option<String>>(at)?.map(LeaseId::new));
+        let code = |at| row.get::<_, Option<String>>(at);
+        let state = match row.get::<_, String>(2)?.as_str() {
+            "in_progress" => GapState::InProgress { lease: lease(3)?.unwrap_or_else(|| LeaseId::new("")) },
+            "recovered" => GapState::Recovered,
+            "terminal" => {
+                let reason = code(10)?.as_deref().and_then(AbsenceReason::from_code);
+                GapState::Terminal { reason: reason.unwrap_or(AbsenceReason::Quarantined) }
+            }
+            _ => GapState::Pending,
+        };
+        let cause = GapCause {
+            reason: code(7)?.as_deref().and_then(GapReason::from_code),
+            run_cap: row.get(8)?,
+            http_status: row.get(9)?,
+        };
+        let gap = Gap {
+            state,
+            attempts: row.get(4)?,
+            counted_under: lease(5)?,
+            deferred_under: lease(6)?,
+            cause,
+            not_before: row.get::<_, Option<i64>>(11)?.map(date_from_sql),
+            since: date_from_sql(row.get(12)?),
+            locator: optional_raw_json(row.get(13)?)?,
+            list_cursor: optional_raw_json(row.get(14)?)?,
+        };
+        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap })
+    }
+
+    pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {
+        let sql = format!("SELECT {COLUMNS} FROM gaps WHERE identity = ?1");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query([&identity[..]])?;
+        rows.next()?.map(Self::read).transpose()
+    }
+
+    /// Writes back what may have changed.
+    pub(crate) fn update(&self, connection: &Connection, before: &GapState) -> Result<(), Failure> {
+        let gap = &self.gap;
+        let sql = "UPDATE gaps SET state = ?2, lease = ?3, attempts = ?4, counted_under = ?5, deferred_under = ?6,
+                   reason = ?7, run_cap = ?8, http_status = ?9, terminal_reason = ?10, not_before = ?11, since = ?12,
+                   due = ?13, locator = ?14, list_cursor = ?15 WHERE id = ?1";
+        connection.prepare_cached(sql)?.execute((
+            self.id,
+            state_name(&gap.state),
+            lease_of(&gap.state),
+            gap.attempts,
+            gap.counted_under.as_ref().map(LeaseId::as_str),
+            gap.deferred_under.as_ref().map(LeaseId::as_str),
+            gap.cause.reason.map(GapReason::code),
+            gap.cause.run_cap,
+            gap.cause.http_status,
+            terminal_reason(&gap.state),
+            gap.not_before.map(date_to_sql),
+            date_to_sql(gap.since),
+            date_to_sql(gap.order()),
+            gap.locator.as_ref().map(|raw| raw.as_str().to_owned()),
+            gap.list_cursor.as_ref().map(|raw| raw.as_str().to_owned()),
+        ))?;
+        count(connection, self.stream, Some(before), &gap.state)
+    }
+}
+
+pub(crate) const fn state_name(state: &GapState) -> &'static str {
+    match state {
+        GapState::Pending => "pending",
+        GapState::InProgress { .. } => "in_progress",
+        GapState::Recovered => "recovered",
+        GapState::Terminal { .. } => "terminal",
+    }
+}
+
+fn lease_of(state: &GapState) -> Option<&str> {
+    match state {
+        GapState::InProgress { lease } => Some(lease.as_str()),
+        GapState::Pending | GapState::Recovered | GapState::Terminal { .. } => None,
+    }
+}
+
+fn terminal_reason(state: &GapState) -> Option<&'static str> {
+    match state {
+        GapState::Terminal { reason } => Some(reason.code()),
+        GapState::Pending | GapState::InProgress { .. } | GapState::Recovered => None,
+    }
+}
+
+/// Moves a gap from one counter to another.
+fn count(connection: &Connection, stream: i64, from: Option<&GapState>, to: &GapState) -> Result<(), Failure> {
+    if from.map(state_name) == Some(state_name(to)) {
+        return Ok(());
+    }
+    let to = state_name(to);
+    let sql = match from {
+        // The names are ours, not anybody else's.
+        Some(from) => {
+            let from = state_name(from);
+            format!("UPDATE streams SET gaps_{to} = gaps_{to} + 1, gaps_{from} = gaps_{from} - 1 WHERE id = ?1")
+        }
+        None => format!("UPDATE streams SET gaps_{to} = gaps_{to} + 1 WHERE id = ?1"),
+    };
+    connection.prepare_cached(&sql)?.execute([stream])?;
+    Ok(())
+}
+
+/// Carries out one change of a slice.
+pub(crate) fn change<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    change: &GapChange,
+    now: WallTime,
+) -> Result<(), Failure> {
+    match change {
+        GapChange::Open(gap) => open(connection, session, gap, now).map(|_| ()),
+        GapChange::Attempt { gap_id, lease } => served(connection, session, gap_id, |gap| gap.attempt(lease)),
+        GapChange::Recover { gap_id, lease } => served(connection, session, gap_id, |gap| {
+            // What came of it shows in the state; a gap that this run does not hold stays as it is.
+            gap.recover(lease);
+        }),
+    }
+}
+
+/// A gap is there, or there again. Answers whether it is a new one.
+pub(crate) fn open<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    gap: &DetailGap,
+    now: WallTime,
+) -> Result<bool, Failure> {
+    let stream = session.streams.of(&gap.stream)?;
+    let identity = GapIdentity::of(&session.start.connection, &session.start.grant, gap);
+    let identity = identity_hash(&identity);
+    // One that was served is put back under its id, whatever else the connector says about it.
+    let by_id = gap.gap_id.as_ref().and_then(|id| parse_gap_id(&GapId::new(id)));
+    let served = match by_id {
+        Some(id) => GapRow::find(connection, &id)?.filter(|row| row.stream == stream),
+        None => None,
+    };
+    let known = match served {
+        Some(row) => Some(row),
+        None => GapRow::find(connection, &identity)?,
+    };
+    let last_error = gap.last_error.as_ref().map(|error| error.raw.as_str());
+    let Some(mut row) = known else {
+        let fresh = Gap::open(gap, &session.start.lease, now);
+        insert(connection, session, gap, (stream, &identity), &fresh)?;
+        count(connection, stream, None, &fresh.state)?;
+        return Ok(true);
+    };
+    let before = row.gap.state.clone();
+    row.gap.defer(gap, &session.start.lease, session.start.limits, now);
+    row.update(connection, &before)?;
+    if last_error.is_some() {
+        let sql = "UPDATE gaps SET last_error = ?2 WHERE id = ?1";
+        connection.prepare_cached(sql)?.execute((row.id, last_error))?;
+    }
+    Ok(false)
+}
+
+fn insert<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    gap: &DetailGap,
+    (stream, identity): (i64, &Identity),
+    fresh: &Gap,
+) -> Result<(), Failure> {
+    let sql = "INSERT INTO gaps (identity, connection, stream, grant_id, parent_stream, record_key,
+                   record_key_is_number, state, attempts, run_cap, since, due, last_error, run)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, ?9, ?10)";
+    connection.prepare_cached(sql)?.execute((
+        &identity[..],
+        session.connection,
+        stream,
+        &session.start.grant,
+        gap.parent_stream.as_deref(),
+        gap.record_key.as_ref().map(GapKey::as_str),
+        matches!(gap.record_key, Some(GapKey::Number(_))),
+        state_name(&fresh.state),
+        gap.last_error.as_ref().map(|error| error.raw.as_str()),
+        session.run,
+    ))?;
+    let row = GapRow { id: connection.last_insert_rowid(), stream, gap: fresh.clone() };
+    row.update(connection, &fresh.state)
+}
+
+/// Something happens to a gap that was served. One that is not of this connection is left alone.
+fn served<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    id: &GapId,
+    change: impl FnOnce(&mut Gap),
+) -> Result<(), Failure> {
+    let Some(identity) = parse_gap_id(id) else { return Ok(()) };
+    let Some(mut row) = GapRow::find(connection, &identity)? else { return Ok(()) };
+    if !session.streams.has(row.stream) {
+        return Ok(());
+    }
+    let before = row.gap.state.clone();
+    change(&mut row.gap);
+    row.update(connection, &before)
+}
+
+/// Puts back what was held, by a run that ended or by one that never did.
+pub(crate) fn release_all(connection: &Connection, of: i64, limits: AttemptLimits) -> Result<(), Failure> {
+    /// Rows in memory at a time.
+    const BATCH: i64 = 1000;
+    let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'in_progress' LIMIT ?2");
+    loop {
+        let held = read_all(connection, &sql, (of, BATCH))?;
+        if held.is_empty() {
+            return Ok(());
+        }
+        for mut row in held {
+            let before = row.gap.state.clone();
+            if let GapState::InProgress { lease } = &before {
+                row.gap.release(lease, limits);
+            }
+            row.update(connection, &before)?;
+        }
+    }
+}
+
+pub(crate) fn read_all(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+) -> Result<Vec<GapRow>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(GapRow::read(row)?);
+    }
+    Ok(found)
+}
+
+/// What identifies a gap to its connector, besides its history.
+pub(crate) struct Named {
+    pub(crate) identity: Vec<u8>,
+    pub(crate) stream: String,
+    pub(crate) record_key: Option<GapKey>,
+    pub(crate) parent_stream: Option<String>,
+}
+
+pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<Named>, Failure> {
+    let sql = "SELECT g.identity, s.name, g.record_key, g.record_key_is_number, g.parent_stream
+               FROM gaps g JOIN streams s ON s.id = g.stream WHERE g.id = ?1";
+    let named = connection.prepare_cached(sql)?.query_row([id], |row| {
+        let key = row.get::<_, Option<String>>(2)?;
+        let is_number = row.get::<_, bool>(3)?;
+        let record_key = key.map(|key| if is_number { GapKey::Number(key) } else { GapKey::Text(key) });
+        Ok(Named { identity: row.get(0)?, stream: row.get(1)?, record_key, parent_stream: row.get(4)? })
+    });
+    Ok(named.optional()?)
+}

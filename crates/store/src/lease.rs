@@ -1,0 +1,270 @@
+//! Who may work on what: leases with a fence.
+//!
+//! A lease is not a lock: its holder may sleep through its end and wake up. So each one has an epoch,
+//! larger than any before it, and every change looks at it inside its own transaction
+//! ([`Lease::check`]). Taking over is safe at any time; taking over too early is merely rude, so a
+//! holder that lives is left alone until its time is over, and one that is dead is replaced at once.
+//! A run needs its connection and its credential: both leases, or none.
+
+use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
+use crate::holder::{Holder, boot_millis};
+use crate::store::{Store, meta_number, set_meta_number};
+use gleaner_engine::{Epoch, WallTime};
+use rusqlite::{Connection, OptionalExtension, Row};
+use std::time::Duration;
+
+/// How long a lease lives without a sign of its holder. Long enough for a loaded machine, short
+/// enough that nobody waits long for a process that hangs.
+pub const LEASE_TTL: Duration = Duration::from_secs(30);
+/// How often a holder should give a sign: three may be lost.
+pub const HEARTBEAT: Duration = Duration::from_secs(8);
+
+/// The right to work on one thing, until somebody else gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    name: String,
+    epoch: Epoch,
+}
+
+/// What a lease is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseOn<'a> {
+    /// One connection: one run at a time.
+    Connection(&'a str),
+    /// One account of one provider: two connections that share it do not run at once.
+    Credential {
+        /// The provider.
+        provider: &'a str,
+        /// A keyed hash of the credential, never the credential.
+        hash: &'a str,
+    },
+    /// The scheduler.
+    Serve,
+}
+
+impl LeaseOn<'_> {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Self::Connection(name) => format!("connection {name}"),
+            Self::Credential { provider, hash } => format!("credential {provider} {hash}"),
+            Self::Serve => "serve".to_owned(),
+        }
+    }
+}
+
+/// What came of asking.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Acquired {
+    /// All of them are ours.
+    Yes {
+        /// One per thing that was asked for, in that order. They have one epoch.
+        leases: Vec<Lease>,
+        /// Whether somebody held one of them before and did not give it back.
+        took_over: bool,
+    },
+    /// Somebody has one of them. Nothing was taken.
+    Held(HeldBy),
+}
+
+/// Somebody who works on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldBy {
+    /// What is held.
+    pub lease: String,
+    /// The process.
+    pub pid: u32,
+    /// Since when.
+    pub since: WallTime,
+    /// Until when, unless it gives another sign.
+    pub until: WallTime,
+}
+
+impl Lease {
+    /// Its epoch.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The fence: inside of the transaction that it guards.
+    pub(crate) fn check(&self, connection: &Connection) -> Result<(), Failure> {
+        let sql = "SELECT epoch FROM leases WHERE name = ?1 AND released = 0";
+        let epoch = connection.prepare_cached(sql)?.query_row([&self.name], |row| row.get::<_, i64>(0)).optional()?;
+        if epoch.map(from_sql) == Some(self.epoch.get()) {
+            return Ok(());
+        }
+        Err(StoreError::Superseded { lease: self.name.clone() }.into())
+    }
+}
+
+impl Store {
+    /// Takes leases on all of these, or on none.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written, or is older than what was seen here.
+    pub fn acquire(&mut self, on: &[LeaseOn<'_>], holder: &Holder, now: WallTime) -> Result<Acquired, StoreError> {
+        self.check_not_restored()?;
+        let names = on.iter().map(|on| on.name()).collect::<Vec<_>>();
+        let boot_now = boot_millis();
+        let acquired = self.write(&[], |transaction| {
+            let mut took_over = false;
+            for name in &names {
+                match judge(transaction, name, holder, boot_now, now)? {
+                    Standing::Held(by) => return Ok(Acquired::Held(by)),
+                    Standing::Abandoned => took_over = true,
+                    Standing::Free => {}
+                }
+            }
+            let epoch = meta_number(transaction, "epoch")?.saturating_add(1);
+            set_meta_number(transaction, "epoch", epoch)?;
+            for name in &names {
+                take(transaction, name, epoch, holder, boot_now, now)?;
+            }
+            let lease = |name: &String| Lease { name: name.clone(), epoch: Epoch::new(epoch) };
+            Ok(Acquired::Yes { leases: names.iter().map(lease).collect(), took_over })
+        })?;
+        if let Acquired::Yes { leases, .. } = &acquired
+            && let Some(lease) = leases.first()
+        {
+            self.seen.remember(lease.epoch.get())?;
+        }
+        Ok(acquired)
+    }
+
+    /// Gives a sign of life.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Superseded`] when somebody else has them; then nothing may be sent any more.
+    pub fn heartbeat(&mut self, leases: &[Lease]) -> Result<(), StoreError> {
+        let now = boot_millis();
+        self.write(leases, |transaction| {
+            let sql = "UPDATE leases SET heartbeat_boot_ms = ?2, expires_boot_ms = ?3 WHERE name = ?1";
+            for lease in leases {
+                transaction.prepare_cached(sql)?.execute((&lease.name, to_sql(now), to_sql(now + ttl())))?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Gives leases back. Those that somebody else has are left alone.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    pub fn release(&mut self, leases: &[Lease]) -> Result<(), StoreError> {
+        self.write(&[], |transaction| give_back(transaction, leases))
+    }
+
+    /// Who holds this, if anybody does.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
+        self.read(|connection| match judge(connection, &on.name(), asking, boot_millis(), now)? {
+            Standing::Held(by) => Ok(Some(by)),
+            Standing::Abandoned | Standing::Free => Ok(None),
+        })
+    }
+
+    /// The owner knows that the store is an older copy, and wants to go on from there.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written.
+    pub fn accept_restored(&mut self) -> Result<(), StoreError> {
+        let seen = self.seen.epoch();
+        self.write(&[], |transaction| {
+            let epoch = meta_number(transaction, "epoch")?.max(seen);
+            set_meta_number(transaction, "epoch", epoch)
+        })
+    }
+
+    /// # Errors
+    ///
+    /// [`StoreError::OlderThanSeen`] when this is an older copy of the store that was here before.
+    pub fn check_not_restored(&self) -> Result<(), StoreError> {
+        let (found, seen) = (self.epoch()?.get(), self.seen.epoch());
+        if found < seen { Err(StoreError::OlderThanSeen { found, seen }) } else { Ok(()) }
+    }
+}
+
+pub(crate) fn give_back(connection: &Connection, leases: &[Lease]) -> Result<(), Failure> {
+    let sql = "UPDATE leases SET released = 1 WHERE name = ?1 AND epoch = ?2";
+    for lease in leases {
+        connection.prepare_cached(sql)?.execute((&lease.name, to_sql(lease.epoch.get())))?;
+    }
+    Ok(())
+}
+
+enum Standing {
+    Free,
+    Abandoned,
+    Held(HeldBy),
+}
+
+fn judge(
+    connection: &Connection,
+    name: &str,
+    asking: &Holder,
+    boot_now: u64,
+    now: WallTime,
+) -> Result<Standing, Failure> {
+    let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms
+               FROM leases WHERE name = ?1 AND released = 0";
+    let Some(row) = connection.prepare_cached(sql)?.query_row([name], HeldRow::read).optional()? else {
+        return Ok(Standing::Free);
+    };
+    // A clock that is behind the last sign was set to zero: the machine started again.
+    let is_over = row.expires <= boot_now || boot_now < row.heartbeat;
+    if is_over || row.holder.is_dead_for(asking) {
+        return Ok(Standing::Abandoned);
+    }
+    let left = Duration::from_millis(row.expires - boot_now);
+    Ok(Standing::Held(HeldBy { lease: name.to_owned(), pid: row.holder.pid, since: row.since, until: now + left }))
+}
+
+struct HeldRow {
+    holder: Holder,
+    since: WallTime,
+    heartbeat: u64,
+    expires: u64,
+}
+
+impl HeldRow {
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        let holder =
+            Holder { pid: row.get(0)?, started: from_sql(row.get(1)?), boot: row.get(2)?, pid_namespace: row.get(3)? };
+        let since = date_from_sql(row.get(4)?);
+        Ok(Self { holder, since, heartbeat: from_sql(row.get(5)?), expires: from_sql(row.get(6)?) })
+    }
+}
+
+fn take(
+    connection: &Connection,
+    name: &str,
+    epoch: u64,
+    holder: &Holder,
+    boot_now: u64,
+    now: WallTime,
+) -> Result<(), Failure> {
+    let sql = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
+    connection.prepare_cached(sql)?.execute((
+        name,
+        to_sql(epoch),
+        holder.pid,
+        to_sql(holder.started),
+        &holder.boot,
+        &holder.pid_namespace,
+        date_to_sql(now),
+        to_sql(boot_now),
+        to_sql(boot_now + ttl()),
+    ))?;
+    Ok(())
+}
+
+fn ttl() -> u64 {
+    u64::try_from(LEASE_TTL.as_millis()).unwrap_or(u64::MAX)
+}

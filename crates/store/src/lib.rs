@@ -1,0 +1,58 @@
+//! Durable facts of collection runs, in one SQLite file.
+//!
+//! The engine decides, this crate keeps. A slice of records, gaps and cursor becomes durable in one
+//! transaction with one sync, and only then is there a receipt for it; so a cursor is never ahead of
+//! what it covers. Whoever lost its lease changes nothing, because every change looks at the lease
+//! inside its own transaction. The file can be read with any SQLite program while we write it.
+//!
+//! | for | see |
+//! |---|---|
+//! | opening a store, adding a connection | [`Store::open`], [`Store::register`] |
+//! | who may work on what | [`Store::acquire`], [`Lease`], [`Holder`] |
+//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Session`] |
+//! | everything that is shown | [`Reader`] |
+//! | whether the file is whole | [`Reader::verify`] |
+//! | forgetting | [`Store::purge`] |
+//! | what can go wrong, in words | [`StoreError`] |
+//!
+//! # What is deliberately absent
+//!
+//! - Decisions: what a gap may become, which cursor is eligible, how long a rest is. Rows become the
+//!   engine's types, and those have the rules.
+//! - A way to commit a cursor without the receipt of its slice.
+//! - Secrets. Answers of the owner and credentials are never handed to this crate.
+//! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
+
+mod coverage_keys;
+mod error;
+mod finish;
+mod gap_pages;
+mod gap_rows;
+mod holder;
+mod interactions;
+mod lease;
+mod lock_holder;
+mod open;
+mod purge;
+mod read;
+mod record_hash;
+mod registry;
+mod seen;
+mod session;
+mod slices;
+mod store;
+mod trace;
+mod verify;
+mod views;
+
+pub use error::StoreError;
+pub use holder::Holder;
+pub use interactions::{OpenQuestion, Settled};
+pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
+pub use read::{
+    Change, ConnectionState, ConnectionSummary, GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord, Reader,
+    RunSummary, StoredRecord, StreamSummary, TracedEvent,
+};
+pub use session::{RunStart, Session};
+pub use store::Store;
+pub use verify::{Account, Damage};

@@ -1,0 +1,229 @@
+//! Connections and their streams, with what is known about each.
+
+use super::{Reader, rows};
+use crate::error::{Failure, StoreError, date_from_sql, from_sql};
+use crate::finish::read_cooldown;
+use crate::registry;
+use crate::session::read_bookmarks;
+use gleaner_engine::{Cooldown, Cursor, PressureBacklog, Track, WallTime};
+use gleaner_protocol::Semantics;
+use rusqlite::Connection;
+
+/// A connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConnectionSummary {
+    /// Its name.
+    pub name: String,
+    /// Its connector.
+    pub connector_id: String,
+    /// Whether it may run.
+    pub state: ConnectionState,
+    /// Since when it is there.
+    pub created_at: WallTime,
+    /// Over all streams.
+    pub totals: StreamSummary,
+    /// Whether a question waits for the owner.
+    pub question_open: bool,
+}
+
+/// Whether a connection may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConnectionState {
+    /// It may.
+    Active,
+    /// The owner holds it back.
+    Paused,
+    /// It is being forgotten.
+    Purging,
+}
+
+impl ConnectionState {
+    fn from_code(code: &str) -> Self {
+        match code {
+            "paused" => Self::Paused,
+            "purging" => Self::Purging,
+            _ => Self::Active,
+        }
+    }
+}
+
+/// What is stored of a stream, or of all streams of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// Its name; empty in a total.
+    pub name: String,
+    /// Whether records change; absent in a total.
+    pub semantics: Option<Semantics>,
+    /// Whether the manifest still has it.
+    pub declared: bool,
+    /// The view in which its records can be read.
+    pub view_name: Option<String>,
+    /// Records that are there.
+    pub records: u64,
+    /// Records that were deleted.
+    pub tombstones: u64,
+    /// Versions of all of them.
+    pub versions: u64,
+    /// Records that do not fit their schema.
+    pub quarantined: u64,
+    /// Gaps that wait.
+    pub gaps_pending: u64,
+    /// Gaps that a run works on.
+    pub gaps_in_progress: u64,
+    /// Gaps that were closed.
+    pub gaps_recovered: u64,
+    /// Gaps that were given up.
+    pub gaps_terminal: u64,
+    /// The newest change.
+    pub last_seq: Option<u64>,
+    /// When that was.
+    pub last_stored_at: Option<WallTime>,
+}
+
+impl StreamSummary {
+    /// Gaps that are not closed.
+    #[must_use]
+    pub const fn gaps_open(&self) -> u64 {
+        self.gaps_pending + self.gaps_in_progress + self.gaps_terminal
+    }
+}
+
+const COUNTERS: [&str; 8] = [
+    "records",
+    "tombstones",
+    "versions",
+    "quarantined",
+    "gaps_pending",
+    "gaps_in_progress",
+    "gaps_recovered",
+    "gaps_terminal",
+];
+
+impl Reader {
+    /// All connections, by name.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn connections(&self) -> Result<Vec<ConnectionSummary>, StoreError> {
+        self.ask(|connection| {
+            let sums = COUNTERS.map(|counter| format!("ifnull(sum(s.{counter}), 0)")).join(", ");
+            let sql = format!(
+                "SELECT c.name, c.connector_id, c.state, c.created_at, EXISTS (SELECT 1 FROM interactions i \
+                 JOIN runs r ON r.id = i.run WHERE i.state = 'open' AND r.connection = c.id), \
+                 {sums}, max(s.last_seq), max(s.last_stored_at) \
+                 FROM connections c LEFT JOIN streams s ON s.connection = c.id GROUP BY c.id ORDER BY c.name"
+            );
+            rows(connection, &sql, [], |row| {
+                Ok(ConnectionSummary {
+                    name: row.get(0)?,
+                    connector_id: row.get(1)?,
+                    state: ConnectionState::from_code(&row.get::<_, String>(2)?),
+                    created_at: date_from_sql(row.get(3)?),
+                    question_open: row.get(4)?,
+                    totals: read_counters(row, 5)?,
+                })
+            })
+        })
+    }
+
+    /// The manifest of a connection, as its author wrote it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn manifest_text(&self, name: &str) -> Result<String, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = "SELECT manifest FROM connections WHERE id = ?1";
+            Ok(connection.query_row(sql, [id], |row| row.get(0))?)
+        })
+    }
+
+    /// The streams of a connection, in the order in which they were declared.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn streams(&self, name: &str) -> Result<Vec<StreamSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!(
+                "SELECT name, semantics, declared, view_name, {}, last_seq, last_stored_at FROM streams \
+                 WHERE connection = ?1 ORDER BY id",
+                COUNTERS.join(", ")
+            );
+            rows(connection, &sql, [id], |row| {
+                Ok(StreamSummary {
+                    name: row.get(0)?,
+                    semantics: Semantics::from_code(&row.get::<_, String>(1)?),
+                    declared: row.get(2)?,
+                    view_name: row.get(3)?,
+                    ..read_counters(row, 4)?
+                })
+            })
+        })
+    }
+
+    /// The committed cursors of one track.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn bookmarks<T: Track>(&self, name: &str) -> Result<Vec<Cursor<T>>, StoreError> {
+        self.ask(|connection| read_bookmarks(connection, registry::find(connection, name)?))
+    }
+
+    /// The rest of a connection, if it has one. Whether it still counts is for the engine to say.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn cooldown(&self, name: &str) -> Result<Option<Cooldown>, StoreError> {
+        self.ask(|connection| read_cooldown(connection, registry::find(connection, name)?))
+    }
+
+    /// How much waits because of source pressure.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn pressure_backlog(&self, name: &str) -> Result<PressureBacklog, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let count = |reason: &str| count_pressure(connection, id, reason);
+            let (rate_limited, first) = count("rate_limited")?;
+            let (upstream_pressure, second) = count("upstream_pressure")?;
+            let oldest = [first, second].into_iter().flatten().min();
+            Ok(PressureBacklog { rate_limited, upstream_pressure, oldest })
+        })
+    }
+}
+
+fn count_pressure(connection: &Connection, of: i64, reason: &str) -> Result<(u64, Option<WallTime>), Failure> {
+    let sql = "SELECT count(*), min(since) FROM gaps INDEXED BY gaps_under_pressure
+               WHERE connection = ?1 AND reason = ?2 AND state IN ('pending', 'in_progress')
+               AND reason IN ('rate_limited', 'upstream_pressure')";
+    let counted = connection
+        .prepare_cached(sql)?
+        .query_row((of, reason), |row| Ok((from_sql(row.get(0)?), row.get::<_, Option<i64>>(1)?.map(date_from_sql))));
+    Ok(counted?)
+}
+
+/// The counters, and then the newest change.
+fn read_counters(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<StreamSummary> {
+    let count = |n: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at + n)?));
+    Ok(StreamSummary {
+        records: count(0)?,
+        tombstones: count(1)?,
+        versions: count(2)?,
+        quarantined: count(3)?,
+        gaps_pending: count(4)?,
+        gaps_in_progress: count(5)?,
+        gaps_recovered: count(6)?,
+        gaps_terminal: count(7)?,
+        last_seq: row.get::<_, Option<i64>>(at + 8)?.map(from_sql),
+        last_stored_at: row.get::<_, Option<i64>>(at + 9)?.map(date_from_sql),
+        ..StreamSummary::default()
+    })
+}

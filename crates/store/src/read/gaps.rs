@@ -1,0 +1,146 @@
+//! What is missing, and what was set aside.
+
+use super::records::stream_id;
+use super::{Reader, page, rows};
+use crate::error::{StoreError, date_from_sql};
+use crate::gap_rows::gap_id;
+use crate::registry;
+use gleaner_engine::WallTime;
+use rusqlite::Row;
+
+/// One gap, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GapSummary {
+    /// Its place, for the next page.
+    pub id: i64,
+    /// By what it is called.
+    pub gap_id: String,
+    /// The stream.
+    pub stream: String,
+    /// The stream in whose list it was found.
+    pub parent_stream: Option<String>,
+    /// The record's key.
+    pub record_key: Option<String>,
+    /// `pending`, `in_progress`, `recovered` or `terminal`.
+    pub state: String,
+    /// Why it is missing, as a code of the protocol.
+    pub reason: Option<String>,
+    /// Why it was given up.
+    pub terminal_reason: Option<String>,
+    /// Whether it is a planned stop at a cap that the owner set.
+    pub run_cap: bool,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// Since when it is known.
+    pub since: WallTime,
+    /// Not to be tried before.
+    pub not_before: Option<WallTime>,
+    /// What went wrong last, as JSON from the connector.
+    pub last_error: Option<String>,
+    /// How the connector finds it again, as JSON.
+    pub locator: Option<String>,
+}
+
+/// Which gaps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapFilter<'a> {
+    /// Of one stream.
+    pub stream: Option<&'a str>,
+    /// Recovered ones, too.
+    pub closed_too: bool,
+}
+
+/// A record that does not fit its schema.
+#[derive(Clone, PartialEq, Eq)]
+pub struct QuarantinedRecord {
+    /// Its place, for the next page.
+    pub id: i64,
+    /// The stream.
+    pub stream: String,
+    /// The key.
+    pub key: String,
+    /// The JSON pointer of the fault.
+    pub pointer: String,
+    /// The body, byte for byte.
+    pub body: Option<String>,
+    /// When it was stored.
+    pub stored_at: WallTime,
+}
+
+/// Only where it is: records are private.
+impl std::fmt::Debug for QuarantinedRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "QuarantinedRecord({}, {:?}, {:?})", self.id, self.stream, self.pointer)
+    }
+}
+
+impl Reader {
+    /// A page of a connection's gaps, in the order in which they were found, after the one with this
+    /// number.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection or stream.
+    pub fn gaps(
+        &self,
+        name: &str,
+        filter: GapFilter<'_>,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<GapSummary>, StoreError> {
+        self.ask(|connection| {
+            let of = registry::find(connection, name)?;
+            let stream = filter.stream.map(|stream| stream_id(connection, name, stream)).transpose()?;
+            let open = if filter.closed_too { "" } else { "AND g.state != 'recovered'" };
+            let sql = format!(
+                "SELECT g.id, g.identity, s.name, g.parent_stream, g.record_key, g.state, g.reason, g.terminal_reason, \
+                 g.run_cap, g.attempts, g.since, g.not_before, g.last_error, g.locator \
+                 FROM gaps g JOIN streams s ON s.id = g.stream WHERE g.id > ?3 AND g.connection = ?1 \
+                 AND (?2 IS NULL OR g.stream = ?2) {open} ORDER BY g.id LIMIT ?4"
+            );
+            rows(connection, &sql, (of, stream, after, page(limit)), read_gap)
+        })
+    }
+
+    /// A page of a connection's records in quarantine, after the one with this number.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn quarantine(&self, name: &str, after: i64, limit: usize) -> Result<Vec<QuarantinedRecord>, StoreError> {
+        self.ask(|connection| {
+            let of = registry::find(connection, name)?;
+            let sql = "SELECT q.id, s.name, q.key, q.pointer, q.body, q.stored_at FROM quarantine q
+                       JOIN streams s ON s.id = q.stream WHERE q.id > ?2 AND s.connection = ?1 ORDER BY q.id LIMIT ?3";
+            rows(connection, sql, (of, after, page(limit)), |row| {
+                Ok(QuarantinedRecord {
+                    id: row.get(0)?,
+                    stream: row.get(1)?,
+                    key: row.get(2)?,
+                    pointer: row.get(3)?,
+                    body: row.get(4)?,
+                    stored_at: date_from_sql(row.get(5)?),
+                })
+            })
+        })
+    }
+}
+
+fn read_gap(row: &Row<'_>) -> rusqlite::Result<GapSummary> {
+    Ok(GapSummary {
+        id: row.get(0)?,
+        gap_id: gap_id(&row.get::<_, Vec<u8>>(1)?).as_str().to_owned(),
+        stream: row.get(2)?,
+        parent_stream: row.get(3)?,
+        record_key: row.get(4)?,
+        state: row.get(5)?,
+        reason: row.get(6)?,
+        terminal_reason: row.get(7)?,
+        run_cap: row.get(8)?,
+        attempts: row.get(9)?,
+        since: date_from_sql(row.get(10)?),
+        not_before: row.get::<_, Option<i64>>(11)?.map(date_from_sql),
+        last_error: row.get(12)?,
+        locator: row.get(13)?,
+    })
+}

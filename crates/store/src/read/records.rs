@@ -1,0 +1,145 @@
+//! Records, their history, and the feed of changes.
+
+use super::{Reader, page, rows};
+use crate::error::{Failure, StoreError, date_from_sql, from_sql, to_sql};
+use crate::registry;
+use gleaner_engine::WallTime;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+/// One version of a record.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoredRecord {
+    /// Its place in the feed of changes.
+    pub seq: u64,
+    /// The key as one text; several parts as minified JSON.
+    pub key: String,
+    /// The body, byte for byte.
+    pub body: Option<String>,
+    /// Whether it is a tombstone.
+    pub deleted: bool,
+    /// When the connector wrote it, in its own words.
+    pub emitted_at: Option<String>,
+    /// When it was stored.
+    pub stored_at: WallTime,
+}
+
+/// Only where it is: records are private.
+impl std::fmt::Debug for StoredRecord {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "StoredRecord({}, {} bytes)", self.seq, self.body.as_ref().map_or(0, String::len))
+    }
+}
+
+/// One entry of the feed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The connection.
+    pub connection: String,
+    /// The stream.
+    pub stream: String,
+    /// The version that was stored.
+    pub record: StoredRecord,
+}
+
+const VERSION: &str = "v.seq, v.key, v.body, v.deleted, v.emitted_at, v.stored_at";
+
+fn read_version(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
+    Ok(StoredRecord {
+        seq: from_sql(row.get(0)?),
+        key: row.get(1)?,
+        body: row.get(2)?,
+        deleted: row.get(3)?,
+        emitted_at: row.get(4)?,
+        stored_at: date_from_sql(row.get(5)?),
+    })
+}
+
+impl Reader {
+    /// A page of a stream's present records, tombstones included, by key after `after`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such stream.
+    pub fn records(
+        &self,
+        connection_name: &str,
+        stream: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        self.ask(|connection| {
+            let id = stream_id(connection, connection_name, stream)?;
+            let from = if after.is_some() { "AND r.key > ?2" } else { "AND ?2 IS NULL" };
+            let sql = format!(
+                "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq \
+                 WHERE r.stream = ?1 {from} ORDER BY r.key LIMIT ?3"
+            );
+            rows(connection, &sql, (id, after, page(limit)), read_version)
+        })
+    }
+
+    /// The present version of one record.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such stream.
+    pub fn record(&self, connection_name: &str, stream: &str, key: &str) -> Result<Option<StoredRecord>, StoreError> {
+        self.ask(|connection| {
+            let id = stream_id(connection, connection_name, stream)?;
+            let sql = format!(
+                "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1 AND r.key = ?2"
+            );
+            Ok(connection.prepare_cached(&sql)?.query_row((id, key), read_version).optional()?)
+        })
+    }
+
+    /// The versions of one record, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such stream.
+    pub fn history(
+        &self,
+        connection_name: &str,
+        stream: &str,
+        key: &str,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        self.ask(|connection| {
+            let id = stream_id(connection, connection_name, stream)?;
+            let sql = format!(
+                "WITH RECURSIVE chain (seq, nth) AS (SELECT seq, 1 FROM records WHERE stream = ?1 AND key = ?2 \
+                 UNION ALL SELECT o.previous, nth + 1 FROM chain c JOIN versions o ON o.seq = c.seq \
+                 WHERE o.previous IS NOT NULL AND nth < ?3) \
+                 SELECT {VERSION} FROM chain c JOIN versions v ON v.seq = c.seq ORDER BY v.seq DESC"
+            );
+            rows(connection, &sql, (id, key, page(limit)), read_version)
+        })
+    }
+
+    /// A page of changes after `since`, in the order in which they became durable. A change that was
+    /// not there when a later one was read never comes after it: there is one writer at a time.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn changes(&self, since: u64, limit: usize) -> Result<Vec<Change>, StoreError> {
+        self.ask(|connection| {
+            let sql = format!(
+                "SELECT {VERSION}, c.name, s.name FROM versions v JOIN streams s ON s.id = v.stream \
+                 JOIN connections c ON c.id = s.connection WHERE v.seq > ?1 ORDER BY v.seq LIMIT ?2"
+            );
+            rows(connection, &sql, (to_sql(since), page(limit)), |row| {
+                Ok(Change { connection: row.get(6)?, stream: row.get(7)?, record: read_version(row)? })
+            })
+        })
+    }
+}
+
+pub(super) fn stream_id(connection: &Connection, of: &str, stream: &str) -> Result<i64, Failure> {
+    let id = registry::find(connection, of)?;
+    let sql = "SELECT id FROM streams WHERE connection = ?1 AND name = ?2";
+    let found = connection.prepare_cached(sql)?.query_row((id, stream), |row| row.get(0)).optional()?;
+    let unknown = || StoreError::UnknownStream { connection: of.to_owned(), stream: stream.to_owned() };
+    found.ok_or_else(|| unknown().into())
+}

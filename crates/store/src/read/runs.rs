@@ -1,0 +1,151 @@
+//! Runs and what connectors said during them.
+
+use super::{Reader, page, rows};
+use crate::error::{StoreError, date_from_sql, from_sql};
+use crate::registry;
+use gleaner_engine::{Counts, WallTime};
+use gleaner_protocol::{PressureReason, TerminalReason};
+use rusqlite::{OptionalExtension, Row};
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// Its name.
+    pub run_id: String,
+    /// `steady` or `catch_up`.
+    pub track: String,
+    /// Since when.
+    pub started_at: WallTime,
+    /// Until when; absent while it goes on.
+    pub ended_at: Option<WallTime>,
+    /// How it ended.
+    pub reason: Option<TerminalReason>,
+    /// The breach that ended it.
+    pub violation: Option<String>,
+    /// What the provider said, if it pushed back.
+    pub pressure: Option<PressureReason>,
+    /// What went through it; zero while it goes on.
+    pub counts: Counts,
+    /// Slices that are durable.
+    pub slices: u64,
+    /// Records that were the same as what was stored.
+    pub unchanged: u64,
+    /// Records that came twice in one slice with different content.
+    pub repeated: u64,
+    /// Cursors that were committed at its end, as JSON pairs of stream and number.
+    pub committed: Option<String>,
+    /// Checkpoints that stayed where they were, as JSON pairs of stream and reason.
+    pub withheld: Option<String>,
+    /// The last word about the pace, as JSON.
+    pub collection_rate: Option<String>,
+    /// The last word about the circuit, as JSON.
+    pub provider_budget: Option<String>,
+    /// Events that were too many to keep.
+    pub events_dropped: u64,
+}
+
+/// Something that a connector said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TracedEvent {
+    /// Its place, for the next page.
+    pub id: i64,
+    /// When.
+    pub at: WallTime,
+    /// What kind of message: `progress`, `skip`, `assistance`, `assistance_status`.
+    pub kind: String,
+    /// The message, as JSON.
+    pub message: String,
+}
+
+const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, pressure, seen, collected, deleted, \
+                   rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
+                   collection_rate, provider_budget, events_dropped";
+
+fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
+    let code = |at: usize| row.get::<_, Option<String>>(at);
+    Ok(RunSummary {
+        run_id: row.get(0)?,
+        track: row.get(1)?,
+        started_at: date_from_sql(row.get(2)?),
+        ended_at: row.get::<_, Option<i64>>(3)?.map(date_from_sql),
+        reason: code(4)?.as_deref().and_then(TerminalReason::from_code),
+        violation: row.get(5)?,
+        pressure: code(6)?.as_deref().and_then(PressureReason::from_code),
+        counts: Counts {
+            seen: count(7)?,
+            collected: count(8)?,
+            deleted: count(9)?,
+            rejected: count(10)?,
+            gaps: count(11)?,
+            recovered: count(12)?,
+            unaccounted: count(13)?,
+        },
+        slices: count(14)?,
+        unchanged: count(15)?,
+        repeated: count(16)?,
+        committed: row.get(17)?,
+        withheld: row.get(18)?,
+        collection_rate: row.get(19)?,
+        provider_budget: row.get(20)?,
+        events_dropped: count(21)?,
+    })
+}
+
+impl Reader {
+    /// The last runs of a connection, the newest first.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn runs(&self, name: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT ?2");
+            rows(connection, &sql, (id, page(limit)), read_run)
+        })
+    }
+
+    /// One run, by its name.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn run(&self, run_id: &str) -> Result<Option<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let sql = format!("SELECT {RUN} FROM runs WHERE run_id = ?1");
+            Ok(connection.prepare_cached(&sql)?.query_row([run_id], read_run).optional()?)
+        })
+    }
+
+    /// When a run of this connection last succeeded.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn last_success(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = ?2 ORDER BY id DESC LIMIT 1";
+            let values = (id, TerminalReason::Succeeded.code());
+            let ended = connection.prepare_cached(sql)?.query_row(values, |row| row.get::<_, i64>(0)).optional()?;
+            Ok(ended.map(date_from_sql))
+        })
+    }
+
+    /// A page of what a connector said during a run, in order, after the event with this number.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn events(&self, run_id: &str, after: i64, limit: usize) -> Result<Vec<TracedEvent>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT e.id, e.at, e.kind, e.message FROM events e JOIN runs r ON r.id = e.run
+                       WHERE r.run_id = ?1 AND e.id > ?2 ORDER BY e.id LIMIT ?3";
+            rows(connection, sql, (run_id, after, page(limit)), |row| {
+                let at = date_from_sql(row.get(1)?);
+                Ok(TracedEvent { id: row.get(0)?, at, kind: row.get(2)?, message: row.get(3)? })
+            })
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! A note beside the store of the highest epoch that was ever held here.
+//!
+//! Why outside of the store: a store that was restored from an older copy cannot know that it is old.
+//! Its cursors would send the next run back, and records that were deleted meanwhile would be back
+//! too. The note remembers what the copy has forgotten, and the next run stops and says so. It is
+//! written after the epoch is durable, so a crash between the two never raises a false alarm.
+
+use crate::error::StoreError;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+#[derive(Debug)]
+pub(crate) struct SeenNote {
+    path: PathBuf,
+    store_id: String,
+}
+
+impl SeenNote {
+    pub(crate) fn beside(store: &Path, store_id: String) -> Self {
+        let mut path = store.as_os_str().to_owned();
+        path.push(".seen");
+        Self { path: path.into(), store_id }
+    }
+
+    /// The highest epoch seen of this store; 0 when there is no note, or it is about another store.
+    pub(crate) fn epoch(&self) -> u64 {
+        let note = fs::read_to_string(&self.path).unwrap_or_default();
+        match note.trim().split_once(' ') {
+            Some((id, epoch)) if id == self.store_id => epoch.parse().unwrap_or(0),
+            Some(_) | None => 0,
+        }
+    }
+
+    /// Remembers an epoch that is durable.
+    pub(crate) fn remember(&self, epoch: u64) -> Result<(), StoreError> {
+        let written = self.replace(&format!("{} {epoch}\n", self.store_id));
+        written.map_err(|source| StoreError::SeenNote { path: self.path.clone(), source })
+    }
+
+    /// All of the new note or all of the old one, also after a power cut.
+    fn replace(&self, text: &str) -> io::Result<()> {
+        let mut new = self.path.as_os_str().to_owned();
+        new.push(format!(".{}", std::process::id()));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&new, &self.path)?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    }
+}

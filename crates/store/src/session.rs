@@ -1,0 +1,199 @@
+//! One run as the store sees it: opened under leases, fed with slices, ended once.
+//!
+//! Opening it settles what a crash left behind: runs that never ended are marked as interrupted, gaps
+//! that they held wait again. That happens in the transaction that opens the run, under the new
+//! epoch, and before any cursor is read: a holder that comes back later changes nothing more.
+
+use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
+use crate::gap_rows;
+use crate::lease::Lease;
+use crate::registry;
+use crate::store::Store;
+use gleaner_engine::{AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, Track, WallTime};
+use gleaner_protocol::{RawJson, TerminalReason};
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeMap;
+
+/// What a run is about.
+#[derive(Clone, Debug)]
+pub struct RunStart {
+    /// The connection.
+    pub connection: String,
+    /// The run.
+    pub run_id: RunId,
+    /// The run's right to work on gaps: a text that no other run has.
+    pub lease: LeaseId,
+    /// The owner's permission, by its name.
+    pub grant: String,
+    /// How often gaps are tried.
+    pub limits: AttemptLimits,
+    /// How long the connection rests after pressure.
+    pub cooldown: CooldownPolicy,
+}
+
+/// A run that is open.
+#[derive(Debug)]
+pub struct Session<T: Track> {
+    pub(crate) start: RunStart,
+    pub(crate) leases: Vec<Lease>,
+    pub(crate) epoch: Epoch,
+    pub(crate) run: i64,
+    pub(crate) connection: i64,
+    pub(crate) streams: StreamIds,
+    pub(crate) pending: Pending,
+    bookmarks: Vec<Cursor<T>>,
+    interrupted: u64,
+}
+
+/// The streams of a connection, by name.
+#[derive(Debug)]
+pub(crate) struct StreamIds {
+    connection: String,
+    ids: BTreeMap<String, i64>,
+}
+
+/// What waits to be written with the next slice, because it is not worth a sync of its own.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    pub(crate) events: Vec<(WallTime, &'static str, String)>,
+    pub(crate) collection_rate: Option<String>,
+    pub(crate) provider_budget: Option<String>,
+    pub(crate) dropped: u64,
+    /// How many events of this run are in the store.
+    pub(crate) kept: u64,
+}
+
+impl<T: Track> Session<T> {
+    /// The committed cursors of this track: where the run goes on from.
+    #[must_use]
+    pub fn bookmarks(&self) -> &[Cursor<T>] {
+        &self.bookmarks
+    }
+
+    /// The epoch under which it writes.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The leases under which it writes.
+    #[must_use]
+    pub fn leases(&self) -> &[Lease] {
+        &self.leases
+    }
+
+    /// How many earlier runs of this connection were found that never ended.
+    #[must_use]
+    pub const fn interrupted_before(&self) -> u64 {
+        self.interrupted
+    }
+}
+
+impl StreamIds {
+    pub(crate) fn of(&self, name: &str) -> Result<i64, Failure> {
+        Ok(self.entry(name)?.1)
+    }
+
+    /// The same, with the name as it is kept here.
+    pub(crate) fn entry(&self, name: &str) -> Result<(&str, i64), Failure> {
+        let unknown = || StoreError::UnknownStream { connection: self.connection.clone(), stream: name.to_owned() };
+        let (name, id) = self.ids.get_key_value(name).ok_or_else(unknown)?;
+        Ok((name, *id))
+    }
+
+    /// Whether this is one of them.
+    pub(crate) fn has(&self, id: i64) -> bool {
+        self.ids.values().any(|&known| known == id)
+    }
+
+    fn read(connection: &Connection, of: i64, name: &str) -> Result<Self, Failure> {
+        let mut statement = connection.prepare_cached("SELECT name, id FROM streams WHERE connection = ?1")?;
+        let ids = statement.query_map([of], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+        Ok(Self { connection: name.to_owned(), ids })
+    }
+}
+
+impl Store {
+    /// Opens a run under these leases.
+    ///
+    /// # Errors
+    ///
+    /// When a lease is lost, there is no such connection, or the run's id was used before.
+    pub fn begin_run<T: Track>(
+        &mut self,
+        start: RunStart,
+        leases: Vec<Lease>,
+        now: WallTime,
+    ) -> Result<Session<T>, StoreError> {
+        let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
+        let (connection, run, streams, bookmarks, interrupted) = self.write(&leases, |transaction| {
+            let connection = registry::find(transaction, &start.connection)?;
+            gap_rows::release_all(transaction, connection, start.limits)?;
+            let interrupted = end_interrupted(transaction, connection, now)?;
+            let run = insert_run::<T>(transaction, &start, connection, epoch, now)?;
+            let streams = StreamIds::read(transaction, connection, &start.connection)?;
+            let bookmarks = read_bookmarks::<T>(transaction, connection)?;
+            Ok((connection, run, streams, bookmarks, interrupted))
+        })?;
+        let pending = Pending::default();
+        Ok(Session { start, leases, epoch, run, connection, streams, pending, bookmarks, interrupted })
+    }
+}
+
+fn insert_run<T: Track>(
+    connection: &Connection,
+    start: &RunStart,
+    of: i64,
+    epoch: Epoch,
+    now: WallTime,
+) -> Result<i64, Failure> {
+    let sql = "INSERT INTO runs (run_id, connection, track, epoch, lease, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+               ON CONFLICT (run_id) DO NOTHING";
+    let lease = start.lease.as_str();
+    let values = (start.run_id.as_str(), of, T::NAME, to_sql(epoch.get()), lease, date_to_sql(now));
+    if connection.execute(sql, values)? == 0 {
+        return Err(StoreError::RunExists(start.run_id.as_str().to_owned()).into());
+    }
+    Ok(connection.last_insert_rowid())
+}
+
+/// Runs that have no end belong to processes that have: we hold their connection's lease.
+fn end_interrupted(connection: &Connection, of: i64, now: WallTime) -> Result<u64, Failure> {
+    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3 WHERE connection = ?1 AND ended_at IS NULL";
+    let ended = connection.execute(sql, (of, date_to_sql(now), TerminalReason::Interrupted.code()))?;
+    let of_ended = "run IN (SELECT id FROM runs WHERE connection = ?1)";
+    connection.execute(&format!("DELETE FROM staged WHERE {of_ended}"), [of])?;
+    let sql =
+        format!("UPDATE interactions SET state = 'withdrawn', settled_at = ?2 WHERE state = 'open' AND {of_ended}");
+    connection.execute(&sql, (of, date_to_sql(now)))?;
+    Ok(u64::try_from(ended).unwrap_or(u64::MAX))
+}
+
+pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Result<Vec<Cursor<T>>, Failure> {
+    let sql = "SELECT s.name, c.token, c.seq FROM cursors c JOIN streams s ON s.id = c.stream
+               WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query((of, T::NAME))?;
+    let mut bookmarks = Vec::new();
+    while let Some(row) = rows.next()? {
+        bookmarks.push(Cursor::restore(row.get(0)?, raw_json(row.get(1)?)?, CommitSeq::new(from_sql(row.get(2)?))));
+    }
+    Ok(bookmarks)
+}
+
+/// JSON that we wrote. What is no JSON any more is damage.
+pub(crate) fn raw_json(text: String) -> Result<RawJson<'static>, Failure> {
+    RawJson::new(text).map_err(|fault| {
+        let damage = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CORRUPT);
+        Failure::Sql(rusqlite::Error::SqliteFailure(damage, Some(format!("a stored JSON text: {fault}"))))
+    })
+}
+
+pub(crate) fn optional_raw_json(text: Option<String>) -> Result<Option<RawJson<'static>>, Failure> {
+    text.map(raw_json).transpose()
+}
+
+/// Whether a row is there.
+pub(crate) fn exists(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<bool, Failure> {
+    Ok(connection.prepare_cached(sql)?.query_row(values, |_| Ok(())).optional()?.is_some())
+}

@@ -1,0 +1,300 @@
+//! Writing a slice: records, quarantine, gaps and cursors, in one transaction and one sync.
+//!
+//! Each record is one row at the end of `versions` and one in the index of present records. A record
+//! that is the same as the stored one makes no row, so a slice can be written twice and nothing is
+//! there twice. Counters move with the rows they count. A receipt is made after the sync and nowhere
+//! else.
+
+use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
+use crate::gap_rows;
+use crate::record_hash::record_hash;
+use crate::session::{Session, exists};
+use crate::store::{Store, meta_number, set_meta_number};
+use gleaner_engine::{CommitPlan, Cursor, Receipt, Slice, SliceId, SliceRecord, Track, WallTime};
+use gleaner_protocol::Op;
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use std::collections::BTreeMap;
+
+impl Store {
+    /// Writes a slice and syncs. After this returns, it is durable.
+    ///
+    /// # Errors
+    ///
+    /// Then nothing of it is there, and no later slice of the run may be written.
+    pub fn write_slice<T: Track>(
+        &mut self,
+        session: &mut Session<T>,
+        slice: Slice<T>,
+        now: WallTime,
+    ) -> Result<Receipt<T>, StoreError> {
+        let leases = session.leases.clone();
+        self.write(&leases, |transaction| {
+            let mut writer = SliceWriter::new(transaction, session, now)?;
+            for record in slice.records() {
+                writer.record(record)?;
+            }
+            writer.finish(slice.id())?;
+            for (record, pointer) in slice.rejected() {
+                quarantine(transaction, session, record, pointer, now)?;
+            }
+            for change in slice.gap_changes() {
+                gap_rows::change(transaction, session, change, now)?;
+            }
+            stage(transaction, session, slice.staged())?;
+            commit_cursors(transaction, session, slice.committed(), Some(slice.id()), now)?;
+            session.pending.write(transaction, session.run)
+        })?;
+        session.pending.written();
+        Ok(slice.into_receipt(session.epoch))
+    }
+
+    /// Commits cursors whose slices are durable, and syncs.
+    ///
+    /// # Errors
+    ///
+    /// Then no cursor of the plan is committed.
+    pub fn commit<T: Track>(
+        &mut self,
+        session: &Session<T>,
+        plan: &CommitPlan<T>,
+        now: WallTime,
+    ) -> Result<(), StoreError> {
+        self.write(&session.leases, |transaction| commit_cursors(transaction, session, plan.cursors(), None, now))
+    }
+}
+
+/// What a slice does to the counters of one stream.
+#[derive(Clone, Copy, Default)]
+struct Delta {
+    records: i64,
+    tombstones: i64,
+    versions: i64,
+    last_seq: u64,
+}
+
+struct SliceWriter<'c, 's, T: Track> {
+    connection: &'c Connection,
+    session: &'s Session<T>,
+    insert_record: CachedStatement<'c>,
+    insert_version: CachedStatement<'c>,
+    now: i64,
+    first_seq: u64,
+    next_seq: u64,
+    unchanged: u64,
+    repeated: u64,
+    deltas: BTreeMap<i64, Delta>,
+    /// The stream of the record before: mostly the same one.
+    last_stream: Option<(&'s str, i64)>,
+    /// Streams that have records in quarantine, which a good record takes out again.
+    in_quarantine: Vec<i64>,
+}
+
+impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
+    fn new(connection: &'c Connection, session: &'s Session<T>, now: WallTime) -> Result<Self, Failure> {
+        let next_seq = meta_number(connection, "next_seq")?;
+        let sql = "SELECT id FROM streams WHERE connection = ?1 AND quarantined > 0";
+        let mut statement = connection.prepare_cached(sql)?;
+        let in_quarantine = statement.query_map([session.connection], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        Ok(Self {
+            connection,
+            session,
+            insert_record: connection.prepare_cached(
+                "INSERT INTO records (stream, key, seq) VALUES (?1, ?2, ?3) ON CONFLICT (stream, key) DO NOTHING",
+            )?,
+            insert_version: connection.prepare_cached(
+                "INSERT INTO versions (seq, stream, key, body, deleted, emitted_at, stored_at, run, previous, hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?,
+            now: date_to_sql(now),
+            first_seq: next_seq,
+            next_seq,
+            unchanged: 0,
+            repeated: 0,
+            deltas: BTreeMap::new(),
+            last_stream: None,
+            in_quarantine,
+        })
+    }
+
+    fn record(&mut self, record: SliceRecord<'_>) -> Result<(), Failure> {
+        let stream = self.stream(record.stream)?;
+        let is_new = self.insert_record.execute((stream, record.key, to_sql(self.next_seq)))? == 1;
+        let previous = if is_new { None } else { Some(self.present(stream, record.key)?) };
+        if previous.as_ref().is_some_and(|present| present.is_same(&record)) {
+            self.unchanged += 1;
+            return Ok(());
+        }
+        let deleted = record.op == Op::Delete;
+        let delta = self.deltas.entry(stream).or_default();
+        match &previous {
+            None if deleted => delta.tombstones += 1,
+            None => delta.records += 1,
+            Some(present) if present.deleted && !deleted => {
+                (delta.records, delta.tombstones) = (delta.records + 1, delta.tombstones - 1);
+            }
+            Some(present) if !present.deleted && deleted => {
+                (delta.records, delta.tombstones) = (delta.records - 1, delta.tombstones + 1);
+            }
+            Some(_) => {}
+        }
+        (delta.versions, delta.last_seq) = (delta.versions + 1, self.next_seq);
+        if let Some(present) = &previous {
+            self.repeated += u64::from(present.seq >= self.first_seq);
+            let sql = "UPDATE records SET seq = ?3 WHERE stream = ?1 AND key = ?2";
+            self.connection.prepare_cached(sql)?.execute((stream, record.key, to_sql(self.next_seq)))?;
+        }
+        self.insert(stream, record, previous.map(|present| present.seq))?;
+        if self.in_quarantine.contains(&stream) {
+            leave_quarantine(self.connection, stream, record.key)?;
+        }
+        self.next_seq += 1;
+        Ok(())
+    }
+
+    fn insert(&mut self, stream: i64, record: SliceRecord<'_>, previous: Option<u64>) -> Result<(), Failure> {
+        let deleted = record.op == Op::Delete;
+        let hash = record_hash(record.key, record.body, deleted, record.emitted_at);
+        self.insert_version.execute((
+            to_sql(self.next_seq),
+            stream,
+            record.key,
+            record.body,
+            deleted,
+            record.emitted_at,
+            self.now,
+            self.session.run,
+            previous.map(to_sql),
+            &hash[..],
+        ))?;
+        Ok(())
+    }
+
+    fn stream(&mut self, name: &str) -> Result<i64, Failure> {
+        match self.last_stream {
+            Some((last, id)) if last == name => Ok(id),
+            _ => {
+                let (name, id) = self.session.streams.entry(name)?;
+                self.last_stream = Some((name, id));
+                Ok(id)
+            }
+        }
+    }
+
+    /// The stored version of a record that is there.
+    fn present(&self, stream: i64, key: &str) -> Result<Present, Failure> {
+        let sql = "SELECT v.seq, v.deleted, v.body FROM records r JOIN versions v ON v.seq = r.seq
+                   WHERE r.stream = ?1 AND r.key = ?2";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let present = statement.query_row((stream, key), |row| {
+            Ok(Present { seq: from_sql(row.get(0)?), deleted: row.get(1)?, body: row.get(2)? })
+        });
+        Ok(present?)
+    }
+
+    /// Counters, the place in the change feed, and a line about the slice.
+    fn finish(self, slice: SliceId) -> Result<(), Failure> {
+        set_meta_number(self.connection, "next_seq", self.next_seq)?;
+        let sql = "UPDATE streams SET records = records + ?2, tombstones = tombstones + ?3, versions = versions + ?4,
+                   last_seq = ?5, last_stored_at = ?6 WHERE id = ?1";
+        for (stream, delta) in &self.deltas {
+            let values = (stream, delta.records, delta.tombstones, delta.versions, to_sql(delta.last_seq), self.now);
+            self.connection.prepare_cached(sql)?.execute(values)?;
+        }
+        let sql = "UPDATE runs SET slices = ?2, unchanged = unchanged + ?3, repeated = repeated + ?4 WHERE id = ?1";
+        let values = (self.session.run, to_sql(slice.get()), to_sql(self.unchanged), to_sql(self.repeated));
+        self.connection.prepare_cached(sql)?.execute(values)?;
+        Ok(())
+    }
+}
+
+struct Present {
+    seq: u64,
+    deleted: bool,
+    body: Option<String>,
+}
+
+impl Present {
+    /// The time of writing is not content: a record that is read again has a new one.
+    fn is_same(&self, record: &SliceRecord<'_>) -> bool {
+        self.deleted == (record.op == Op::Delete) && self.body.as_deref() == record.body
+    }
+}
+
+fn quarantine<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    record: SliceRecord<'_>,
+    pointer: &str,
+    now: WallTime,
+) -> Result<(), Failure> {
+    let stream = session.streams.of(record.stream)?;
+    // The same fault again replaces the older one: what counts is what the provider has now.
+    let replaced = connection
+        .prepare_cached("DELETE FROM quarantine WHERE stream = ?1 AND key = ?2")?
+        .execute((stream, record.key))?;
+    let sql = "INSERT INTO quarantine (stream, key, body, emitted_at, pointer, run, stored_at)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let values = (stream, record.key, record.body, record.emitted_at, pointer, session.run, date_to_sql(now));
+    connection.prepare_cached(sql)?.execute(values)?;
+    let sql = "UPDATE streams SET quarantined = quarantined + 1 - ?2 WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute((stream, i64::try_from(replaced).unwrap_or(0)))?;
+    Ok(())
+}
+
+fn leave_quarantine(connection: &Connection, stream: i64, key: &str) -> Result<(), Failure> {
+    let sql = "DELETE FROM quarantine WHERE stream = ?1 AND key = ?2";
+    let left = connection.prepare_cached(sql)?.execute((stream, key))?;
+    if left > 0 {
+        let sql = "UPDATE streams SET quarantined = quarantined - ?2 WHERE id = ?1";
+        connection.prepare_cached(sql)?.execute((stream, i64::try_from(left).unwrap_or(0)))?;
+    }
+    Ok(())
+}
+
+fn stage<T: Track>(connection: &Connection, session: &Session<T>, cursors: &[Cursor<T>]) -> Result<(), Failure> {
+    let sql = "INSERT OR REPLACE INTO staged VALUES (?1, ?2, ?3, ?4)";
+    for cursor in cursors {
+        let stream = session.streams.of(cursor.stream())?;
+        let values = (session.run, stream, cursor.token().as_str(), to_sql(cursor.seq().get()));
+        connection.prepare_cached(sql)?.execute(values)?;
+    }
+    Ok(())
+}
+
+fn commit_cursors<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    cursors: &[Cursor<T>],
+    slice: Option<SliceId>,
+    now: WallTime,
+) -> Result<(), Failure> {
+    for cursor in cursors {
+        let (stream, seq) = (session.streams.of(cursor.stream())?, to_sql(cursor.seq().get()));
+        let (epoch, now) = (to_sql(session.epoch.get()), date_to_sql(now));
+        // Opaque cursors cannot be compared; the numbers of commits can, and they only grow.
+        let sql = "INSERT INTO cursors VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (stream, track)
+                   DO UPDATE SET token = excluded.token, seq = excluded.seq, epoch = excluded.epoch,
+                   run = excluded.run, committed_at = excluded.committed_at WHERE excluded.seq > seq";
+        let values = (stream, T::NAME, cursor.token().as_str(), seq, epoch, session.run, now);
+        if connection.prepare_cached(sql)?.execute(values)? == 0 {
+            return Err(goes_back::<T>(connection, stream, cursor)?.into());
+        }
+        let sql = "INSERT INTO commits (stream, track, seq, epoch, run, slice, committed_at)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let values = (stream, T::NAME, seq, epoch, session.run, slice.map(|slice| to_sql(slice.get())), now);
+        connection.prepare_cached(sql)?.execute(values)?;
+    }
+    Ok(())
+}
+
+fn goes_back<T: Track>(connection: &Connection, stream: i64, cursor: &Cursor<T>) -> Result<StoreError, Failure> {
+    let sql = "SELECT seq FROM cursors WHERE stream = ?1 AND track = ?2";
+    let from = connection.query_row(sql, (stream, T::NAME), |row| row.get::<_, i64>(0)).optional()?;
+    let (stream, to) = (cursor.stream().to_owned(), cursor.seq().get());
+    Ok(StoreError::CommitGoesBack { stream, from: from.map_or(0, from_sql), to })
+}
+
+/// Whether a record of this run is in quarantine.
+pub(crate) fn is_in_quarantine(connection: &Connection, stream: i64, key: &str, run: i64) -> Result<bool, Failure> {
+    exists(connection, "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2 AND run = ?3", (stream, key, run))
+}

@@ -1,0 +1,262 @@
+//! Whether the file is whole, and whether the promises hold in it.
+//!
+//! SQLite's own check finds broken pages; a hash per version finds a record that changed inside of a
+//! page that looks fine; the counters are counted again; and the invariants of the engine run over
+//! what is stored. It names table and row, and repairs nothing.
+
+use crate::error::{Failure, StoreError, from_sql};
+use crate::gap_rows::gap_id;
+use crate::read::Reader;
+use crate::record_hash::record_hash;
+use gleaner_engine::invariants::Durable;
+use gleaner_engine::{CommitSeq, GapId, Steady, Track};
+use gleaner_protocol::Semantics;
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeSet;
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{table}{}: {what}", row.map_or_else(String::new, |row| format!(" row {row}")))]
+pub struct Damage {
+    /// The table.
+    pub table: String,
+    /// The row, by its number.
+    pub row: Option<i64>,
+    /// What is wrong.
+    pub what: String,
+}
+
+/// After so many faults one knows enough.
+const DAMAGE_MAX: usize = 100;
+/// Versions that are hashed between two reports of progress.
+const BATCH: i64 = 1000;
+
+impl Reader {
+    /// Looks at everything. Says after each thousand of versions how many of how many it has seen.
+    ///
+    /// # Errors
+    ///
+    /// When the file is so broken that it cannot be read at all.
+    pub fn verify(&self, mut progress: impl FnMut(u64, u64)) -> Result<Vec<Damage>, StoreError> {
+        self.ask(|connection| {
+            let mut found = check_pages(connection)?;
+            // With broken pages, every other answer is in doubt.
+            if found.is_empty() {
+                check_hashes(connection, &mut found, &mut progress)?;
+                check_references(connection, &mut found)?;
+                check_counters(connection, &mut found)?;
+                check_commits(connection, &mut found)?;
+            }
+            found.truncate(DAMAGE_MAX);
+            Ok(found)
+        })
+    }
+
+    /// What is durable of one connection, for the engine's invariants.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn account(&self, name: &str) -> Result<Account<'_>, StoreError> {
+        let of = self.ask(|connection| crate::registry::find(connection, name))?;
+        Ok(Account { reader: self, of })
+    }
+}
+
+fn damage(table: &str, row: Option<i64>, what: impl Into<String>) -> Damage {
+    Damage { table: table.to_owned(), row, what: what.into() }
+}
+
+fn check_pages(connection: &Connection) -> Result<Vec<Damage>, Failure> {
+    let mut statement = connection.prepare("PRAGMA integrity_check")?;
+    let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").map(|line| damage("file", None, line)).collect())
+}
+
+fn check_hashes(
+    connection: &Connection,
+    found: &mut Vec<Damage>,
+    progress: &mut impl FnMut(u64, u64),
+) -> Result<(), Failure> {
+    let total = connection.query_row("SELECT count(*) FROM versions", [], |row| row.get::<_, i64>(0))?;
+    let sql = "SELECT seq, key, body, deleted, emitted_at, hash FROM versions WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+    let mut statement = connection.prepare(sql)?;
+    let (mut after, mut seen) = (0, 0);
+    loop {
+        let mut rows = statement.query((after, BATCH))?;
+        let mut batch = 0;
+        while let Some(row) = rows.next()? {
+            after = row.get(0)?;
+            batch += 1;
+            // Text that is no longer text is damage, not a reason to stop.
+            let text = |at: usize| row.get::<_, Option<String>>(at);
+            let (Ok(Some(key)), Ok(body), Ok(emitted_at)) = (text(1), text(2), text(4)) else {
+                found.push(damage("versions", Some(after), "a text in it is no longer text"));
+                continue;
+            };
+            let hash = record_hash(&key, body.as_deref(), row.get(3)?, emitted_at.as_deref());
+            if row.get::<_, Vec<u8>>(5)? != hash {
+                found.push(damage("versions", Some(after), "it is not what was stored: its hash differs"));
+            }
+        }
+        seen += batch;
+        progress(seen, from_sql(total));
+        if batch == 0 || found.len() >= DAMAGE_MAX {
+            return Ok(());
+        }
+    }
+}
+
+fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let checks = [
+        (
+            "records",
+            "SELECT r.seq FROM records r LEFT JOIN versions v ON v.seq = r.seq
+             WHERE v.seq IS NULL OR v.key != r.key OR v.stream != r.stream LIMIT 100",
+            "it points at a version that is not its own",
+        ),
+        (
+            "versions",
+            "SELECT v.seq FROM versions v LEFT JOIN versions o ON o.seq = v.previous
+             WHERE v.previous IS NOT NULL AND (o.seq IS NULL OR o.key != v.key OR o.stream != v.stream) LIMIT 100",
+            "the version before it is missing",
+        ),
+        (
+            "versions",
+            "SELECT seq FROM versions WHERE seq >= (SELECT value FROM meta WHERE name = 'next_seq') LIMIT 100",
+            "its number was not given out yet",
+        ),
+    ];
+    for (table, sql, what) in checks {
+        let mut statement = connection.prepare(sql)?;
+        let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+        found.extend(rows.into_iter().map(|row| damage(table, Some(row), what)));
+    }
+    Ok(())
+}
+
+fn check_counters(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let of_records =
+        "(SELECT count(*) FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = s.id AND v.deleted";
+    let gaps = |state: &str| format!("(SELECT count(*) FROM gaps g WHERE g.stream = s.id AND g.state = '{state}')");
+    let counted = [
+        ("records", format!("{of_records} = 0)")),
+        ("tombstones", format!("{of_records} = 1)")),
+        ("quarantined", "(SELECT count(*) FROM quarantine q WHERE q.stream = s.id)".to_owned()),
+        ("gaps_pending", gaps("pending")),
+        ("gaps_in_progress", gaps("in_progress")),
+        ("gaps_recovered", gaps("recovered")),
+        ("gaps_terminal", gaps("terminal")),
+    ];
+    for (counter, real) in counted {
+        let sql = format!("SELECT s.id, s.{counter}, {real} FROM streams s WHERE s.{counter} != {real}");
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, says, real) = (row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?);
+            found.push(damage("streams", Some(id), format!("{counter} says {says}, there are {real}")));
+        }
+    }
+    Ok(())
+}
+
+/// Commits go forward, under epochs that do not go back, and the cursor is the last of them.
+fn check_commits(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let sql = "SELECT id FROM (SELECT id, seq, epoch, lag(seq) OVER w AS seq_before, lag(epoch) OVER w AS epoch_before
+               FROM commits WINDOW w AS (PARTITION BY stream, track ORDER BY id))
+               WHERE seq <= seq_before OR epoch < epoch_before LIMIT 100";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+    found.extend(rows.into_iter().map(|row| damage("commits", Some(row), "it goes back behind an earlier commit")));
+    let sql = "SELECT c.stream FROM cursors c WHERE c.seq !=
+               ifnull((SELECT max(seq) FROM commits m WHERE m.stream = c.stream AND m.track = c.track), c.seq)";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+    found.extend(rows.into_iter().map(|row| damage("cursors", Some(row), "it is not the last commit of its stream")));
+    Ok(())
+}
+
+/// What is durable of one connection. A store that cannot be read answers like an empty one: the
+/// invariants then say that something is missing, which is true.
+#[derive(Debug)]
+pub struct Account<'r> {
+    reader: &'r Reader,
+    of: i64,
+}
+
+impl Account<'_> {
+    fn one<R>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
+    ) -> Option<R> {
+        let found =
+            self.reader.ask(|connection| Ok(connection.prepare_cached(sql)?.query_row(values, read).optional()?));
+        found.ok().flatten()
+    }
+
+    fn many<R>(
+        &self,
+        sql: &str,
+        values: impl rusqlite::Params,
+        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
+    ) -> Vec<R> {
+        let found = self.reader.ask(|connection| {
+            let mut statement = connection.prepare_cached(sql)?;
+            Ok(statement.query_map(values, read)?.collect::<Result<_, _>>()?)
+        });
+        found.unwrap_or_default()
+    }
+}
+
+/// For the steady track.
+impl Durable for Account<'_> {
+    fn checkpoint(&self, stream: &str) -> Option<CommitSeq> {
+        let sql = "SELECT c.seq FROM cursors c JOIN streams s ON s.id = c.stream
+                   WHERE s.connection = ?1 AND s.name = ?2 AND c.track = ?3";
+        self.one(sql, (self.of, stream, Steady::NAME), |row| Ok(CommitSeq::new(from_sql(row.get(0)?))))
+    }
+
+    fn whole_slices(&self, stream: &str) -> Vec<CommitSeq> {
+        let sql = "SELECT c.seq FROM commits c JOIN streams s ON s.id = c.stream
+                   WHERE s.connection = ?1 AND s.name = ?2 AND c.track = ?3 ORDER BY c.id";
+        self.many(sql, (self.of, stream, Steady::NAME), |row| Ok(CommitSeq::new(from_sql(row.get(0)?))))
+    }
+
+    fn accounts_for(&self, stream: &str, key: &str) -> bool {
+        let places = [
+            "SELECT 1 FROM records r JOIN streams s ON s.id = r.stream
+             WHERE s.connection = ?1 AND s.name = ?2 AND r.key = ?3",
+            "SELECT 1 FROM gaps g JOIN streams s ON s.id = g.stream
+             WHERE s.connection = ?1 AND s.name = ?2 AND g.record_key = ?3 AND g.state != 'recovered'",
+            "SELECT 1 FROM quarantine q JOIN streams s ON s.id = q.stream
+             WHERE s.connection = ?1 AND s.name = ?2 AND q.key = ?3",
+        ];
+        places.iter().any(|sql| self.one(sql, (self.of, stream, key), |_| Ok(())).is_some())
+    }
+
+    fn backlog_covers(&self, stream: &str, position: i64) -> bool {
+        // A backlog gap says in its locator up to where it stands for the list.
+        let sql = "SELECT 1 FROM gaps g JOIN streams s ON s.id = g.stream WHERE s.connection = ?1 AND s.name = ?2
+                   AND g.state != 'recovered' AND json_extract(g.locator, '$.watermark') >= ?3 LIMIT 1";
+        self.one(sql, (self.of, stream, position), |_| Ok(())).is_some()
+    }
+
+    fn tombstones(&self) -> Vec<(String, String)> {
+        let sql = "SELECT s.name, r.key FROM records r JOIN versions v ON v.seq = r.seq
+                   JOIN streams s ON s.id = r.stream WHERE s.connection = ?1 AND v.deleted = 1";
+        self.many(sql, [self.of], |row| Ok((row.get(0)?, row.get(1)?)))
+    }
+
+    fn semantics(&self, stream: &str) -> Option<Semantics> {
+        let sql = "SELECT semantics FROM streams WHERE connection = ?1 AND name = ?2";
+        let code = self.one(sql, (self.of, stream), |row| row.get::<_, String>(0))?;
+        Semantics::from_code(&code)
+    }
+
+    fn open_gaps(&self) -> BTreeSet<GapId> {
+        let sql = "SELECT identity FROM gaps WHERE connection = ?1 AND state != 'recovered'";
+        self.many(sql, [self.of], |row| Ok(gap_id(&row.get::<_, Vec<u8>>(0)?))).into_iter().collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! One view per stream, so that a record is a row for whoever opens the file with another program.
+//!
+//! The columns are the key, the properties that the stream's schema names at the top, and the whole
+//! body as `data`. Numbers that SQLite cannot hold are rounded in their column and exact in `data`.
+//! Names come from manifests, which are other people's: they are quoted and never pasted as they are.
+
+use crate::error::Failure;
+use gleaner_protocol::{RawJson, StreamManifest};
+use rusqlite::{Connection, OptionalExtension};
+use std::collections::BTreeSet;
+
+/// The most columns of a view: SQLite joins at most 2,000, and nobody reads that many.
+const COLUMNS_MAX: usize = 500;
+/// Columns that every view has.
+const OWN_COLUMNS: [&str; 5] = ["key", "data", "emitted_at", "stored_at", "seq"];
+
+/// Makes the view of a stream anew.
+pub(crate) fn rebuild(
+    connection: &Connection,
+    stream_id: i64,
+    of: &str,
+    stream: &StreamManifest,
+) -> Result<(), Failure> {
+    drop_view(connection, stream_id)?;
+    let name = free_name(connection, &format!("{of}.{}", stream.name))?;
+    let mut columns = String::new();
+    for property in properties(stream.schema.as_ref()) {
+        let path = format!("$.\"{}\"", property.replace('\\', "\\\\").replace('"', "\\\""));
+        columns.push_str(&format!(", v.body ->> {} AS {}", quote_text(&path), quote_name(&property)));
+    }
+    let sql = format!(
+        "CREATE VIEW {} AS SELECT r.key AS key{columns}, v.body AS data, v.emitted_at AS emitted_at, \
+         datetime(v.stored_at / 1000, 'unixepoch') AS stored_at, v.seq AS seq \
+         FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = {stream_id} AND v.deleted = 0",
+        quote_name(&name)
+    );
+    connection.execute_batch(&sql)?;
+    connection.execute("UPDATE streams SET view_name = ?2 WHERE id = ?1", (stream_id, name))?;
+    Ok(())
+}
+
+/// Takes the view of a stream away.
+pub(crate) fn drop_view(connection: &Connection, stream_id: i64) -> Result<(), Failure> {
+    let sql = "SELECT view_name FROM streams WHERE id = ?1 AND view_name IS NOT NULL";
+    let name = connection.query_row(sql, [stream_id], |row| row.get::<_, String>(0)).optional()?;
+    if let Some(name) = name {
+        connection.execute_batch(&format!("DROP VIEW IF EXISTS {}", quote_name(&name)))?;
+    }
+    Ok(())
+}
+
+/// SQLite does not tell `Mail` from `mail`, and our own tables have names, too.
+fn free_name(connection: &Connection, wanted: &str) -> Result<String, Failure> {
+    // Names with this beginning belong to SQLite.
+    let reserved = wanted.to_ascii_lowercase().starts_with("sqlite_");
+    let wanted = if reserved { format!("_{wanted}") } else { wanted.to_owned() };
+    let sql = "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE)";
+    let mut name = wanted.clone();
+    let mut number = 1;
+    while connection.prepare_cached(sql)?.query_row([&name], |row| row.get::<_, bool>(0))? {
+        number += 1;
+        name = format!("{wanted} {number}");
+    }
+    Ok(name)
+}
+
+/// The properties that a schema names at the top and that can be columns of their own.
+fn properties(schema: Option<&RawJson<'static>>) -> Vec<String> {
+    let members = schema.and_then(RawJson::members).unwrap_or_default();
+    let named = members.iter().find(|(name, _)| name == "properties").and_then(|(_, value)| value.members());
+    // SQLite does not tell column names apart by case either.
+    let mut taken = OWN_COLUMNS.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    let names = named.unwrap_or_default().into_iter().map(|(name, _)| name.into_owned());
+    let usable = |name: &String| !name.is_empty() && !name.contains('\0');
+    names.filter(usable).filter(|name| taken.insert(name.to_ascii_lowercase())).take(COLUMNS_MAX).collect()
+}
+
+fn quote_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn quote_text(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
