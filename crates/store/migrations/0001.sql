@@ -57,7 +57,7 @@ CREATE TABLE versions (
     -- The version before it, of the same record: history without an index.
     previous INTEGER,
     -- Of all the above that came from outside.
-    hash BLOB NOT NULL
+    hash INTEGER NOT NULL
 ) STRICT;
 
 -- The present version of every record, tombstones included.

@@ -164,7 +164,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             self.now,
             self.session.run,
             previous.map(to_sql),
-            &hash[..],
+            hash,
         ))?;
         Ok(())
     }

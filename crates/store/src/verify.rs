@@ -95,7 +95,7 @@ fn check_hashes(
                 continue;
             };
             let hash = record_hash(&key, body.as_deref(), row.get(3)?, emitted_at.as_deref());
-            if row.get::<_, Vec<u8>>(5)? != hash {
+            if row.get::<_, i64>(5)? != hash {
                 found.push(damage("versions", Some(after), "it is not what was stored: its hash differs"));
             }
         }
