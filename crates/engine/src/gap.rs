@@ -7,6 +7,7 @@
 //! kept byte for byte.
 
 use crate::ids::LeaseId;
+use crate::instant::Instant;
 use crate::time::WallTime;
 use gleaner_protocol::{AbsenceReason, DetailGap, GapReason, RawJson, RefreshPolicy};
 use std::time::Duration;
@@ -186,7 +187,7 @@ impl Gap {
             counted_under: None,
             deferred_under: Some(lease.clone()),
             cause: GapCause::of(gap),
-            not_before: None,
+            not_before: not_before(gap, now),
             since: now,
             locator: gap.detail_locator.clone(),
             list_cursor: gap.list_cursor.clone(),
@@ -239,6 +240,7 @@ impl Gap {
         if again.list_cursor.is_some() {
             self.list_cursor.clone_from(&again.list_cursor);
         }
+        self.not_before = not_before(again, now);
         self.deferred_under = Some(lease.clone());
         self.state = self.resting_state(limits);
     }
@@ -318,6 +320,16 @@ impl Gap {
         }
     }
 }
+
+/// When a gap may be tried again, where its connector says so: told by a provider, so not believed
+/// without a bound.
+fn not_before(gap: &DetailGap, now: WallTime) -> Option<WallTime> {
+    let told = gap.not_before.as_deref().and_then(Instant::parse)?;
+    Some(told.to_wall_time().min(now + NOT_BEFORE_MAX))
+}
+
+/// The longest wait that is believed: a month, after which trying once costs nothing.
+const NOT_BEFORE_MAX: Duration = Duration::from_secs(30 * 86_400);
 
 /// One day of waiting makes up for one attempt: a gap with the most attempts that are not given up
 /// (8) is first after eight days, whatever new gaps come.
@@ -490,6 +502,19 @@ mod tests {
         assert!(gap.is_due(&lease(2), at(100)));
         assert!(!gap.is_due(&lease(1), at(100)));
         assert!(!gap.lease(&lease(1), at(100)));
+    }
+
+    #[test]
+    fn a_gap_is_not_tried_before_the_time_that_its_connector_names() {
+        let told = |time: &str| DetailGap { not_before: Some(time.to_owned()), ..run_cap() };
+        let mut gap = Gap::open(&told("1970-01-01T00:00:10Z"), &lease(1), at(0));
+        assert_eq!(gap.not_before, Some(at(10_000)));
+        for (time, expected) in [("soon", None), ("1969-01-01", Some(at(0))), ("2999-01-01", Some(at(30 * DAY)))] {
+            gap.defer(&told(time), &lease(1), LIMITS, at(0));
+            assert_eq!(gap.not_before, expected, "{time}");
+        }
+        gap.defer(&run_cap(), &lease(1), LIMITS, at(0));
+        assert_eq!(gap.not_before, None, "what is not said again no longer holds");
     }
 
     #[test]

@@ -4,6 +4,8 @@
 //! a text comparison says the opposite. Reads RFC 3339 and a date alone (its midnight in UTC), and
 //! nothing else: what cannot be read is not guessed.
 
+use crate::time::WallTime;
+
 /// Nanoseconds since 1970-01-01 UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Instant(i128);
@@ -19,6 +21,13 @@ impl Instant {
             Some(_) => return None,
         };
         Some(Self(i128::from(days) * 86_400 * NANOS + clock - offset * NANOS))
+    }
+}
+
+impl Instant {
+    /// The same on the calendar of dates; what lies before its beginning is its beginning.
+    pub(crate) fn to_wall_time(self) -> WallTime {
+        WallTime::from_unix_millis(u64::try_from((self.0 / 1_000_000).max(0)).unwrap_or(u64::MAX))
     }
 }
 

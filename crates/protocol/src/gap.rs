@@ -103,6 +103,8 @@ pub struct DetailGap {
     pub detail: Option<RawJson<'static>>,
     /// Whether another try may succeed, where the connector says so.
     pub retryable: Option<bool>,
+    /// Not to be tried before this time, in RFC 3339. Some connectors call it `next_attempt_after`.
+    pub not_before: Option<String>,
     /// The gap's id, when one that was served is put back.
     pub gap_id: Option<String>,
     /// The lease under which it was served.
@@ -142,6 +144,7 @@ impl DetailGap {
             last_error: fields.optional("last_error").map(LastError::read).transpose()?,
             detail: fields.optional_raw("detail"),
             retryable: fields.optional_flag("retryable")?,
+            not_before: read_not_before(fields),
             gap_id: fields.optional_name("gap_id")?.map(Into::into),
             lease_id: fields.optional_name("lease_id")?.map(Into::into),
         };
@@ -171,11 +174,18 @@ impl DetailGap {
             .optional_raw("last_error", self.last_error.as_ref().map(|error| &error.raw))
             .optional_raw("detail", self.detail.as_ref())
             .optional_flag("retryable", self.retryable)
+            .optional_text("not_before", self.not_before.as_deref())
             .text("status", "pending")
             .optional_text("gap_id", self.gap_id.as_deref())
             .optional_text("lease_id", self.lease_id.as_deref())
             .end();
     }
+}
+
+/// A hint, and not everybody's field: what is no text is left aside.
+fn read_not_before(fields: Fields<'_, '_>) -> Option<String> {
+    let time = |name| fields.optional(name).and_then(|view| view.name());
+    time("not_before").or_else(|| time("next_attempt_after")).map(Into::into)
 }
 
 /// A served gap was tried. Counts once per lease.

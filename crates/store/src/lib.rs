@@ -50,8 +50,8 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Change, ConnectionState, ConnectionSummary, GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord, Reader,
-    RunSummary, StoredRecord, StreamSummary, TracedEvent,
+    Change, ConnectionState, ConnectionSummary, Evidence, GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord,
+    Reader, RunSummary, StoredRecord, StreamSummary, TracedEvent,
 };
 pub use session::{RunStart, Session};
 pub use store::Store;

@@ -6,11 +6,13 @@
 
 mod connections;
 mod gaps;
+mod health;
 mod records;
 mod runs;
 
 pub use connections::{ConnectionState, ConnectionSummary, StreamSummary};
 pub use gaps::{GapFilter, GapSummary, QuarantinedRecord};
+pub use health::Evidence;
 pub use records::{Change, StoredRecord};
 pub use runs::{RunSummary, TracedEvent};
 

@@ -82,6 +82,7 @@ fn other() -> impl Strategy<Value = ConnectorMessage<'static>> {
                     record_key: Some(GapKey::Text(key)),
                     reason: GapReason::from_code("upstream_pressure"),
                     detail_locator: Some(raw(body)),
+                    not_before: Some("2031-01-01".to_owned()),
                     ..DetailGap::default()
                 }))
             }

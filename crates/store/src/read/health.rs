@@ -1,0 +1,120 @@
+//! What is known about a connection, gathered for the engine's judgement of its health.
+//!
+//! Only typed facts: reasons, counters, states, dates, and the messages about pace and circuit. No
+//! sentence of a connector is read. The judgement itself is the engine's.
+
+use super::{ConnectionSummary, Reader, RunSummary};
+use crate::error::StoreError;
+use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, WallTime};
+use gleaner_protocol::{CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason};
+
+/// Runs that are looked at for a row of equal failures: more than any threshold.
+const RUNS_MAX: usize = 20;
+/// Skips of the last run that are looked at for hints.
+const EVENTS_MAX: usize = 200;
+
+/// The facts about one connection.
+#[derive(Clone, Debug)]
+pub struct Evidence {
+    /// Its counters and state.
+    pub summary: ConnectionSummary,
+    /// The last run that ended.
+    pub last_run: Option<RunSummary>,
+    /// How many of the last runs ended in the same failure, in a row.
+    pub equal_failures: u32,
+    /// When a run last succeeded.
+    pub last_success: Option<WallTime>,
+    /// Its rest, if it has one.
+    pub cooldown: Option<Cooldown>,
+    /// What the last run's skips ask for.
+    pub hints: Vec<RecoveryAction>,
+    /// The last report about the circuit.
+    pub circuit: Option<ProviderBudget>,
+    /// The last report about the pace.
+    pub rate: Option<CollectionRate>,
+}
+
+impl Reader {
+    /// Gathers the facts about a connection.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn evidence(&self, name: &str) -> Result<Evidence, StoreError> {
+        let unknown = || StoreError::UnknownConnection(name.to_owned());
+        let summary = self.connections()?.into_iter().find(|summary| summary.name == name).ok_or_else(unknown)?;
+        let mut runs = self.runs(name, RUNS_MAX)?;
+        runs.retain(|run| run.ended_at.is_some());
+        let last_run = runs.first().cloned();
+        let hints = last_run.as_ref().map(|run| self.hints(&run.run_id)).transpose()?.unwrap_or_default();
+        let told = |text: fn(&RunSummary) -> Option<&String>| runs.iter().find_map(text);
+        Ok(Evidence {
+            equal_failures: equal_failures(&runs),
+            last_success: self.last_success(name)?,
+            cooldown: self.cooldown(name)?,
+            hints,
+            circuit: told(|run| run.provider_budget.as_ref()).and_then(|text| serde_json::from_str(text).ok()),
+            rate: told(|run| run.collection_rate.as_ref()).and_then(|text| serde_json::from_str(text).ok()),
+            summary,
+            last_run,
+        })
+    }
+
+    fn hints(&self, run_id: &str) -> Result<Vec<RecoveryAction>, StoreError> {
+        let events = self.last_skips(run_id, EVENTS_MAX)?;
+        let hint = |message: &String| match ConnectorMessage::decode(message.as_bytes()) {
+            Ok(ConnectorMessage::SkipResult(skip)) => skip.recovery_hint.map(|hint| hint.action),
+            Ok(_) | Err(_) => None,
+        };
+        let mut hints = events.iter().filter_map(hint).collect::<Vec<_>>();
+        hints.sort_unstable();
+        hints.dedup();
+        Ok(hints)
+    }
+}
+
+/// How many runs in a row ended in the failure of the newest one. Stops that are no failures end the row.
+fn equal_failures(runs: &[RunSummary]) -> u32 {
+    let failure = |run: &RunSummary| {
+        run.reason.filter(|reason| {
+            !matches!(
+                reason,
+                TerminalReason::Succeeded
+                    | TerminalReason::Cancelled
+                    | TerminalReason::Interrupted
+                    | TerminalReason::Superseded
+                    | TerminalReason::SourceCooldown
+            )
+        })
+    };
+    let Some(last) = runs.first().and_then(failure) else { return 0 };
+    let row = runs.iter().take_while(|run| failure(run) == Some(last)).count();
+    u32::try_from(row).unwrap_or(u32::MAX)
+}
+
+impl Evidence {
+    /// How the connection is doing.
+    #[must_use]
+    pub fn health(&self, manifest: &Manifest, policy: CooldownPolicy, now: WallTime) -> Health {
+        let totals = &self.summary.totals;
+        let withheld = self.last_run.as_ref().and_then(|run| run.withheld.as_deref()).unwrap_or("[]");
+        let withheld = serde_json::from_str::<Vec<(String, String)>>(withheld).unwrap_or_default();
+        let short = withheld.iter().filter(|(_, why)| why == "coverage_shortfall").count();
+        let evidence = HealthEvidence {
+            manifest,
+            last_run: self.last_run.as_ref().and_then(|run| run.reason),
+            equal_failures: self.equal_failures,
+            last_success: self.last_success,
+            rest: Cooldown::answer(self.cooldown.as_ref(), now, policy),
+            open_gaps: totals.gaps_pending + totals.gaps_in_progress,
+            terminal_gaps: totals.gaps_terminal,
+            rejected_records: totals.quarantined,
+            shortfalls: short as u64,
+            question_open: self.summary.question_open,
+            hints: &self.hints,
+            circuit: self.circuit.as_ref(),
+            rate: self.rate.as_ref(),
+        };
+        Health::derive(&evidence, now)
+    }
+}
