@@ -25,11 +25,12 @@ const BELOW_WHOLE: f64 = -18_446_744_073_709_551_616.0;
 impl Worth {
     /// Reads a number token. `None` for what is no number.
     pub(super) fn read(token: &str) -> Option<Self> {
-        if token.len() <= 20
-            && let Ok(whole) = token.parse::<i128>()
-            && (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&whole)
-        {
-            return Some(Self::Whole(whole));
+        // The usual case first. A `+` in front is no JSON, and no harm.
+        if let Ok(whole) = token.parse::<i64>() {
+            return Some(Self::Whole(i128::from(whole)));
+        }
+        if let Ok(whole) = token.parse::<u64>() {
+            return Some(Self::Whole(i128::from(whole)));
         }
         let float = token.parse::<f64>().ok().filter(|float| !float.is_nan())?;
         if float == 0.0 && has_value(token) {

@@ -115,7 +115,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    const ANY: Self = Self { min: 0, max: u64::MAX };
+    pub(super) const ANY: Self = Self { min: 0, max: u64::MAX };
 
     pub(super) const fn contain(self, count: u64) -> bool {
         self.min <= count && count <= self.max

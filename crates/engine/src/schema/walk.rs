@@ -7,9 +7,10 @@
 //! must be compared.
 
 use super::number::Worth;
-use super::plan::{ArrayRule, Node, NodeId, NumberRule, Plan, StringRule, Types};
+use super::plan::{ArrayRule, Bounds, Node, NodeId, NumberRule, Plan, StringRule, Types};
 use super::properties::{Field, ObjectRule};
 use super::text;
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 impl Plan {
@@ -59,12 +60,12 @@ impl Walk<'_> {
     fn string_fits(&self, rule: &StringRule, at: usize, end: usize, escaped: bool) -> bool {
         let Some(inside) = self.text.get(at + 1..end - 1) else { return false };
         if let Some(one_of) = &rule.one_of {
-            let said = text::decode(inside);
+            let said = if escaped { text::decode(inside) } else { Cow::Borrowed(inside) };
             if one_of.binary_search_by(|one| one.as_str().cmp(&said)).is_err() {
                 return false;
             }
         }
-        rule.length.contain(text::count_chars(inside, escaped))
+        rule.length == Bounds::ANY || rule.length.contain(text::count_chars(inside, escaped))
     }
 
     fn number(&self, node: &Node, at: usize) -> Option<usize> {
