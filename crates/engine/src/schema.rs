@@ -61,19 +61,39 @@ impl Schemas {
     ///
     /// The first schema that cannot be used: its stream, the place in it, and what to do.
     pub fn new(manifest: &Manifest) -> Result<Self, SchemaFault> {
-        let mut streams = BTreeMap::new();
+        let with_schema =
+            || manifest.streams.iter().filter_map(|stream| Some((&stream.name, stream.schema.as_ref()?.as_str())));
+        let fault = |stream: &String| {
+            let stream = stream.clone();
+            |(code, path)| SchemaFault { code, stream, path: shortened(path) }
+        };
+        // All are looked over before the first is compiled: they share what patterns may take.
         let mut patterns = 0;
-        for stream in &manifest.streams {
-            let Some(schema) = &stream.schema else { continue };
-            let compiled = StreamSchema::new(schema.as_str(), &mut patterns).map_err(|(code, path)| SchemaFault {
-                code,
-                stream: stream.name.clone(),
-                path: shortened(path),
-            })?;
-            streams.insert(stream.name.clone(), compiled);
+        let mut surveys = Vec::new();
+        for (stream, text) in with_schema() {
+            let surveyed = read(text).and_then(|schema| survey::survey(&schema)).map_err(fault(stream))?;
+            patterns += surveyed.patterns;
+            if patterns > bounds::PATTERNS_MAX {
+                return Err(fault(stream)((SchemaFaultCode::TooManyPatterns, String::new())));
+            }
+            surveys.push(surveyed);
+        }
+        let pattern_bytes = bounds::pattern_compiled_bytes(patterns);
+        let mut streams = BTreeMap::new();
+        for ((stream, text), surveyed) in with_schema().zip(surveys) {
+            let compiled = StreamSchema::new(text, surveyed, pattern_bytes).map_err(fault(stream))?;
+            streams.insert(stream.clone(), compiled);
         }
         Ok(Self { streams })
     }
+}
+
+/// A schema as values.
+fn read(text: &str) -> Result<serde_json::Value, survey::Fault> {
+    if text.len() > bounds::SCHEMA_BYTES_MAX {
+        return Err((SchemaFaultCode::TooLarge, String::new()));
+    }
+    value::read(text).ok_or_else(|| (SchemaFaultCode::NotASchema, String::new()))
 }
 
 impl Validate for Schemas {
@@ -83,18 +103,9 @@ impl Validate for Schemas {
 }
 
 impl StreamSchema {
-    fn new(text: &str, patterns: &mut usize) -> Result<Self, (SchemaFaultCode, String)> {
-        let at_top = |code| (code, String::new());
-        if text.len() > bounds::SCHEMA_BYTES_MAX {
-            return Err(at_top(SchemaFaultCode::TooLarge));
-        }
-        let schema = value::read(text).ok_or_else(|| at_top(SchemaFaultCode::NotASchema))?;
-        let surveyed = survey::survey(&schema)?;
-        *patterns += surveyed.patterns;
-        if *patterns > bounds::PATTERNS_MAX {
-            return Err(at_top(SchemaFaultCode::TooManyPatterns));
-        }
-        let library = Library::new(schema.clone(), surveyed.can_be_located)?;
+    fn new(text: &str, surveyed: survey::Surveyed, pattern_bytes: usize) -> Result<Self, survey::Fault> {
+        let schema = read(text)?;
+        let library = Library::new(schema.clone(), surveyed.can_be_located, pattern_bytes)?;
         let plan = library.beside_ref().and_then(|beside_ref| Plan::new(&schema, beside_ref));
         Ok(Self { plan, library })
     }

@@ -8,8 +8,8 @@
 //! It never panics on our behalf: should the library do so, the schema is refused, or the body has not
 //! been shown to fit.
 
+use super::SchemaFaultCode;
 use super::plan::BesideRef;
-use super::{SchemaFaultCode, bounds};
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -24,7 +24,12 @@ pub(super) struct Library {
 
 impl Library {
     /// Compiles a schema that was surveyed. The draft is the one that `$schema` names, or 2020-12.
-    pub(super) fn new(mut schema: Value, can_be_located: bool) -> Result<Self, (SchemaFaultCode, String)> {
+    /// A compiled pattern may have this many bytes.
+    pub(super) fn new(
+        mut schema: Value,
+        can_be_located: bool,
+        pattern_bytes: usize,
+    ) -> Result<Self, (SchemaFaultCode, String)> {
         // References are within the document, so its own name is of no use, and a strange one only harms.
         if let Some(members) = schema.as_object_mut() {
             for keyword in ["$id", "id"] {
@@ -33,9 +38,7 @@ impl Library {
                 }
             }
         }
-        let patterns = PatternOptions::regex()
-            .size_limit(bounds::PATTERN_COMPILED_BYTES_MAX)
-            .dfa_size_limit(bounds::PATTERN_CACHE_BYTES_MAX);
+        let patterns = PatternOptions::regex().size_limit(pattern_bytes).dfa_size_limit(pattern_bytes);
         let options = jsonschema::options().offline().should_validate_formats(false).with_pattern_options(patterns);
         match catch_unwind(AssertUnwindSafe(|| options.build(&schema))) {
             Ok(Ok(validator)) => Ok(Self { validator, can_be_located }),

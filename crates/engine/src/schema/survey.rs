@@ -1,7 +1,7 @@
 //! Looks a schema over before it is compiled: what it refers to, and what checking it could cost.
 //!
 //! Why it exists: a schema comes out of a manifest that a stranger wrote. The library evaluates
-//! schemas recursively, so forty references in a row, or two at each of thirty levels, end in a stack
+//! schemas recursively, so a hundred references in a row, or two at each of thirty levels, end in a stack
 //! that overflows or in a check that does not end. Both are computed here, from the schema alone, and
 //! refused by name. It never follows a reference out of the document.
 
@@ -16,7 +16,7 @@ pub(super) type Fault = (SchemaFaultCode, String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Surveyed {
     /// Whether the library may be asked where a fault is. That takes more than asking whether there is one:
-    /// five times the stack, and it does not remember what it has seen.
+    /// several times the stack, and it does not remember what it has seen.
     pub(super) can_be_located: bool,
     /// How many patterns there are.
     pub(super) patterns: usize,

@@ -147,6 +147,22 @@ fn a_pattern_that_is_large_or_looks_around_is_refused() {
 }
 
 #[test]
+fn ordinary_patterns_are_accepted() {
+    for pattern in [
+        r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$",
+        r"^[^\\s@]+@[^\\s@]+\\.[^\\s@]+$",
+        r"^\\d{4}-\\d{2}-\\d{2}$",
+        r"^\\w{1,255}$",
+        r"^\\S{1,255}$",
+        r"^\\p{L}{1,10}$",
+        r"^[^/]{1,1000}$",
+    ] {
+        let schema = format!(r#"{{"properties":{{"a":{{"pattern":"{pattern}"}}}}}}"#);
+        assert!(schemas(&schema).is_ok(), "{pattern}");
+    }
+}
+
+#[test]
 fn a_pattern_that_ruins_a_backtracking_matcher_is_matched_at_once() {
     let body = format!(r#"{{"a":"{}!"}}"#, "a".repeat(100_000));
     for pattern in ["^(a+)+$", "^(a|aa)+$", "^(.*)*x$"] {
