@@ -10,6 +10,7 @@
 
 mod bounds;
 mod library;
+mod node;
 mod number;
 mod plan;
 mod properties;

@@ -4,7 +4,7 @@
 //! multiplication and one comparison. The order is fixed and no seed is drawn, so a plan is the same in
 //! every process. It never grows after it was made.
 
-use super::plan::NodeId;
+use super::node::NodeId;
 use super::text::word_at;
 
 /// How many fields may be required: one bit each.

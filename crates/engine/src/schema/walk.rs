@@ -6,8 +6,9 @@
 //! that is what `agreement.rs` tests. It allocates nothing, but for strings and keys with escapes that
 //! must be compared.
 
+use super::node::{ArrayRule, Bounds, Node, NodeId, NumberRule, StringRule, Types};
 use super::number::Worth;
-use super::plan::{ArrayRule, Bounds, Node, NodeId, NumberRule, Plan, StringRule, Types};
+use super::plan::Plan;
 use super::properties::{Field, ObjectRule};
 use super::text;
 use std::borrow::Cow;
