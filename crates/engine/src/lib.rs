@@ -11,6 +11,7 @@
 //! | whether a report accounts for every key | [`CoverageTally`], [`KeysInMemory`] |
 //! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`RowSizes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`], [`RunOutcome`] |
+//! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
 //! | how a connection is doing | [`Health`], [`Finding`] |
 //! | that none of it is broken | [`invariants`] |
 //! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
@@ -26,6 +27,7 @@ mod instant;
 pub mod invariants;
 mod page;
 mod run;
+mod schema;
 mod scope;
 mod slice;
 mod time;
@@ -46,6 +48,7 @@ pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvid
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, RowSizes, page_bytes, rows_that_fit};
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
+pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{NoSchema, Refusal, Validate};
 pub use slice::{GapChange, Slice, SliceRecord};
 pub use time::{Now, Time, WallTime};

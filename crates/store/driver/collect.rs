@@ -2,7 +2,7 @@
 
 use crate::Fallible;
 use crate::drive::{Driven, now};
-use gleaner_engine::{Exit, NoSchema};
+use gleaner_engine::Exit;
 use std::io::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -37,7 +37,7 @@ impl Options {
 
 pub(crate) fn collect(store: &Path, options: &[&str]) -> Fallible<()> {
     let options = Options::parse(options)?;
-    let mut driven = Driven::begin(store, MANIFEST, Box::new(NoSchema))?;
+    let mut driven = Driven::begin(store, MANIFEST)?;
     let from = driven.cursor("ids").and_then(|token| next_of(&token)).unwrap_or(0);
     let began = now().time.as_millis();
     let mut stdout = std::io::stdout();

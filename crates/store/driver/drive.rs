@@ -2,8 +2,8 @@
 
 use crate::Fallible;
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, Run, RunConfig, RunId,
-    RunOutcome, Steady, Time, Validate, WallTime,
+    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas,
+    Steady, Time, WallTime,
 };
 use gleaner_protocol::{Decoder, Event, Limits, Manifest, ManifestOrigin, Scope, StreamScope};
 use gleaner_store::{Acquired, Holder, LeaseOn, RunStart, Session, Store};
@@ -33,9 +33,10 @@ pub(crate) fn now() -> Now {
 }
 
 impl Driven {
-    pub(crate) fn begin(store: &Path, manifest: &str, validator: Box<dyn Validate>) -> Fallible<Self> {
+    pub(crate) fn begin(store: &Path, manifest: &str) -> Fallible<Self> {
         let parsed =
             Manifest::parse(manifest.as_bytes(), ManifestOrigin::Foreign).map_err(|error| format!("{error:?}"))?;
+        let validator = Box::new(Schemas::new(&parsed)?);
         let mut store = Store::open(store)?;
         let wall = now().wall;
         let (connection, holder) = ("c", Holder::current()?);
@@ -166,7 +167,7 @@ impl Driven {
 /// Stores what comes in, with the schemas of the manifest checked.
 pub(crate) fn ingest(store: &Path, manifest: &Path) -> Fallible<()> {
     let manifest = std::fs::read_to_string(manifest)?;
-    let mut driven = Driven::begin(store, &manifest, Box::new(NoSchema))?;
+    let mut driven = Driven::begin(store, &manifest)?;
     let mut input = std::io::stdin().lock();
     let mut buffer = vec![0; READ_BYTES];
     loop {
