@@ -53,27 +53,67 @@ fn run() -> Result<bool, Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
     std::fs::write(folder.path().join("manifest.json"), MANIFEST)?;
 
-    println!("{records} records of {} bytes per line, {rounds} rounds", line(0).len());
-    println!("{:>5}  {:>10} {:>10} {:>10}  {:>9} {:>9}", "round", "heap", "keyed", "gleaner", "of keyed", "of heap");
-    let (mut of_keyed, mut of_heap, mut peak) = (Vec::new(), Vec::new(), 0);
-    for round in 1..=rounds {
-        let heap = measure(&minimal, &folder, &[], records)?;
-        let keyed = measure(&minimal, &folder, &["keyed"], records)?;
-        let ours = measure(&driver, &folder, &["ingest"], records)?;
-        of_keyed.push(ours.cpu.as_secs_f64() / keyed.cpu.as_secs_f64());
-        of_heap.push(ours.cpu.as_secs_f64() / heap.cpu.as_secs_f64());
-        peak = peak.max(ours.peak_kib);
-        let (a, b) = (of_keyed[of_keyed.len() - 1], of_heap[of_heap.len() - 1]);
-        println!("{round:>5}  {:>8.2} s {:>8.2} s {:>8.2} s  {a:>8.2}× {b:>8.2}×",
-            heap.cpu.as_secs_f64(), keyed.cpu.as_secs_f64(), ours.cpu.as_secs_f64());
+    println!("{records} records of {} bytes per line, {rounds} rounds", line(0, Keys::Ordered).len());
+    println!(
+        "{:<9} {:>5}  {:>9} {:>9} {:>9}  {:>8} {:>8}",
+        "keys", "round", "heap", "keyed", "gleaner", "of keyed", "of heap"
+    );
+    let (mut worst, mut peak) = (0.0_f64, 0);
+    for keys in [Keys::Ordered, Keys::Scattered] {
+        let (mut of_keyed, mut of_heap) = (Vec::new(), Vec::new());
+        for round in 1..=rounds {
+            let heap = measure(&minimal, &folder, &[], records, keys)?;
+            let keyed = measure(&minimal, &folder, &["keyed"], records, keys)?;
+            let ours = measure(&driver, &folder, &["ingest"], records, keys)?;
+            let ratio = |base: &Measured| ours.cpu.as_secs_f64() / base.cpu.as_secs_f64();
+            println!(
+                "{:<9} {round:>5}  {:>7.2} s {:>7.2} s {:>7.2} s  {:>7.2}× {:>7.2}×",
+                keys.name(),
+                heap.cpu.as_secs_f64(),
+                keyed.cpu.as_secs_f64(),
+                ours.cpu.as_secs_f64(),
+                ratio(&keyed),
+                ratio(&heap)
+            );
+            of_keyed.push(ratio(&keyed));
+            of_heap.push(ratio(&heap));
+            peak = peak.max(ours.peak_kib);
+        }
+        let (of_keyed, of_heap) = (median(of_keyed), median(of_heap));
+        println!(
+            "{:<9} cpu {of_keyed:.2}× of the smallest program with a key (bound {RATIO_MAX}), {of_heap:.2}× of one without",
+            keys.name()
+        );
+        worst = worst.max(of_keyed);
     }
-    let (of_keyed, of_heap) = (median(of_keyed), median(of_heap));
-    let large = measure(&driver, &folder, &["ingest"], records * 10)?;
+    let large = measure(&driver, &folder, &["ingest"], records * 10, Keys::Scattered)?;
     let growth = large.peak_kib as f64 / peak as f64;
-    println!("cpu     {of_keyed:.2}× of the smallest program with a key (bound {RATIO_MAX}), {of_heap:.2}× of one without");
-    println!("memory  {:.1} MB at {records}, {:.1} MB at {} records: {growth:.2}× (bounds {} MB, {PEAK_GROWTH_MAX}×)",
-        peak as f64 / 1000.0, large.peak_kib as f64 / 1000.0, records * 10, PEAK_MAX / 1000);
-    Ok(of_keyed <= RATIO_MAX && peak.max(large.peak_kib) < PEAK_MAX && growth <= PEAK_GROWTH_MAX)
+    println!(
+        "memory    {:.1} MB at {records}, {:.1} MB at {} records: {growth:.2}× (bounds {} MB, {PEAK_GROWTH_MAX}×)",
+        peak as f64 / 1000.0,
+        large.peak_kib as f64 / 1000.0,
+        records * 10,
+        PEAK_MAX / 1000
+    );
+    Ok(worst <= RATIO_MAX && peak.max(large.peak_kib) < PEAK_MAX && growth <= PEAK_GROWTH_MAX)
+}
+
+/// In which order the provider lists its keys: that decides what an index costs.
+#[derive(Clone, Copy)]
+enum Keys {
+    /// Counted up, as a log does. The index costs little, so everything else weighs more.
+    Ordered,
+    /// In no order, as random ids are.
+    Scattered,
+}
+
+impl Keys {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ordered => "ordered",
+            Self::Scattered => "scattered",
+        }
+    }
 }
 
 fn median(mut ratios: Vec<f64>) -> f64 {
@@ -82,7 +122,13 @@ fn median(mut ratios: Vec<f64>) -> f64 {
 }
 
 /// Feeds a program and counts what it used.
-fn measure(program: &Path, folder: &tempfile::TempDir, words: &[&str], records: u64) -> Result<Measured, Box<dyn std::error::Error>> {
+fn measure(
+    program: &Path,
+    folder: &tempfile::TempDir,
+    words: &[&str],
+    records: u64,
+    keys: Keys,
+) -> Result<Measured, Box<dyn std::error::Error>> {
     let store = tempfile::tempdir_in(folder.path())?;
     let mut command = Command::new(program);
     if words == ["ingest"] {
@@ -96,7 +142,7 @@ fn measure(program: &Path, folder: &tempfile::TempDir, words: &[&str], records: 
     let mut peak_kib = 0;
     let mut block = String::new();
     for number in 0..records {
-        block.push_str(&line(number));
+        block.push_str(&line(number, keys));
         if block.len() > 60_000 || number + 1 == records {
             pipe.write_all(block.as_bytes())?;
             block.clear();
@@ -127,13 +173,16 @@ fn peak_of(pid: u32) -> u64 {
     line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
 }
 
-/// One message, some 456 bytes as a line. Keys come in no order, as those of most providers do.
-fn line(number: u64) -> String {
-    let scrambled = if std::env::var_os("ORDERED").is_some() { number } else { number.wrapping_mul(0x9e37_79b9_7f4a_7c15) };
+/// One message, some 456 bytes as a line.
+fn line(number: u64, keys: Keys) -> String {
+    let scrambled = match keys {
+        Keys::Ordered => number,
+        Keys::Scattered => number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+    };
     let mut line = String::with_capacity(512);
     let _ = writeln!(
         line,
-        r#"{{"type":"RECORD","stream":"messages","key":"m{scrambled:016x}","data":{{"id":"m{scrambled:016x}","subject":"About the {number}th thing \u2013 again","sent_at":"2031-01-{:02}T12:00:00Z","from":{{"name":"Somebody","mail":null}},"size":{},"read":{},"score":{}.5,"labels":["inbox","work","later"],"thread":"t{:08x}","kind":"mail","text":"Dear all, this is a text of a length that mails have at least, and no more."}},"emitted_at":"2031-02-01T00:00:00Z"}}"#,
+        r#"{{"type":"RECORD","stream":"messages","key":"m{scrambled:016x}","data":{{"id":"m{scrambled:016x}","subject":"About the {number}th thing \u2013 again","sent_at":"2031-01-{:02}T12:00:00Z","from":{{"name":"Somebody","mail":null}},"size":{},"read":{},"score":{}.5,"labels":["inbox","work","later"],"thread":"t{:08x}","kind":"mail","text":"Dear all, this is a text of the length that mails at least have, and not one word more."}},"emitted_at":"2031-02-01T00:00:00Z"}}"#,
         number % 28 + 1,
         number % 100_000,
         number % 2 == 0,
