@@ -165,6 +165,12 @@ impl<T: Track> Run<T> {
         &self.run_id
     }
 
+    /// What went through it so far.
+    #[must_use]
+    pub const fn counts(&self) -> Counts {
+        self.counts
+    }
+
     /// Whether the connector's output should be read now. Not reading is what slows it down.
     #[must_use]
     pub fn wants_input(&self) -> bool {

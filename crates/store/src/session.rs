@@ -70,6 +70,18 @@ impl<T: Track> Session<T> {
         &self.bookmarks
     }
 
+    /// The run.
+    #[must_use]
+    pub const fn run_id(&self) -> &RunId {
+        &self.start.run_id
+    }
+
+    /// The run's right to work on gaps.
+    #[must_use]
+    pub const fn lease(&self) -> &LeaseId {
+        &self.start.lease
+    }
+
     /// The epoch under which it writes.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {

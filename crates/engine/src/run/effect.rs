@@ -128,6 +128,21 @@ pub struct RunOutcome {
 }
 
 impl RunOutcome {
+    /// The outcome of a run that was opened and not started, for this reason.
+    #[must_use]
+    pub fn refused(reason: TerminalReason) -> Self {
+        Self {
+            reason,
+            violation: None,
+            counts: Counts::default(),
+            pressure: None,
+            committed: Vec::new(),
+            withheld: Vec::new(),
+            commit_is_unknown: false,
+            failed_streams: Vec::new(),
+        }
+    }
+
     pub(super) fn committed_of<T: Track>(cursors: &[Cursor<T>]) -> Vec<(String, CommitSeq)> {
         cursors.iter().map(|cursor| (cursor.stream().to_owned(), cursor.seq())).collect()
     }

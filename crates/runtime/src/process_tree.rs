@@ -1,0 +1,82 @@
+//! Everything that came out of this process, wherever it went.
+//!
+//! A process that leaves its group and its parent is still found: orphans are given to us by the
+//! kernel once we ask for it, so they stay in the tree. Where there is no `/proc`, only direct
+//! children are known, and the guard falls back to the group.
+
+use rustix::process::{Pid, WaitOptions, getpid, waitpid};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+/// Lets orphans of our children become ours.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    Ok(())
+}
+
+/// Takes notice of orphans that have ended, so that they are not found again.
+pub(crate) fn reap() {
+    while matches!(waitpid(None, WaitOptions::NOHANG), Ok(Some(_))) {}
+}
+
+/// All that descend from us and still live.
+pub(crate) fn descendants() -> Vec<Pid> {
+    let mut children = BTreeMap::<i32, Vec<i32>>::new();
+    for (pid, parent) in processes() {
+        children.entry(parent).or_default().push(pid);
+    }
+    let mut found = Vec::new();
+    let mut open = vec![getpid().as_raw_nonzero().get()];
+    while let Some(parent) = open.pop() {
+        for pid in children.remove(&parent).unwrap_or_default() {
+            open.push(pid);
+            found.extend(Pid::from_raw(pid));
+        }
+    }
+    found
+}
+
+/// Every process that is alive, with its parent.
+fn processes() -> Vec<(i32, i32)> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    names
+        .filter_map(|pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            Some((pid, parent_in(&stat)?))
+        })
+        .collect()
+}
+
+/// The fourth field, after a name in parentheses that may hold anything. The dead are left out.
+fn parent_in(stat: &str) -> Option<i32> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" { None } else { fields.next()?.parse().ok() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn children_of_children_are_found_and_the_dead_are_not() {
+        let mut child = Command::new("sh").args(["-c", "sleep 100 & wait"]).spawn().unwrap();
+        let pid = i32::try_from(child.id()).unwrap();
+        let of_child = || descendants().iter().any(|found| found.as_raw_nonzero().get() == pid);
+        while descendants().len() < 2 {
+            std::thread::yield_now();
+        }
+        assert!(of_child());
+        for found in descendants() {
+            rustix::process::kill_process(found, rustix::process::Signal::KILL).unwrap();
+        }
+        child.wait().unwrap();
+        assert!(!of_child());
+        assert_eq!(parent_in("7 (a) b) S 4 7 7"), Some(4));
+        assert_eq!(parent_in("7 (a) Z 4"), None);
+    }
+}

@@ -1,0 +1,192 @@
+//! Masking a connection's secrets in whatever is printed, logged or stored for people.
+//!
+//! By value, not by guessing: the runtime knows which secrets it handed out. Each is masked as it is
+//! and as programs write it: URL-, JSON-, hex- and base64-encoded, the last at all three alignments,
+//! because a secret inside of a longer text is encoded at any of them. Records, cursors and locators
+//! do not go through here: they are kept as they came, and a secret of ours in them ends the run.
+
+use std::collections::BTreeSet;
+
+/// What stands for a secret.
+const MASK: &str = "[secret]";
+/// Shorter values are words, not secrets: masking them would make a log unreadable.
+const SECRET_BYTES_MIN: usize = 4;
+/// The shortest part of an encoded secret that is worth masking.
+const PART_BYTES_MIN: usize = 6;
+
+/// Knows secrets and masks them. Prints how many, never which.
+#[derive(Clone, Default)]
+pub struct Redactor {
+    /// The longest first: one may hold another.
+    forms: Vec<String>,
+}
+
+impl std::fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redactor({} forms)", self.forms.len())
+    }
+}
+
+impl Redactor {
+    /// Masks these.
+    pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
+        let mut forms = BTreeSet::new();
+        for secret in secrets {
+            if secret.len() >= SECRET_BYTES_MIN {
+                forms.extend(forms_of(&secret));
+            }
+        }
+        let mut forms = forms.into_iter().collect::<Vec<_>>();
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        Self { forms }
+    }
+
+    /// The text without them.
+    #[must_use]
+    pub fn mask(&self, text: &str) -> String {
+        let mut masked = text.to_owned();
+        for form in &self.forms {
+            if masked.contains(form.as_str()) {
+                masked = masked.replace(form.as_str(), MASK);
+            }
+        }
+        masked
+    }
+
+    /// Whether one of them is in the text.
+    #[must_use]
+    pub fn reveals(&self, text: &str) -> bool {
+        self.forms.iter().any(|form| text.contains(form.as_str()))
+    }
+
+    pub(crate) fn longest(&self) -> usize {
+        self.forms.first().map_or(0, String::len)
+    }
+}
+
+/// A secret as programs write it.
+fn forms_of(secret: &str) -> Vec<String> {
+    let bytes = secret.as_bytes();
+    let mut forms = vec![secret.to_owned(), json(secret), percent(bytes, false), percent(bytes, true)];
+    forms.extend([hex(bytes, b"0123456789abcdef"), hex(bytes, b"0123456789ABCDEF")]);
+    for (plus, slash) in [(b'+', b'/'), (b'-', b'_')] {
+        forms.extend(base64_at_all_alignments(bytes, plus, slash));
+    }
+    forms.retain(|form| form.len() >= SECRET_BYTES_MIN);
+    forms
+}
+
+fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
+    let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
+    bytes.iter().flat_map(pair).map(char::from).collect()
+}
+
+/// What is not a letter, a digit or one of `-._~` as `%XX`; in forms a blank is a plus.
+fn percent(bytes: &[u8], form: bool) -> String {
+    let mut text = String::new();
+    for byte in bytes {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(*byte)),
+            b' ' if form => text.push('+'),
+            _ => text.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    text
+}
+
+/// Inside of a JSON string.
+fn json(secret: &str) -> String {
+    let mut text = String::new();
+    for character in secret.chars() {
+        match character {
+            '"' | '\\' => text.extend(['\\', character]),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            control if control < ' ' => text.push_str(&format!("\\u{:04x}", u32::from(control))),
+            other => text.push(other),
+        }
+    }
+    text
+}
+
+/// The characters that the secret alone decides, for each of the three places at which it may begin.
+fn base64_at_all_alignments(bytes: &[u8], plus: u8, slash: u8) -> Vec<String> {
+    let mut forms = Vec::new();
+    for lead in 0..3 {
+        let mut padded = vec![0; lead];
+        padded.extend_from_slice(bytes);
+        let encoded = base64(&padded, plus, slash);
+        // Characters that share bits with what stands before or after differ from text to text.
+        let first = (lead * 8).div_ceil(6);
+        let last = padded.len() * 8 / 6;
+        if let Some(form) = encoded.get(first..last)
+            && form.len() >= PART_BYTES_MIN
+        {
+            forms.push(form.to_owned());
+        }
+    }
+    forms
+}
+
+fn base64(bytes: &[u8], plus: u8, slash: u8) -> String {
+    let digit = |value: u8| match value & 63 {
+        value @ 0..=25 => b'A' + value,
+        value @ 26..=51 => b'a' + value - 26,
+        value @ 52..=61 => b'0' + value - 52,
+        62 => plus,
+        _ => slash,
+    };
+    let mut text = String::new();
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| chunk.get(index).copied().unwrap_or(0);
+        let group = [at(0) >> 2, at(0) << 4 | at(1) >> 4, at(1) << 2 | at(2) >> 6, at(2)];
+        text.extend(group[..=chunk.len()].iter().map(|&value| char::from(digit(value))));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "pa ss/w\"ord+ü!";
+
+    #[test]
+    fn a_secret_is_masked_in_every_way_of_writing_it() {
+        let redactor = Redactor::new([SECRET.to_owned()]);
+        let bytes = SECRET.as_bytes();
+        let mut ways = vec![
+            SECRET.to_owned(),
+            json(SECRET),
+            percent(bytes, false),
+            percent(bytes, true),
+            hex(bytes, b"0123456789abcdef"),
+        ];
+        // In the middle of something longer that is encoded as a whole, as in `Authorization: Basic`.
+        for lead in ["", "u", "us", "use", "user:"] {
+            let whole = format!("{lead}{SECRET} and more");
+            ways.push(base64(whole.as_bytes(), b'+', b'/'));
+            ways.push(base64(whole.as_bytes(), b'-', b'_'));
+        }
+        for way in ways {
+            let masked = redactor.mask(&format!("before {way} after"));
+            assert!(masked.contains(MASK), "{way}");
+            assert!(redactor.reveals(&way));
+        }
+    }
+
+    #[test]
+    fn base64_is_as_everywhere() {
+        for (text, expected) in [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg")] {
+            assert_eq!(base64(text.as_bytes(), b'+', b'/'), expected);
+        }
+    }
+
+    #[test]
+    fn words_are_left_alone_and_nothing_is_shown() {
+        let redactor = Redactor::new(["abc".to_owned(), String::new(), SECRET.to_owned()]);
+        assert_eq!(redactor.mask("abc def"), "abc def");
+        assert!(!format!("{redactor:?}").contains("pa ss"));
+    }
+}

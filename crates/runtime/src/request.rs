@@ -1,0 +1,105 @@
+//! What a run is asked to do, and what comes of it.
+
+use crate::process::{Launch, LaunchError};
+use crate::redact::Redactor;
+use gleaner_engine::{Refusal, RunOutcome, Schemas, Validate, WallTime};
+use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget, Scope};
+use gleaner_store::{HeldBy, StoreError};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// One run of one connection.
+#[derive(Debug)]
+pub struct RunRequest {
+    /// The connection, which the store knows.
+    pub connection: String,
+    /// The connector's description of itself.
+    pub manifest: Arc<Manifest>,
+    /// What to collect.
+    pub scope: Scope,
+    /// From the beginning, or from where the last run ended.
+    pub mode: CollectionMode,
+    /// Recover gaps, and do not walk forward.
+    pub recovery_only: bool,
+    /// The owner's permission, by its name.
+    pub grant: String,
+    /// The end of that permission.
+    pub grant_expires_at: Option<WallTime>,
+    /// How to start it.
+    pub launch: Launch,
+    /// What it may use, and how. `interactive` among them if somebody can answer.
+    pub bindings: Vec<(String, RawJson<'static>)>,
+    /// How much it may do.
+    pub budget: Option<RunBudget>,
+    /// Whose limit it shares: provider, and a keyed hash of the credential.
+    pub credential: Option<(String, String)>,
+    /// The connection's secrets, to be masked.
+    pub redactor: Redactor,
+    /// How often the connection runs by itself: the base of its cooldown.
+    pub interval: Option<Duration>,
+    /// After so long without any news the connector is taken for stuck.
+    pub silence_max: Option<Duration>,
+}
+
+/// What somebody wants of a run that goes on.
+#[derive(Debug)]
+pub enum Control {
+    /// Finish the slice, then stop.
+    Cancel,
+    /// Stop at once.
+    CancelNow,
+    /// An answer of the owner.
+    Answer(InteractionResponse),
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct RunReport {
+    /// Its name.
+    pub run_id: String,
+    /// Why it is over, and what went through it.
+    pub outcome: RunOutcome,
+    /// The store's trouble, if that ended it.
+    pub store_error: Option<StoreError>,
+    /// The end of what the connector wrote to its errors, without secrets.
+    pub errors: String,
+    /// How many earlier runs were found that never ended.
+    pub interrupted_before: u64,
+}
+
+/// Why a run was not begun.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The engine refused.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// A schema of the manifest cannot be used.
+    #[error(transparent)]
+    Schema(#[from] gleaner_engine::SchemaFault),
+    /// The process could not be started.
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    /// The store could not be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Another run goes on.
+    #[error("{} is at work for process {}", .0.lease, .0.pid)]
+    Held(HeldBy),
+}
+
+/// Schemas, and the connection's own secrets.
+#[derive(Debug)]
+pub(crate) struct Checks {
+    pub(crate) schemas: Schemas,
+    pub(crate) redactor: Redactor,
+}
+
+impl Validate for Checks {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String> {
+        self.schemas.check(stream, body)
+    }
+
+    fn reveals_credential(&self, text: &str) -> bool {
+        self.redactor.reveals(text)
+    }
+}

@@ -1,0 +1,34 @@
+//! START: what a connector is told first.
+
+use crate::request::RunRequest;
+use gleaner_engine::{CatchUp, Track, WallTime, page_bytes};
+use gleaner_protocol::{CollectionMode, RuntimeMessage, Start};
+use gleaner_store::{Session, Store, StoreError};
+
+/// The message, as a line. Leases the first page of gaps.
+pub(crate) fn message<T: Track>(
+    store: &mut Store,
+    session: &Session<T>,
+    request: &RunRequest,
+    now: WallTime,
+) -> Result<Vec<u8>, StoreError> {
+    let in_scope = |stream: &str| request.scope.stream(stream).is_some();
+    let streams = request.scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
+    let from_the_beginning = request.mode == CollectionMode::FullRefresh && T::NAME != CatchUp::NAME;
+    let state = session.bookmarks().iter().filter(|cursor| in_scope(cursor.stream()));
+    let state = state.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
+    let start = Start {
+        run_id: session.run_id().as_str().to_owned(),
+        collection_mode: request.mode,
+        scope: request.scope.clone(),
+        // Some connectors take an empty object for "nothing stored", others only null.
+        state: (!from_the_beginning && !state.is_empty()).then_some(state),
+        bindings: request.bindings.clone(),
+        detail_gaps: store.lease_gaps_page(session, &streams, page_bytes(None), now)?,
+        recovery_only: request.recovery_only,
+        run_budget: request.budget,
+    };
+    let mut line = Vec::new();
+    RuntimeMessage::Start(Box::new(start)).encode(&mut line);
+    Ok(line)
+}

@@ -1,0 +1,379 @@
+//! One run from its lease to its end: a loop between engine, store and process.
+//!
+//! The engine decides; this carries out. Effects are carried out in their order and one at a time, so
+//! a store that is slow keeps the connector's output waiting in its pipe and nothing piles up here.
+//! Nothing of the store is carried out after something that it could not do. The loop always ends:
+//! when the process has ended, or when the engine no longer waits for it.
+
+mod effects;
+
+use crate::observer::Observer;
+use crate::process::{Process, ProcessEvent};
+use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
+use crate::start;
+use crate::stderr_tail::StderrTail;
+use gleaner_engine::{
+    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas, Time,
+    Track, WallTime,
+};
+use gleaner_protocol::{Decoder, Limits};
+use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunStart, Session, Settled, Store, StoreError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Pieces of output that wait: some 256 KB, so that reading and storing overlap.
+const WAITING_MAX: usize = 4;
+/// How long output may go on after the process has ended. From the contract.
+const DRAIN_MAX: Duration = Duration::from_secs(3);
+/// How long a connector that was asked to stop may take for the slice that it is in.
+const STOP_MAX: Duration = Duration::from_secs(7);
+/// How long events of the trace may wait for a slice that takes them along.
+const TRACE_MAX: Duration = Duration::from_secs(5);
+
+/// What wakes the loop.
+#[derive(Debug)]
+enum Input {
+    Process(ProcessEvent),
+    Control(Control),
+}
+
+/// Runs a connector to its end. Blocks; `control` may be used from other threads meanwhile.
+///
+/// # Errors
+///
+/// When nothing was started. What happens to a run that was is in the report.
+pub fn run<T: Track>(
+    store: &mut Store,
+    request: RunRequest,
+    control: Receiver<Control>,
+    observer: &mut dyn Observer,
+) -> Result<RunReport, RunError> {
+    let clock = Clock::start();
+    let mut supervisor = Supervisor::<T>::begin(store, request, clock, observer)?;
+    let (events, inputs) = sync_channel(WAITING_MAX);
+    forward(control, events.clone());
+    supervisor.launch(&events)?;
+    supervisor.drive(&inputs);
+    Ok(supervisor.report())
+}
+
+/// Orders come from anywhere; here they join the output, so that there is one queue and one order.
+fn forward(control: Receiver<Control>, events: SyncSender<Input>) {
+    thread::spawn(move || {
+        while let Ok(order) = control.recv() {
+            if events.send(Input::Control(order)).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// The two clocks of a run.
+#[derive(Clone, Copy, Debug)]
+struct Clock(Instant);
+
+impl Clock {
+    fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    fn now(self) -> Now {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Now { time: Time::from_millis(millis(self.0.elapsed())), wall: WallTime::from_unix_millis(millis(wall)) }
+    }
+}
+
+struct Supervisor<'a, T: Track> {
+    store: &'a mut Store,
+    observer: &'a mut dyn Observer,
+    clock: Clock,
+    request: RunRequest,
+    run: Run<T>,
+    session: Option<Session<T>>,
+    process: Option<Process>,
+    decoder: Decoder,
+    question: Option<i64>,
+    slices: u64,
+    exit: Option<Exit>,
+    output_closed: bool,
+    /// When the connector was asked to stop.
+    stopping_since: Option<Instant>,
+    /// When the process ended, while its output has not.
+    draining_since: Option<Instant>,
+    next_heartbeat: Instant,
+    next_trace: Instant,
+    store_error: Option<StoreError>,
+    interrupted_before: u64,
+    outcome: Option<RunOutcome>,
+}
+
+impl<'a, T: Track> Supervisor<'a, T> {
+    fn begin(
+        store: &'a mut Store,
+        request: RunRequest,
+        clock: Clock,
+        observer: &'a mut dyn Observer,
+    ) -> Result<Self, RunError> {
+        let now = clock.now();
+        let checks = Checks { schemas: Schemas::new(&request.manifest)?, redactor: request.redactor.clone() };
+        let session = open_session::<T>(store, &request, now.wall)?;
+        let interrupted_before = session.interrupted_before();
+        let config = RunConfig {
+            run_id: session.run_id().clone(),
+            lease: session.lease().clone(),
+            manifest: request.manifest.clone(),
+            scope: request.scope.clone(),
+            bookmarks: session.bookmarks().to_vec(),
+            bindings: request.bindings.iter().map(|(name, _)| name.clone()).collect(),
+            grant_expires_at: request.grant_expires_at,
+            validator: Box::new(checks),
+            silence_max: request.silence_max,
+            effects_max: EFFECTS_MAX,
+        };
+        let run = match Run::new(config, now) {
+            Ok(run) => run,
+            Err(refusal) => {
+                // On record, so that the owner sees why nothing came.
+                store.finish_run(session, &RunOutcome::refused(refusal.reason()), now.wall)?;
+                return Err(refusal.into());
+            }
+        };
+        Ok(Self {
+            store,
+            observer,
+            clock,
+            request,
+            run,
+            session: Some(session),
+            process: None,
+            decoder: Decoder::new(Limits::default()),
+            question: None,
+            slices: 0,
+            exit: None,
+            output_closed: false,
+            stopping_since: None,
+            draining_since: None,
+            next_heartbeat: clock.0 + HEARTBEAT,
+            next_trace: clock.0 + TRACE_MAX,
+            store_error: None,
+            interrupted_before,
+            outcome: None,
+        })
+    }
+}
+
+/// Takes the leases and opens the run. The names of a run are made of what is unique: its connection
+/// and the epoch.
+fn open_session<T: Track>(store: &mut Store, request: &RunRequest, now: WallTime) -> Result<Session<T>, RunError> {
+    let holder = Holder::current().map_err(StoreError::Holder)?;
+    let mut on = vec![LeaseOn::Connection(&request.connection)];
+    if let Some((provider, hash)) = &request.credential {
+        on.push(LeaseOn::Credential { provider, hash });
+    }
+    let leases = match store.acquire(&on, &holder, now)? {
+        Acquired::Yes { leases, .. } => leases,
+        Acquired::Held(by) => return Err(RunError::Held(by)),
+    };
+    let epoch = leases.first().map_or(0, |lease| lease.epoch().get());
+    let name = format!("{}-{epoch}", request.connection);
+    let policy = request.manifest.refresh_policy.as_ref();
+    let start = RunStart {
+        connection: request.connection.clone(),
+        run_id: RunId::new(&name),
+        lease: LeaseId::new(&name),
+        grant: request.grant.clone(),
+        limits: AttemptLimits::of(policy),
+        cooldown: CooldownPolicy::of(request.interval, policy),
+    };
+    match store.begin_run(start, leases.clone(), now) {
+        Ok(session) => Ok(session),
+        Err(error) => {
+            // Whoever comes next should not have to wait for us.
+            drop(store.release(&leases));
+            Err(error.into())
+        }
+    }
+}
+
+impl<T: Track> Supervisor<'_, T> {
+    /// Starts the process and tells it what to do.
+    fn launch(&mut self, events: &SyncSender<Input>) -> Result<(), RunError> {
+        let tail = StderrTail::new(self.request.redactor.clone());
+        let now = self.clock.now();
+        let Some(session) = &self.session else { return Ok(()) };
+        let start = start::message(self.store, session, &self.request, now.wall)?;
+        match Process::start(&self.request.launch, tail, events, Input::Process) {
+            Ok(process) => {
+                process.send(start);
+                self.process = Some(process);
+                Ok(())
+            }
+            Err(error) => {
+                if let Some(session) = self.session.take() {
+                    let outcome = RunOutcome::refused(gleaner_protocol::TerminalReason::RuntimeError);
+                    self.store.finish_run(session, &outcome, now.wall)?;
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Goes round until the run has ended and nothing of it is left.
+    fn drive(&mut self, inputs: &Receiver<Input>) {
+        loop {
+            self.settle();
+            // Letting go of a process that has not ended tells its guard to end it.
+            if self.outcome.is_some() {
+                return;
+            }
+            match inputs.recv_timeout(self.wait()) {
+                Ok(Input::Process(event)) => self.take(event),
+                Ok(Input::Control(order)) => self.obey(order),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Every thread is gone, and the one that waits for the exit has said so before.
+                Err(RecvTimeoutError::Disconnected) => self.close_output(),
+            }
+            self.look_at_the_clock();
+        }
+    }
+
+    /// Until something is due.
+    fn wait(&self) -> Duration {
+        let now = self.clock.now();
+        let due = self
+            .run
+            .poll_timeout(now)
+            .map(|time| Duration::from_millis(time.as_millis().saturating_sub(now.time.as_millis())));
+        let own = self.next_heartbeat.min(self.next_trace);
+        let own = self.draining_since.map_or(own, |since| own.min(since + DRAIN_MAX));
+        let own = self.stopping_since.map_or(own, |since| own.min(since + STOP_MAX));
+        let own = own.saturating_duration_since(Instant::now());
+        due.map_or(own, |due| due.min(own)).max(Duration::from_millis(1))
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let now = self.clock.now();
+        if self.run.poll_timeout(now).is_some_and(|time| time <= now.time) {
+            self.run.handle_timeout(now);
+        }
+        let instant = Instant::now();
+        if self.draining_since.is_some_and(|since| instant >= since + DRAIN_MAX) {
+            self.close_output();
+        }
+        if self.stopping_since.is_some_and(|since| instant >= since + STOP_MAX) {
+            self.run.handle_cancel(now);
+        }
+        if instant >= self.next_heartbeat {
+            self.next_heartbeat = instant + HEARTBEAT;
+            let leases = self.session.as_ref().map(|session| session.leases().to_vec()).unwrap_or_default();
+            let beat = self.store.heartbeat(&leases);
+            self.check(beat);
+        }
+        if instant >= self.next_trace {
+            self.next_trace = instant + TRACE_MAX;
+            if let Some(session) = self.session.as_mut().filter(|_| self.store_error.is_none()) {
+                let flushed = self.store.flush_trace(session);
+                self.check(flushed);
+            }
+        }
+    }
+
+    fn take(&mut self, event: ProcessEvent) {
+        match event {
+            ProcessEvent::Output(bytes) => self.feed(&bytes),
+            ProcessEvent::OutputClosed => self.close_output(),
+            ProcessEvent::Exited(exit) => {
+                self.exit = Some(exit);
+                if self.output_closed {
+                    self.hand_over_exit();
+                } else {
+                    self.draining_since = Some(Instant::now());
+                }
+            }
+        }
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
+        if self.output_closed {
+            return;
+        }
+        let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(Limits::default()));
+        let mut feed = decoder.feed(bytes);
+        while let Some(event) = feed.next() {
+            while self.run.handle_event(&event, self.clock.now()).is_err() {
+                if !self.step() {
+                    // Full, with nothing to carry out: an event must not be lost, so nothing of this run counts.
+                    self.run.handle_store_failed(self.clock.now());
+                }
+            }
+        }
+        self.decoder = decoder;
+    }
+
+    /// Nothing more comes: what was said last is judged, and the exit counts.
+    fn close_output(&mut self) {
+        self.draining_since = None;
+        if std::mem::replace(&mut self.output_closed, true) {
+            return;
+        }
+        let now = self.clock.now();
+        if let Err(violation) = self.decoder.finish() {
+            self.run.handle_violation(violation, now);
+        }
+        self.hand_over_exit();
+    }
+
+    /// The exit, once all that came before it was handed over. A process that was asked to stop ends
+    /// without DONE, and that is no breach.
+    fn hand_over_exit(&mut self) {
+        let Some(exit) = self.exit else { return };
+        let now = self.clock.now();
+        if self.stopping_since.is_some() {
+            self.run.handle_cancel(now);
+        }
+        self.run.handle_exit(exit, now);
+    }
+
+    fn obey(&mut self, order: Control) {
+        let now = self.clock.now();
+        match order {
+            Control::Cancel => self.begin_to_stop(),
+            Control::CancelNow => {
+                self.run.handle_cancel(now);
+                if let Some(process) = &self.process {
+                    process.kill();
+                }
+            }
+            Control::Answer(response) => {
+                let taken = self.run.handle_answer(response, now);
+                if taken == gleaner_engine::AnswerTaken::Yes {
+                    self.settle_question(Settled::Answered);
+                }
+            }
+        }
+    }
+
+    /// Asks the connector to stop and goes on listening: the slice that it is in is finished and saved.
+    fn begin_to_stop(&mut self) {
+        if self.stopping_since.is_none() {
+            self.stopping_since = Some(Instant::now());
+            if let Some(process) = &self.process {
+                process.stop();
+            }
+        }
+    }
+
+    fn report(mut self) -> RunReport {
+        let errors = self.process.as_ref().map(Process::errors).unwrap_or_default();
+        let interrupted = gleaner_protocol::TerminalReason::Interrupted;
+        RunReport {
+            run_id: self.run.run_id().as_str().to_owned(),
+            outcome: self.outcome.take().unwrap_or_else(|| RunOutcome::refused(interrupted)),
+            store_error: self.store_error,
+            errors,
+            interrupted_before: self.interrupted_before,
+        }
+    }
+}

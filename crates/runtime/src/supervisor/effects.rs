@@ -1,0 +1,133 @@
+//! Carrying out what the engine wants, one effect at a time.
+
+use super::Supervisor;
+use crate::observer::Saved;
+use gleaner_engine::{Effect, Slice, Track};
+use gleaner_protocol::Interaction;
+use gleaner_store::{Settled, StoreError};
+
+impl<T: Track> Supervisor<'_, T> {
+    /// Carries out everything that is wanted.
+    pub(super) fn settle(&mut self) {
+        while self.step() {}
+    }
+
+    /// Carries out one effect; `false` when there is none.
+    pub(super) fn step(&mut self) -> bool {
+        let Some(effect) = self.run.poll_effect() else { return false };
+        let carried_out = match effect {
+            Effect::WriteSlice(slice) => self.write(slice),
+            Effect::Finish(outcome) => self.finish(outcome),
+            Effect::Send(message) => self.send(&message),
+            Effect::CloseInput => self.order(crate::process::Process::close_input),
+            Effect::Stop => self.order(crate::process::Process::stop),
+            Effect::Kill => self.order(crate::process::Process::kill),
+            Effect::Ask(question) => self.ask(&question),
+            Effect::Withdraw { request_id } => {
+                self.observer.withdrawn(&request_id);
+                self.settle_question(Settled::Withdrawn);
+                Ok(())
+            }
+            of_store => self.of_store(of_store),
+        };
+        self.check(carried_out);
+        true
+    }
+
+    /// A store that failed is asked for nothing more; the engine is told why.
+    pub(super) fn check(&mut self, carried_out: Result<(), StoreError>) {
+        let Err(error) = carried_out else { return };
+        let now = self.clock.now();
+        match &error {
+            StoreError::Superseded { .. } => self.run.handle_superseded(now),
+            _ => self.run.handle_store_failed(now),
+        }
+        self.store_error.get_or_insert(error);
+    }
+
+    fn write(&mut self, slice: Slice<T>) -> Result<(), StoreError> {
+        let Some(session) = self.session.as_mut() else { return Ok(()) };
+        let now = self.clock.now();
+        let receipt = self.store.write_slice(session, slice, now.wall)?;
+        self.slices += 1;
+        self.run.handle_receipt(receipt, now);
+        self.observer.saved(Saved { slices: self.slices, counts: self.run.counts() });
+        Ok(())
+    }
+
+    fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
+        let Some(session) = self.session.as_mut() else { return Ok(()) };
+        let now = self.clock.now();
+        match effect {
+            Effect::KeepCoverageKeys { report, field, keys } => {
+                self.store.keep_coverage_keys(session, report, field, &keys)?;
+            }
+            Effect::TallyCoverage { report, stream, state_stream } => {
+                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
+                self.run.handle_tally(report, &tally, now);
+            }
+            Effect::WriteUnaccounted { report, stream, state_stream } => {
+                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, now.wall)?;
+                self.run.handle_unaccounted_written(gaps, now);
+            }
+            Effect::LeaseGapsPage { streams, bytes_max } => {
+                let page = self.store.lease_gaps_page(session, &streams, bytes_max, now.wall)?;
+                self.run.handle_gaps_page(page, now);
+            }
+            Effect::Commit(plan) => {
+                self.store.commit(session, &plan, now.wall)?;
+                self.run.handle_committed(now);
+            }
+            Effect::Trace(event) => {
+                self.observer.said(&event);
+                self.store.trace(session, event, now.wall)?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The last effect. A store that failed before is tried once more for the run's end: if it cannot,
+    /// the next run finds this one interrupted.
+    fn finish(&mut self, outcome: gleaner_engine::RunOutcome) -> Result<(), StoreError> {
+        let finished = match self.session.take() {
+            Some(session) => self.store.finish_run(session, &outcome, self.clock.now().wall),
+            None => Ok(()),
+        };
+        self.outcome = Some(outcome);
+        finished
+    }
+
+    fn send(&mut self, message: &gleaner_protocol::RuntimeMessage) -> Result<(), StoreError> {
+        let mut line = Vec::new();
+        message.encode(&mut line);
+        self.order(|process| process.send(line))
+    }
+
+    fn order(&self, order: impl FnOnce(&crate::process::Process)) -> Result<(), StoreError> {
+        if let Some(process) = &self.process {
+            order(process);
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, question: &Interaction) -> Result<(), StoreError> {
+        let Some(session) = self.session.as_ref() else { return Ok(()) };
+        let now = self.clock.now().wall;
+        let own = question.timeout_seconds.map(|seconds| now + std::time::Duration::from_secs(seconds));
+        let expires_at = [own, self.request.grant_expires_at].into_iter().flatten().min();
+        let id = self.store.ask(session, question, expires_at, now)?;
+        self.question = Some(id);
+        self.observer.asked(question, id);
+        Ok(())
+    }
+
+    /// Writes down how a question ended. Who lost the lease writes nothing, here either.
+    pub(super) fn settle_question(&mut self, how: Settled) {
+        let Some(id) = self.question.take() else { return };
+        if self.store_error.is_none() {
+            let settled = self.store.settle_question(id, how, self.clock.now().wall).map(|_| ());
+            self.check(settled);
+        }
+    }
+}
