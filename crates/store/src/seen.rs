@@ -39,6 +39,25 @@ impl SeenNote {
         written.map_err(|source| StoreError::SeenNote { path: self.path.clone(), source })
     }
 
+    /// Takes away what a process left that was killed while it wrote a note.
+    pub(crate) fn clear_leftovers(&self) {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str()))
+        else {
+            return;
+        };
+        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let file = entry.file_name();
+            let pid = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('.')?.parse::<u32>().ok());
+            // Without `/proc` nobody can be told to be dead, and the file stays.
+            let is_dead = |pid: u32| Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists();
+            if pid.is_some_and(is_dead) {
+                // Not worth an error: it is in nobody's way.
+                drop(fs::remove_file(entry.path()));
+            }
+        }
+    }
+
     /// All of the new note or all of the old one, also after a power cut.
     fn replace(&self, text: &str) -> io::Result<()> {
         let mut new = self.path.as_os_str().to_owned();
@@ -49,5 +68,27 @@ impl SeenNote {
         fs::rename(&new, &self.path)?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_cleared_and_what_a_live_one_writes_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = SeenNote::beside(&folder.path().join("s.db"), "id".to_owned());
+        note.remember(7).unwrap();
+        let left = |name: &str| folder.path().join(name);
+        let ours = format!("s.db.seen.{}", std::process::id());
+        for name in ["s.db.seen.4194999", &ours, "s.db.seen.text"] {
+            fs::write(left(name), "id 9").unwrap();
+        }
+        note.clear_leftovers();
+        assert!(!left("s.db.seen.4194999").exists());
+        assert!(left(&ours).exists() && left("s.db.seen.text").exists());
+        assert_eq!(note.epoch(), 7);
+        assert_eq!(SeenNote::beside(&folder.path().join("s.db"), "other".to_owned()).epoch(), 0, "of another store");
     }
 }

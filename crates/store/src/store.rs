@@ -32,7 +32,9 @@ impl Store {
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let connection = crate::open::writer(path)?;
         let id = meta_text(&connection, "store_id").map_err(|failure| failure.at(path))?;
-        Ok(Self { connection, path: path.to_owned(), seen: SeenNote::beside(path, id), stopped: false })
+        let seen = SeenNote::beside(path, id);
+        seen.clear_leftovers();
+        Ok(Self { connection, path: path.to_owned(), seen, stopped: false })
     }
 
     /// Where it is.
