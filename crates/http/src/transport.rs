@@ -9,8 +9,9 @@ use crate::key::Key;
 use crate::patience::Patience;
 use crate::refusal::{Refusal, Refused};
 use crate::send_governor::{Call, SendGovernor, Shared, pause};
-use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, WaitReason, WallTime, network_error};
+use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, Verdict, WaitReason, WallTime};
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -41,7 +42,7 @@ pub struct Finished<T: Transport> {
     /// The last answer, or why there was none.
     pub result: Result<T::Answer, T::Failure>,
     /// What it means.
-    pub outcome: Outcome,
+    pub verdict: Verdict,
     /// Why it was not sent again.
     pub end: End,
     /// How often it was sent.
@@ -53,9 +54,9 @@ pub struct Finished<T: Transport> {
 /// Shows no answer: it may hold anything.
 impl<T: Transport> fmt::Debug for Finished<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { result, outcome, end, attempts, waited } = self;
+        let Self { result, verdict, end, attempts, waited } = self;
         let mut shown = f.debug_struct("Finished");
-        shown.field("answered", &result.is_ok()).field("verdict", &outcome.verdict).field("end", end);
+        shown.field("answered", &result.is_ok()).field("verdict", verdict).field("end", end);
         shown.field("attempts", attempts).field("waited", waited).finish()
     }
 }
@@ -106,15 +107,15 @@ impl SendGovernor {
         let mut call = Call::new(patience);
         let mut attempt = 0;
         loop {
-            let admitted = self.turn(&mut call).await.map_err(|refused| Refused { attempts: attempt, ..refused })?;
-            let sent = admitted.sent();
+            let sent = self.turn_to_send(&mut call).await;
+            let sent = sent.map_err(|refused| Refused { attempts: attempt, ..refused })?;
             let (result, is_cut) = self.send_once(patience, transport).await;
             if is_cut {
                 // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
                 drop(sent);
                 let end = End::OutOfPatience { retry_in: Duration::ZERO };
-                let (outcome, waited) = (network_error(), call.waited);
-                return Ok(Finished { result, outcome, end, attempts: attempt + 1, waited });
+                let (verdict, waited) = (Verdict::Network, call.waited);
+                return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
             }
             let outcome = transport.classify(result.as_ref(), wall_now());
             let is_last = attempt + 1 >= patience.attempts || !transport.may_repeat(result.as_ref(), &outcome);
@@ -131,7 +132,8 @@ impl SendGovernor {
                 }
                 other => end_of(other, self.shared.clock.now()),
             };
-            return Ok(Finished { result, outcome, end, attempts: attempt + 1, waited: call.waited });
+            let (verdict, waited) = (outcome.verdict, call.waited);
+            return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
         }
     }
 
@@ -150,8 +152,12 @@ impl SendGovernor {
     async fn send_once<T: Transport>(&self, patience: &Patience, transport: &mut T) -> (SendResult<T>, bool) {
         let start = Instant::now();
         let ends = patience.attempt_ends(start);
-        let key = Arc::clone(&self.shared.key);
-        match timeout_at(ends, GOVERNED_BY.scope(key, transport.send())).await {
+        let in_time = {
+            // Sending is a large future: it stays where it is, and what goes around it is small.
+            let sending = pin!(transport.send());
+            timeout_at(ends, GOVERNED_BY.scope(Arc::clone(&self.shared.key), sending)).await
+        };
+        match in_time {
             Ok(result) => (result, false),
             Err(_elapsed) => {
                 let is_cut = patience.deadline.is_some_and(|deadline| deadline <= ends);

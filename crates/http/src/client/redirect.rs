@@ -10,6 +10,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use std::collections::HashSet;
+use std::sync::Arc;
 use url::{Host, Origin, Url};
 
 /// One request of a call: the caller's, or what a redirect made of it.
@@ -17,7 +18,8 @@ use url::{Host, Origin, Url};
 pub(crate) struct Hop {
     pub(crate) method: Method,
     pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
+    /// Shared with other requests where they have the same.
+    pub(crate) headers: Arc<HeaderMap>,
     pub(crate) body: Bytes,
 }
 
@@ -170,13 +172,14 @@ fn redirected(hop: &Hop, status: StatusCode, url: Url) -> Result<Hop, RedirectFa
     if becomes_get {
         method = Method::GET;
         body = Bytes::new();
-        OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
+        let kept = Arc::make_mut(&mut headers);
+        OF_THE_BODY.iter().for_each(|name| drop(kept.remove(name)));
     }
     if url.origin() != hop.url.origin() {
         if !body.is_empty() {
             return Err(RedirectFault::BodyToOtherOrigin);
         }
-        headers = harmless(&headers);
+        headers = Arc::new(harmless(&headers));
     }
     Ok(Hop { method, url, headers, body })
 }
@@ -228,7 +231,12 @@ mod tests {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        Hop { method: method.parse().unwrap(), url: Url::parse(url).unwrap(), headers, body: body.into() }
+        Hop {
+            method: method.parse().unwrap(),
+            url: Url::parse(url).unwrap(),
+            headers: Arc::new(headers),
+            body: body.into(),
+        }
     }
 
     fn location(to: &str) -> HeaderMap {
