@@ -127,7 +127,8 @@ impl Shared {
     async fn turn(&self, call: &mut Call) -> Result<Permit, Refused> {
         match self.admit_at_once(call)? {
             Some(permit) => Ok(permit),
-            None => self.queue_up(call).await,
+            // Who waits can afford a box, and who does not has a smaller future for it.
+            None => Box::pin(self.queue_up(call)).await,
         }
     }
 
@@ -143,6 +144,7 @@ impl Shared {
                 state.figures.sent += 1;
                 state.figures.on_wait(Duration::ZERO, None);
                 call.number.get_or_insert_with(|| state.queue.draw());
+                call.admitted_at = now;
                 Ok(Some(permit))
             }
             Admission::WaitUntil(at) if call.is_too_late(self.clock.instant(at)) => {
@@ -177,7 +179,7 @@ impl Shared {
         Ok(permit)
     }
 
-    fn step(&self, place: &Place<'_>, call: &Call) -> Step {
+    fn step(&self, place: &Place<'_>, call: &mut Call) -> Step {
         let now = self.clock.now();
         let mut state = self.lock();
         let far = call.last_send.unwrap_or_else(|| self.clock.instant(Time::NEVER));
@@ -191,6 +193,7 @@ impl Shared {
         match state.governor.poll_admit(now) {
             Admission::Send(permit) => {
                 state.figures.sent += 1;
+                call.admitted_at = now;
                 Step::Send(permit)
             }
             Admission::WaitUntil(at) => {
@@ -243,26 +246,21 @@ impl Shared {
         state.queue.ring();
     }
 
-    /// Tells the governor what came back, and remembers it.
-    async fn answer(self: &Arc<Self>, permit: Permit, outcome: &Outcome, attempt: u32) -> Advice {
+    /// Tells the governor what came back. What it learned is to be [remembered](Self::remember) then.
+    fn answer(&self, permit: Permit, outcome: &Outcome, attempt: u32) -> Advice {
         let now = self.clock.now();
-        let advice = {
-            let mut state = self.lock();
-            let jitter = Jitter::from_bits(fastrand::u64(..));
-            let advice = state.governor.on_outcome(permit, outcome, attempt, jitter, now);
-            state.figures.on_outcome(outcome.verdict);
-            state.collect_transitions(&self.key);
-            state.queue.ring();
-            advice
-        };
-        let is_refusal = Figures::is_rejection(outcome.verdict) || outcome.retry_after.is_some();
-        self.remember(is_refusal).await;
+        let mut state = self.lock();
+        let jitter = Jitter::from_bits(fastrand::u64(..));
+        let advice = state.governor.on_outcome(permit, outcome, attempt, jitter, now);
+        state.figures.on_outcome(outcome.verdict);
+        state.collect_transitions(&self.key);
+        state.queue.ring();
         advice
     }
 
     /// Sees to it that what was learned is on disk: a refusal before anybody hears of it, everything
     /// else once in a while and behind the caller's back.
-    async fn remember(self: &Arc<Self>, is_refusal: bool) {
+    pub(crate) async fn remember(self: &Arc<Self>, is_refusal: bool) {
         let Some(slot) = &self.slot else { return };
         if !is_refusal && !slot.is_due() {
             return;
@@ -289,6 +287,11 @@ impl State {
     }
 }
 
+/// Whether an answer must not be forgotten, come what may.
+pub(crate) fn is_refusal(outcome: &Outcome) -> bool {
+    Figures::is_rejection(outcome.verdict) || outcome.retry_after.is_some()
+}
+
 /// What the caller of a turn does next.
 enum Step {
     Send(Permit),
@@ -302,12 +305,14 @@ pub(crate) struct Call {
     /// Drawn when it first queues, and kept by its retries.
     number: Option<Number>,
     last_send: Option<Instant>,
+    /// When its last attempt was admitted.
+    pub(crate) admitted_at: Time,
     pub(crate) waited: Duration,
 }
 
 impl Call {
     pub(crate) fn new(patience: &Patience) -> Self {
-        Self { number: None, last_send: patience.last_send(), waited: Duration::ZERO }
+        Self { number: None, last_send: patience.last_send(), admitted_at: Time::ZERO, waited: Duration::ZERO }
     }
 
     pub(crate) fn is_too_late(&self, at: Instant) -> bool {
@@ -406,7 +411,11 @@ impl Sent {
     /// request is not sent again whatever the advice.
     pub async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
         match self.inner.take() {
-            Some((shared, permit)) => shared.answer(permit, outcome, attempt).await,
+            Some((shared, permit)) => {
+                let advice = shared.answer(permit, outcome, attempt);
+                shared.remember(is_refusal(outcome)).await;
+                advice
+            }
             None => Advice::Done,
         }
     }
@@ -435,12 +444,9 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl InFlight<'_> {
-    /// As [`Sent::answer`].
-    pub(crate) async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
-        match self.permit.take() {
-            Some(permit) => self.shared.answer(permit, outcome, attempt).await,
-            None => Advice::Done,
-        }
+    /// As [`Sent::answer`], but for what has to be remembered before the caller hears of it.
+    pub(crate) fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
+        self.permit.take().map_or(Advice::Done, |permit| self.shared.answer(permit, outcome, attempt))
     }
 }
 

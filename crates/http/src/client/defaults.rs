@@ -6,12 +6,11 @@
 
 use super::decode::ACCEPTED;
 use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
-use std::sync::Arc;
+use std::borrow::Cow;
 
 /// What the owner sets for all requests, and what this client can decode.
-#[derive(Clone)]
 pub(crate) struct DefaultHeaders {
-    all: Arc<HeaderMap>,
+    all: HeaderMap,
     /// Whether it was left to us to say what can be decoded.
     encoding_is_ours: bool,
 }
@@ -23,7 +22,7 @@ impl DefaultHeaders {
         if encoding_is_ours {
             owners.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         }
-        Self { all: Arc::new(owners), encoding_is_ours }
+        Self { all: owners, encoding_is_ours }
     }
 
     pub(crate) fn get(&self) -> &HeaderMap {
@@ -31,16 +30,16 @@ impl DefaultHeaders {
     }
 
     /// The headers of a request: its own, and of these the others.
-    pub(crate) fn with(&self, own: HeaderMap) -> Arc<HeaderMap> {
+    pub(crate) fn with(&self, own: HeaderMap) -> Cow<'_, HeaderMap> {
         if own.is_empty() {
-            return Arc::clone(&self.all);
+            return Cow::Borrowed(&self.all);
         }
-        let mut headers = HeaderMap::clone(&self.all);
+        let mut headers = self.all.clone();
         if self.encoding_is_ours && own.contains_key(RANGE) {
             headers.remove(ACCEPT_ENCODING);
         }
         headers.extend(own);
-        Arc::new(headers)
+        Cow::Owned(headers)
     }
 }
 
@@ -77,8 +76,8 @@ mod tests {
     #[test]
     fn a_part_of_a_body_is_not_asked_for_encoded_unless_somebody_says_so() {
         let encoding = |owners: &[(&'static str, &'static str)], own: &[(&'static str, &'static str)]| {
-            let headers = DefaultHeaders::new(map(owners)).with(map(own));
-            headers.get(ACCEPT_ENCODING).map(|value| value.to_str().unwrap().to_owned())
+            let defaults = DefaultHeaders::new(map(owners));
+            defaults.with(map(own)).get(ACCEPT_ENCODING).map(|value| value.to_str().unwrap().to_owned())
         };
         let (range, br) = (("range", "bytes=0-9"), ("accept-encoding", "br"));
         assert_eq!(encoding(&[], &[]).as_deref(), Some(ACCEPTED));

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -47,6 +48,16 @@ pub enum Deadline {
     At(Instant),
     /// So long after `send` is called.
     In(Duration),
+}
+
+impl Deadline {
+    /// The moment, if the clock goes so far.
+    fn from_now(self) -> Option<Instant> {
+        match self {
+            Self::At(at) => Some(at),
+            Self::In(duration) => Instant::now().checked_add(duration),
+        }
+    }
 }
 
 impl From<Duration> for Deadline {
@@ -169,8 +180,14 @@ impl RequestBuilder {
     /// # Errors
     /// When there is no answer, when it was not sent, or when the provider refuses it for good.
     pub async fn send(self) -> Result<Response, Error> {
-        let (client, hop, patience) = self.0.into_call()?;
+        let Draft { client, method, url, headers, has_all_headers, body, mut patience, deadline, fault } = *self.0;
+        if let Some(fault) = fault {
+            return Err(fault.into());
+        }
+        patience.deadline = deadline.and_then(Deadline::from_now);
         let inner = &client.inner;
+        let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
+        let hop = Hop { method, url: url?, headers, body };
         let span =
             tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
         // A call is a large future: it stays where it is, and what goes around it is small.
@@ -191,35 +208,16 @@ impl RequestBuilder {
     pub(crate) fn with_client(mut self, client: &GovernedClient) -> Self {
         let draft = &mut *self.0;
         if !Arc::ptr_eq(&draft.client.inner, &client.inner) {
-            draft.headers = Arc::unwrap_or_clone(draft.all_headers());
-            draft.has_all_headers = true;
-            draft.client = client.clone();
+            let former = std::mem::replace(&mut draft.client, client.clone());
+            if !std::mem::replace(&mut draft.has_all_headers, true) {
+                draft.headers = former.inner.default_headers.with(std::mem::take(&mut draft.headers)).into_owned();
+            }
         }
         self
     }
 }
 
 impl Draft {
-    fn into_call(mut self) -> Result<(GovernedClient, Hop, Patience), Error> {
-        if let Some(fault) = self.fault {
-            return Err(fault.into());
-        }
-        let headers = self.all_headers();
-        let Self { client, method, url, body, mut patience, deadline, .. } = self;
-        patience.deadline = match deadline {
-            Some(Deadline::At(at)) => Some(at),
-            Some(Deadline::In(duration)) => Instant::now().checked_add(duration),
-            None => None,
-        };
-        Ok((client, Hop { method, url: url?, headers, body }, patience))
-    }
-
-    /// Takes its headers out of it, and adds those that the client sets by default.
-    fn all_headers(&mut self) -> Arc<HeaderMap> {
-        let own = std::mem::take(&mut self.headers);
-        if self.has_all_headers { Arc::new(own) } else { self.client.inner.default_headers.with(own) }
-    }
-
     fn set_header(&mut self, name: &str, value: &[u8]) {
         match header(name, value) {
             Ok((name, value)) => drop(self.headers.insert(name, value)),

@@ -17,7 +17,7 @@ use crate::headers::Headers;
 use crate::patience::Patience;
 use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
-use crate::transport::{End, Finished, Transport};
+use crate::transport::{End, Finished, Transport, attempt_ends};
 use gleaner_governor::{
     Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 use url::Url;
 
 /// Sends `hop` and follows where it leads to.
-pub(crate) async fn call(client: &Inner, mut hop: Hop, patience: Patience) -> Result<Response, Error> {
+pub(crate) async fn call(client: &Inner, mut hop: Hop<'_>, patience: Patience) -> Result<Response, Error> {
     let start = patience.max_wait.map(|_| Instant::now());
     let mut redirects = Redirects::new(client.redirect_rules);
     let mut story = Story::default();
@@ -50,7 +50,7 @@ pub(crate) async fn call(client: &Inner, mut hop: Hop, patience: Patience) -> Re
         let Some(next) = next else {
             story.redirects = redirects.followed();
             answer.story = story;
-            return Ok(Response(answer));
+            return Ok(Response { answer, url: hop.url });
         };
         tracing::debug!(status = answer.status.as_u16(), to = %Place::of(&next.url), "redirected");
         hop = next;
@@ -83,7 +83,7 @@ impl Inner {
 struct Attempt<'a> {
     client: &'a Inner,
     wire: &'a reqwest::Client,
-    hop: &'a Hop,
+    hop: &'a Hop<'a>,
     repeatable: Repeatable,
     patience: &'a Patience,
 }
@@ -107,7 +107,6 @@ impl Transport for Attempt<'_> {
     type Failure = NoAnswer;
 
     async fn send(&mut self) -> Result<Box<Answer>, NoAnswer> {
-        let end = self.patience.attempt_ends(Instant::now());
         let mut request = request_of(self.hop);
         if let Some(cookies) = &self.client.cookies {
             cookies.add_to(request.headers_mut(), &self.hop.url);
@@ -124,11 +123,10 @@ impl Transport for Attempt<'_> {
         if peek > 0 {
             // Not all of the time that is left: an attempt that ends while its body is read would lose the
             // head that it has.
-            let left = end.saturating_duration_since(Instant::now());
+            let left = attempt_ends().map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
             body.peek(peek, left / 2).await;
         }
-        let url = self.hop.url.clone();
-        Ok(Box::new(Answer { status, version, headers, url, body, story: Story::default() }))
+        Ok(Box::new(Answer { status, version, headers, body, story: Story::default() }))
     }
 
     fn timed_out(&self, limit: Duration) -> NoAnswer {
@@ -161,7 +159,7 @@ impl Transport for Attempt<'_> {
     }
 }
 
-fn request_of(hop: &Hop) -> reqwest::Request {
+fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
     *request.headers_mut() = HeaderMap::clone(&hop.headers);
     // Servers expect to hear that the body of these is empty, and of others that there is none.
