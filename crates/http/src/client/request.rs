@@ -52,7 +52,7 @@ pub enum Deadline {
 
 impl Deadline {
     /// The moment, if the clock goes so far.
-    fn from_now(self) -> Option<Instant> {
+    fn moment(self) -> Option<Instant> {
         match self {
             Self::At(at) => Some(at),
             Self::In(duration) => Instant::now().checked_add(duration),
@@ -184,7 +184,7 @@ impl RequestBuilder {
         if let Some(fault) = fault {
             return Err(fault.into());
         }
-        patience.deadline = deadline.and_then(Deadline::from_now);
+        patience.deadline = deadline.and_then(Deadline::moment);
         let inner = &client.inner;
         let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
         let hop = Hop { method, url: url?, headers, body };
