@@ -12,11 +12,16 @@ use tokio::runtime::{Runtime, RuntimeFlavor};
 use tokio::task::JoinSet;
 
 pub fn measure(upstream: SocketAddr, runtime: &Runtime, time: Duration) -> Vec<Measured> {
-    // An error says that it is installed already.
-    let _installed = rustls::crypto::ring::default_provider().install_default();
+    install_tls();
     let url = format!("http://{upstream}/items/4711");
     let sides = vec![bare(runtime, &url), middleware(runtime, &url), governed(runtime, &url)];
     rounds::measure(sides, time)
+}
+
+/// What reqwest without its default features wants.
+pub fn install_tls() {
+    // An error says that it is installed already.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
 }
 
 /// The opt-out: no pacing, and everything else.
@@ -33,25 +38,33 @@ fn bare<'a>(runtime: &'a Runtime, url: &'a str) -> Side<'a> {
 }
 
 fn middleware<'a>(runtime: &'a Runtime, url: &'a str) -> Side<'a> {
-    let governor = Governors::new().governor(&Key::new("bench"), &unpaced()).expect("a new registry");
-    let client = reqwest_middleware::ClientBuilder::new(wire()).with(GovernedMiddleware::with(governor)).build();
     let get = |client: reqwest_middleware::ClientWithMiddleware, url: Arc<str>| async move {
         client.get(&*url).send().await.expect("an answer").bytes().await.expect("a body").len()
     };
-    side("GovernedMiddleware", runtime, url, client, get)
+    side("GovernedMiddleware", runtime, url, with_middleware(), get)
 }
 
 fn governed<'a>(runtime: &'a Runtime, url: &'a str) -> Side<'a> {
-    let client = GovernedClient::builder("bench").governors(Governors::new()).settings(unpaced()).build();
     let get = |client: GovernedClient, url: Arc<str>| async move {
         client.get(&*url).send().await.expect("an answer").bytes().await.expect("a body").len()
     };
-    side("GovernedClient", runtime, url, client.expect("a client"), get)
+    side("GovernedClient", runtime, url, governed_client(), get)
 }
 
 /// What most programs use.
-fn wire() -> reqwest::Client {
+pub fn wire() -> reqwest::Client {
     reqwest::Client::new()
+}
+
+/// The same behind the middleware.
+pub fn with_middleware() -> reqwest_middleware::ClientWithMiddleware {
+    let governor = Governors::new().governor(&Key::new("bench"), &unpaced()).expect("a new registry");
+    reqwest_middleware::ClientBuilder::new(wire()).with(GovernedMiddleware::with(governor)).build()
+}
+
+pub fn governed_client() -> GovernedClient {
+    let builder = GovernedClient::builder("bench").governors(Governors::new()).settings(unpaced());
+    builder.build().expect("a client")
 }
 
 /// All callers ask again and again, each for the whole body, until the slice is over.

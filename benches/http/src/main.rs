@@ -1,6 +1,6 @@
 //! What being governed costs: requests per second next to the same without, in one run.
 //!
-//! `http_overhead [seconds]`, or `scripts/bench-http [seconds]`. Pacing is opted out, so nothing waits
+//! `http_overhead [seconds]`, or `scripts/bench-http [seconds]`, which also counts instructions (`count.rs`). Pacing is opted out, so nothing waits
 //! and only the overhead is left. Everything is on loopback: a minimal server, small bodies, kept
 //! connections, 32 callers at a time.
 //!
@@ -13,6 +13,7 @@
 //! does the work, which a busy neighbour disturbs less; it says more, and decides nothing.
 
 mod clients;
+mod count;
 mod proxies;
 mod rounds;
 mod server;
@@ -31,10 +32,32 @@ const CLIENT_RATIO_MIN: f64 = 0.90;
 const SIDECAR_RATIO_MIN: f64 = 0.60;
 
 fn main() -> ExitCode {
-    let Ok(seconds) = std::env::args().nth(1).map_or(Ok(SECONDS), |text| text.parse()) else {
-        eprintln!("usage: http_overhead [seconds]");
-        return ExitCode::from(2);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match *args {
+        [] => Some(measure(SECONDS)),
+        ["serve"] => {
+            count::serve();
+            Some(true)
+        }
+        ["ask", side, url, requests] => {
+            requests.parse().ok().filter(|&requests| count::ask(side, url, requests)).map(|_| true)
+        }
+        [seconds] => seconds.parse().ok().map(measure),
+        _ => None,
     };
+    match done {
+        Some(true) => ExitCode::SUCCESS,
+        Some(false) => ExitCode::FAILURE,
+        None => {
+            eprintln!("usage: http_overhead [seconds] | serve | ask reqwest|middleware|client <url> <requests>");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// All experiments; `false` when a side is below its bound.
+fn measure(seconds: u64) -> bool {
     let third = Duration::from_secs(seconds) / 3;
     let upstream = server::start();
     let mut good = true;
@@ -42,7 +65,7 @@ fn main() -> ExitCode {
     good &= show("client", &usual, CLIENT_RATIO_MIN);
     show("client, one thread", &clients::measure(upstream, &server::runtime(), third), 0.0);
     good &= show("reverse proxy", &proxies::measure(upstream, third), SIDECAR_RATIO_MIN);
-    if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    good
 }
 
 /// Prints one experiment; `false` when a side is below the bound.

@@ -38,8 +38,8 @@ pub struct CallReport {
 
 impl CallReport {
     pub(crate) fn of<T: Transport>(finished: &Finished<T>) -> Self {
-        let Finished { attempts, waited, end, outcome, .. } = finished;
-        Self { attempts: *attempts, waited: *waited, verdict: outcome.verdict, end: *end }
+        let Finished { attempts, waited, end, verdict, .. } = finished;
+        Self { attempts: *attempts, waited: *waited, verdict: *verdict, end: *end }
     }
 }
 

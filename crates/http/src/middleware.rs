@@ -15,6 +15,9 @@ use gleaner_governor::{Classifier, Outcome, ResponseView, Verdict, WallTime};
 use http::Extensions;
 use reqwest::{Request, Response, Url};
 use reqwest_middleware::{Error, Middleware, Next};
+use std::borrow::Cow;
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +70,8 @@ pub struct GovernedMiddleware {
     keying: Keying,
     manners: Manners,
 }
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Which governor is asked.
 #[derive(Clone, Debug)]
@@ -122,16 +127,17 @@ impl GovernedMiddleware {
         self
     }
 
-    fn governor_of(&self, url: &Url) -> Result<SendGovernor, KeyError> {
+    fn governor_of(&self, url: &Url) -> Result<Cow<'_, SendGovernor>, KeyError> {
         match &self.keying {
-            Keying::One(governor) => Ok(governor.clone()),
+            Keying::One(governor) => Ok(Cow::Borrowed(governor)),
             Keying::PerHost { governors, settings } => {
                 let key = host_key(url);
-                match governors.governor(&key, settings) {
+                let governor = match governors.governor(&key, settings) {
                     // Somebody else in this process met that host first, or governs it with intent.
                     Err(other @ KeyError::OtherSettings { .. }) => governors.known(&key).ok_or(other),
                     governor => governor,
-                }
+                };
+                governor.map(Cow::Owned)
             }
         }
     }
@@ -146,31 +152,50 @@ fn host_key(url: &Url) -> Key {
     }
 }
 
-#[async_trait::async_trait]
 impl Middleware for GovernedMiddleware {
-    async fn handle(
-        &self,
+    // What `async_trait` would write. By hand, since it would keep the request in the future twice, and a
+    // future of that size costs more to allocate and to move than all that is done here.
+    fn handle<'life0, 'life1, 'life2, 'async_trait>(
+        &'life0 self,
         request: Request,
-        extensions: &mut Extensions,
-        next: Next<'_>,
-    ) -> reqwest_middleware::Result<Response> {
+        extensions: &'life1 mut Extensions,
+        next: Next<'life2>,
+    ) -> BoxFuture<'async_trait, reqwest_middleware::Result<Response>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        Self: 'async_trait,
+    {
+        let (governor, patience, mut sending) = match self.prepare(request, extensions, next) {
+            Ok(prepared) => prepared,
+            Err(error) => return Box::pin(ready(Err(error))),
+        };
+        Box::pin(async move {
+            let finished = governor.run(&patience, &mut sending).await.map_err(Error::middleware)?;
+            let report = CallReport::of(&finished);
+            let mut response = finished.result?;
+            response.extensions_mut().insert(report);
+            Ok(response)
+        })
+    }
+}
+
+impl GovernedMiddleware {
+    fn prepare<'a>(
+        &'a self,
+        request: Request,
+        extensions: &'a mut Extensions,
+        next: Next<'a>,
+    ) -> Result<(Cow<'a, SendGovernor>, Patience, Sending<'a>), Error> {
         let governor = self.governor_of(request.url()).map_err(Error::middleware)?;
         GovernedBy::refuse_second(extensions, &governor).map_err(Error::middleware)?;
         let patience = self.manners.patience_of(extensions);
         let method = request.method().clone();
-        let asked = (!method.is_idempotent()).then(|| request.url().clone());
-        let mut sending = Sending {
-            asked,
-            copies: Copies::new(request, method, &patience),
-            extensions: Marked::new(extensions, GovernedBy::new(&governor)),
-            next,
-            manners: &self.manners,
-        };
-        let finished = governor.run(&patience, &mut sending).await.map_err(Error::middleware)?;
-        let report = CallReport::of(&finished);
-        let mut response = finished.result?;
-        response.extensions_mut().insert(report);
-        Ok(response)
+        let asked = (!method.is_idempotent()).then(|| Box::new(request.url().clone()));
+        let extensions = Marked::new(extensions, GovernedBy::new(&governor));
+        let copies = Copies::new(request, method, &patience);
+        Ok((governor, patience, Sending { asked, copies, extensions, next, manners: &self.manners }))
     }
 }
 
@@ -194,7 +219,7 @@ impl Drop for Marked<'_> {
 /// One request on its way through the rest of the stack.
 struct Sending<'a> {
     /// Where a request was sent that must not be done twice: what another place says proves nothing about it.
-    asked: Option<Url>,
+    asked: Option<Box<Url>>,
     copies: Copies<Request>,
     extensions: Marked<'a>,
     next: Next<'a>,
@@ -224,7 +249,7 @@ impl Transport for Sending<'_> {
     fn may_repeat(&self, result: Result<&Response, &Error>, outcome: &Outcome) -> bool {
         match (result, result.err().and_then(Error::status)) {
             // Redirected inside of reqwest: the first place has done its part.
-            (Ok(answer), _) if self.asked.as_ref().is_some_and(|asked| asked != answer.url()) => false,
+            (Ok(answer), _) if self.asked.as_deref().is_some_and(|asked| asked != answer.url()) => false,
             (Ok(answer), _) => self.copies.may_repeat_after(answer.status(), outcome),
             // Neither of these tells which place it came from.
             (Err(_), _) if self.asked.is_some() => false,

@@ -68,17 +68,15 @@ impl SendGovernor {
     /// # Errors
     /// When the request may not be sent at all, or not within the caller's patience.
     pub async fn admit(&self, patience: &Patience) -> Result<Admitted, Refused> {
-        self.turn(&mut Call::new(patience)).await
+        let mut call = Call::new(patience);
+        let permit = self.shared.turn(&mut call).await?;
+        Ok(Admitted { inner: Some((Arc::clone(&self.shared), permit)), waited: call.waited })
     }
 
-    /// Waits until a request of `call` may be sent.
-    pub(crate) async fn turn(&self, call: &mut Call) -> Result<Admitted, Refused> {
-        let shared = &self.shared;
-        let (permit, waited) = match shared.admit_at_once(call)? {
-            Some(permit) => (permit, Duration::ZERO),
-            None => shared.queue_up(call).await?,
-        };
-        Ok(Admitted { inner: Some((Arc::clone(shared), permit)), waited })
+    /// Waits until a request of `call` may be sent, and takes it for sent: the caller does so at once.
+    pub(crate) async fn turn_to_send(&self, call: &mut Call) -> Result<InFlight<'_>, Refused> {
+        let permit = self.shared.turn(call).await?;
+        Ok(InFlight { shared: &self.shared, permit: Some(permit) })
     }
 
     /// Takes what was learned elsewhere, for example from a connector's cursor.
@@ -125,6 +123,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Waits until a request of `call` may be sent. Whoever gets the permit answers it.
+    async fn turn(&self, call: &mut Call) -> Result<Permit, Refused> {
+        match self.admit_at_once(call)? {
+            Some(permit) => Ok(permit),
+            // Who waits can afford a box, and who does not has a smaller future for it.
+            None => Box::pin(self.queue_up(call)).await,
+        }
+    }
+
     /// The short way: nobody waits and the governor agrees.
     fn admit_at_once(&self, call: &mut Call) -> Result<Option<Permit>, Refused> {
         let now = self.clock.now();
@@ -137,6 +144,7 @@ impl Shared {
                 state.figures.sent += 1;
                 state.figures.on_wait(Duration::ZERO, None);
                 call.number.get_or_insert_with(|| state.queue.draw());
+                call.admitted_at = now;
                 Ok(Some(permit))
             }
             Admission::WaitUntil(at) if call.is_too_late(self.clock.instant(at)) => {
@@ -148,7 +156,7 @@ impl Shared {
     }
 
     /// The long way: a place in the queue until it is the first, and then the governor's time.
-    async fn queue_up(&self, call: &mut Call) -> Result<(Permit, Duration), Refused> {
+    async fn queue_up(&self, call: &mut Call) -> Result<Permit, Refused> {
         let start = Instant::now();
         let mut reason = None;
         let place = Place::take(self, call)?;
@@ -168,10 +176,10 @@ impl Shared {
         self.lock().figures.on_wait(waited, reason);
         let why = reason.map_or("queue", WaitReason::as_str);
         tracing::debug!(key = %self.key, waited_ms = millis(waited), why, "waited");
-        Ok((permit, waited))
+        Ok(permit)
     }
 
-    fn step(&self, place: &Place<'_>, call: &Call) -> Step {
+    fn step(&self, place: &Place<'_>, call: &mut Call) -> Step {
         let now = self.clock.now();
         let mut state = self.lock();
         let far = call.last_send.unwrap_or_else(|| self.clock.instant(Time::NEVER));
@@ -185,6 +193,7 @@ impl Shared {
         match state.governor.poll_admit(now) {
             Admission::Send(permit) => {
                 state.figures.sent += 1;
+                call.admitted_at = now;
                 Step::Send(permit)
             }
             Admission::WaitUntil(at) => {
@@ -222,9 +231,36 @@ impl Shared {
         }
     }
 
+    /// A request that was admitted is not sent after all.
+    fn give_back(&self, permit: Permit) {
+        let mut state = self.lock();
+        state.governor.cancel(permit);
+        state.figures.sent -= 1;
+        state.queue.ring();
+    }
+
+    /// A request was sent, and nobody waits for its answer any more.
+    fn abandon(&self, permit: Permit) {
+        let mut state = self.lock();
+        state.governor.abandon(permit);
+        state.queue.ring();
+    }
+
+    /// Tells the governor what came back. What it learned is to be [remembered](Self::remember) then.
+    fn answer(&self, permit: Permit, outcome: &Outcome, attempt: u32) -> Advice {
+        let now = self.clock.now();
+        let mut state = self.lock();
+        let jitter = Jitter::from_bits(fastrand::u64(..));
+        let advice = state.governor.on_outcome(permit, outcome, attempt, jitter, now);
+        state.figures.on_outcome(outcome.verdict);
+        state.collect_transitions(&self.key);
+        state.queue.ring();
+        advice
+    }
+
     /// Sees to it that what was learned is on disk: a refusal before anybody hears of it, everything
     /// else once in a while and behind the caller's back.
-    async fn remember(self: &Arc<Self>, is_refusal: bool) {
+    pub(crate) async fn remember(self: &Arc<Self>, is_refusal: bool) {
         let Some(slot) = &self.slot else { return };
         if !is_refusal && !slot.is_due() {
             return;
@@ -251,6 +287,11 @@ impl State {
     }
 }
 
+/// Whether an answer must not be forgotten, come what may.
+pub(crate) fn is_refusal(outcome: &Outcome) -> bool {
+    Figures::is_rejection(outcome.verdict) || outcome.retry_after.is_some()
+}
+
 /// What the caller of a turn does next.
 enum Step {
     Send(Permit),
@@ -264,12 +305,14 @@ pub(crate) struct Call {
     /// Drawn when it first queues, and kept by its retries.
     number: Option<Number>,
     last_send: Option<Instant>,
+    /// When its last attempt was admitted.
+    pub(crate) admitted_at: Time,
     pub(crate) waited: Duration,
 }
 
 impl Call {
     pub(crate) fn new(patience: &Patience) -> Self {
-        Self { number: None, last_send: patience.last_send(), waited: Duration::ZERO }
+        Self { number: None, last_send: patience.last_send(), admitted_at: Time::ZERO, waited: Duration::ZERO }
     }
 
     pub(crate) fn is_too_late(&self, at: Instant) -> bool {
@@ -346,10 +389,7 @@ impl Admitted {
 impl Drop for Admitted {
     fn drop(&mut self) {
         if let Some((shared, permit)) = self.inner.take() {
-            let mut state = shared.lock();
-            state.governor.cancel(permit);
-            state.figures.sent -= 1;
-            state.queue.ring();
+            shared.give_back(permit);
         }
     }
 }
@@ -370,29 +410,21 @@ impl Sent {
     /// Tells the governor what came back; `attempt` is counted from 0, and `u32::MAX` says that the
     /// request is not sent again whatever the advice.
     pub async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
-        let Some((shared, permit)) = self.inner.take() else { return Advice::Done };
-        let now = shared.clock.now();
-        let advice = {
-            let mut state = shared.lock();
-            let jitter = Jitter::from_bits(fastrand::u64(..));
-            let advice = state.governor.on_outcome(permit, outcome, attempt, jitter, now);
-            state.figures.on_outcome(outcome.verdict);
-            state.collect_transitions(&shared.key);
-            state.queue.ring();
-            advice
-        };
-        let is_refusal = Figures::is_rejection(outcome.verdict) || outcome.retry_after.is_some();
-        shared.remember(is_refusal).await;
-        advice
+        match self.inner.take() {
+            Some((shared, permit)) => {
+                let advice = shared.answer(permit, outcome, attempt);
+                shared.remember(is_refusal(outcome)).await;
+                advice
+            }
+            None => Advice::Done,
+        }
     }
 }
 
 impl Drop for Sent {
     fn drop(&mut self) {
         if let Some((shared, permit)) = self.inner.take() {
-            let mut state = shared.lock();
-            state.governor.abandon(permit);
-            state.queue.ring();
+            shared.abandon(permit);
         }
     }
 }
@@ -400,6 +432,29 @@ impl Drop for Sent {
 impl fmt::Debug for Sent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sent").finish_non_exhaustive()
+    }
+}
+
+/// [`Sent`] for a caller that keeps the send governor: it borrows. Counting one more owner, and one less
+/// again, would be the dearest part of a turn when many threads do so.
+#[must_use = "a request that was sent is answered with its outcome"]
+pub(crate) struct InFlight<'a> {
+    shared: &'a Arc<Shared>,
+    permit: Option<Permit>,
+}
+
+impl InFlight<'_> {
+    /// As [`Sent::answer`], but for what has to be remembered before the caller hears of it.
+    pub(crate) fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
+        self.permit.take().map_or(Advice::Done, |permit| self.shared.answer(permit, outcome, attempt))
+    }
+}
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            self.shared.abandon(permit);
+        }
     }
 }
 

@@ -8,9 +8,10 @@ use crate::clock::wall_now;
 use crate::key::Key;
 use crate::patience::Patience;
 use crate::refusal::{Refusal, Refused};
-use crate::send_governor::{Call, SendGovernor, Shared, pause};
-use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, WaitReason, WallTime, network_error};
+use crate::send_governor::{Call, SendGovernor, Shared, is_refusal, pause};
+use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, Verdict, WaitReason, WallTime};
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -41,7 +42,7 @@ pub struct Finished<T: Transport> {
     /// The last answer, or why there was none.
     pub result: Result<T::Answer, T::Failure>,
     /// What it means.
-    pub outcome: Outcome,
+    pub verdict: Verdict,
     /// Why it was not sent again.
     pub end: End,
     /// How often it was sent.
@@ -53,9 +54,9 @@ pub struct Finished<T: Transport> {
 /// Shows no answer: it may hold anything.
 impl<T: Transport> fmt::Debug for Finished<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { result, outcome, end, attempts, waited } = self;
+        let Self { result, verdict, end, attempts, waited } = self;
         let mut shown = f.debug_struct("Finished");
-        shown.field("answered", &result.is_ok()).field("verdict", &outcome.verdict).field("end", end);
+        shown.field("answered", &result.is_ok()).field("verdict", verdict).field("end", end);
         shown.field("attempts", attempts).field("waited", waited).finish()
     }
 }
@@ -91,9 +92,21 @@ type SendResult<T> = Result<<T as Transport>::Answer, <T as Transport>::Failure>
 /// An attempt number that no backoff allows a retry after.
 const LAST: u32 = u32::MAX;
 
+/// What this task is sending.
+struct Sending {
+    governed_by: Arc<Key>,
+    /// When the attempt is given up.
+    ends: Instant,
+}
+
 tokio::task_local! {
-    /// The key that governs what this task is sending.
-    static GOVERNED_BY: Arc<Key>;
+    static SENDING: Sending;
+}
+
+/// When the attempt that this task is sending is given up, whoever asks.
+#[cfg(feature = "client")]
+pub(crate) fn attempt_ends() -> Option<Instant> {
+    SENDING.try_with(|sending| sending.ends).ok()
 }
 
 impl SendGovernor {
@@ -106,52 +119,69 @@ impl SendGovernor {
         let mut call = Call::new(patience);
         let mut attempt = 0;
         loop {
-            let admitted = self.turn(&mut call).await.map_err(|refused| Refused { attempts: attempt, ..refused })?;
-            let sent = admitted.sent();
-            let (result, is_cut) = self.send_once(patience, transport).await;
+            let sent = self.turn_to_send(&mut call).await;
+            let sent = sent.map_err(|refused| Refused { attempts: attempt, ..refused })?;
+            let (result, is_cut) = self.send_once(patience, call.admitted_at, transport).await;
             if is_cut {
                 // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
                 drop(sent);
                 let end = End::OutOfPatience { retry_in: Duration::ZERO };
-                let (outcome, waited) = (network_error(), call.waited);
-                return Ok(Finished { result, outcome, end, attempts: attempt + 1, waited });
+                let (verdict, waited) = (Verdict::Network, call.waited);
+                return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
             }
-            let outcome = transport.classify(result.as_ref(), wall_now());
-            let is_last = attempt + 1 >= patience.attempts || !transport.may_repeat(result.as_ref(), &outcome);
-            let advice = sent.answer(&outcome, if is_last { LAST } else { attempt }).await;
+            let (meaning, advice) = {
+                // It is large, and is not kept while anything is waited for.
+                let outcome = transport.classify(result.as_ref(), wall_now());
+                let is_last = attempt + 1 >= patience.attempts || !transport.may_repeat(result.as_ref(), &outcome);
+                (Meaning::of(&outcome), sent.answer(&outcome, if is_last { LAST } else { attempt }))
+            };
+            self.shared.remember(meaning.is_refusal).await;
             let end = match advice {
                 Advice::Done => End::Done,
                 Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
-                    let reason = if outcome.retry_after.is_some() { WaitReason::Gate } else { WaitReason::Pacing };
-                    self.pause_until(at, reason, &mut call).await;
+                    let reason = if meaning.says_when { WaitReason::Gate } else { WaitReason::Pacing };
+                    // As in a turn: who waits can afford a box.
+                    Box::pin(self.pause_until(at, reason, &mut call)).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
                     continue;
                 }
                 other => end_of(other, self.shared.clock.now()),
             };
-            return Ok(Finished { result, outcome, end, attempts: attempt + 1, waited: call.waited });
+            let (verdict, waited) = (meaning.verdict, call.waited);
+            return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
         }
     }
 
     /// A request that comes from inside another one to the same provider passes two governors, and would
     /// wait at both.
     fn refuse_second_governor(&self) -> Result<(), Refused> {
-        match GOVERNED_BY.try_with(Arc::clone) {
-            Ok(by) if by.provider() == self.key().provider() => {
-                Err(self.shared.refused(Refusal::GovernedTwice { by: (*by).clone() }, None))
-            }
+        let is_same_provider = |sending: &Sending| sending.governed_by.provider() == self.key().provider();
+        let by = SENDING.try_with(|sending| is_same_provider(sending).then(|| Key::clone(&sending.governed_by)));
+        match by {
+            Ok(Some(by)) => Err(self.shared.refused(Refusal::GovernedTwice { by }, None)),
             _ => Ok(()),
         }
     }
 
     /// Sends once; also whether it was the caller's deadline that ended it, and not the attempt's own.
-    async fn send_once<T: Transport>(&self, patience: &Patience, transport: &mut T) -> (SendResult<T>, bool) {
-        let start = Instant::now();
+    async fn send_once<T: Transport>(
+        &self,
+        patience: &Patience,
+        admitted_at: Time,
+        transport: &mut T,
+    ) -> (SendResult<T>, bool) {
+        // It is sent as soon as it is admitted; asking the clock again would cost more than it tells.
+        let start = self.shared.clock.instant(admitted_at);
         let ends = patience.attempt_ends(start);
-        let key = Arc::clone(&self.shared.key);
-        match timeout_at(ends, GOVERNED_BY.scope(key, transport.send())).await {
+        let in_time = {
+            // Sending is a large future: it stays where it is, and what goes around it is small.
+            let sending = pin!(transport.send());
+            let governed_by = Arc::clone(&self.shared.key);
+            timeout_at(ends, SENDING.scope(Sending { governed_by, ends }, sending)).await
+        };
+        match in_time {
             Ok(result) => (result, false),
             Err(_elapsed) => {
                 let is_cut = patience.deadline.is_some_and(|deadline| deadline <= ends);
@@ -169,6 +199,21 @@ impl SendGovernor {
         let waited = start.elapsed();
         call.waited += waited;
         self.shared.lock().figures.on_wait(waited, Some(reason));
+    }
+}
+
+/// What is needed of an outcome after the governor has heard of it.
+#[derive(Clone, Copy)]
+struct Meaning {
+    verdict: Verdict,
+    says_when: bool,
+    is_refusal: bool,
+}
+
+impl Meaning {
+    fn of(outcome: &Outcome) -> Self {
+        let (verdict, says_when) = (outcome.verdict, outcome.retry_after.is_some());
+        Self { verdict, says_when, is_refusal: is_refusal(outcome) }
     }
 }
 

@@ -3,6 +3,8 @@
 
 use super::address::PublicOnly;
 use super::body::BodyLimits;
+use super::cookies::Cookies;
+use super::defaults::DefaultHeaders;
 use super::error::{Error, RequestFault};
 use super::redirect::RedirectRules;
 use super::request::header;
@@ -13,7 +15,6 @@ use crate::patience::Patience;
 use crate::tls;
 use gleaner_governor::{Classifier, DefaultClassifier};
 use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
-use reqwest::cookie::Jar;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -33,13 +34,13 @@ pub struct ClientBuilder {
     classifier: Arc<dyn Classifier + Send + Sync>,
     peek: Peek,
     governors: Governors,
+    keeps_cookies: bool,
     wires: Wires,
 }
 
 /// What the connections of a client need to know.
 #[derive(Clone)]
 pub(crate) struct Wires {
-    jar: Option<Arc<Jar>>,
     roots: Vec<Vec<u8>>,
 }
 
@@ -66,7 +67,8 @@ impl ClientBuilder {
             classifier: Arc::new(DefaultClassifier::new()),
             peek: Peek::default(),
             governors: Governors::global().clone(),
-            wires: Wires { jar: Some(Arc::default()), roots: Vec::new() },
+            keeps_cookies: true,
+            wires: Wires { roots: Vec::new() },
         };
         builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
     }
@@ -188,8 +190,8 @@ impl ClientBuilder {
     }
 
     /// Whether cookies are kept and sent back, each to where it came from. On unless set.
-    pub fn cookie_store(mut self, enabled: bool) -> Self {
-        self.wires.jar = enabled.then(Arc::default);
+    pub const fn cookie_store(mut self, enabled: bool) -> Self {
+        self.keeps_cookies = enabled;
         self
     }
 
@@ -219,7 +221,8 @@ impl ClientBuilder {
             governor: self.governors.governor(&key, &self.settings)?,
             governors: self.governors,
             name: self.name,
-            default_headers: self.headers,
+            default_headers: DefaultHeaders::new(self.headers),
+            cookies: self.keeps_cookies.then(Cookies::default),
             patience: self.patience,
             body_limits: self.body_limits,
             redirect_rules: self.redirect_rules,
@@ -252,15 +255,13 @@ impl Wires {
 
     fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
         tls::install();
-        let mut builder = reqwest::Client::builder()
+        let builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            // A retry that the governor does not know of would be a second path to the provider.
-            .retry(reqwest::retry::never())
+            // A retry that the governor does not know of would be a second path to the provider. None at most,
+            // too, or reqwest would keep a copy of each request that it never sends.
+            .retry(reqwest::retry::never().max_retries_per_request(0))
             .referer(false)
             .connect_timeout(CONNECT_TIMEOUT);
-        if let Some(jar) = &self.jar {
-            builder = builder.cookie_provider(Arc::clone(jar));
-        }
         let roots = self.roots.iter().map(|pem| reqwest::Certificate::from_pem(pem));
         let roots: Vec<_> = roots.collect::<Result<_, _>>().map_err(setup("a root certificate cannot be read"))?;
         Ok(if roots.is_empty() { builder } else { builder.tls_certs_merge(roots) })

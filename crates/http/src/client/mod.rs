@@ -1,7 +1,7 @@
 //! [`GovernedClient`]: an HTTP client that finds a provider's limit and stays just under it.
 //!
-//! reqwest does the wire: TLS with the certificates of the platform, HTTP/2 where the provider speaks it,
-//! cookies. What would get in the way of the governor or of safety is done here instead: redirects, since
+//! reqwest does the wire: TLS with the certificates of the platform, and HTTP/2 where the provider speaks it.
+//! What would get in the way of the governor or of safety is done here instead: redirects, since
 //! every hop is a request and must not carry credentials to strangers; decoding, since a decompression
 //! bomb is recognised by both of its sizes; and retries.
 //!
@@ -25,7 +25,9 @@
 mod address;
 mod body;
 mod builder;
+mod cookies;
 mod decode;
+mod defaults;
 mod error;
 mod link;
 mod paging;
@@ -49,8 +51,10 @@ use crate::patience::Patience;
 use crate::send_governor::SendGovernor;
 use body::BodyLimits;
 use builder::Wires;
+use cookies::Cookies;
+use defaults::DefaultHeaders;
 use gleaner_governor::Classifier;
-use http::{HeaderMap, Method, StatusCode};
+use http::{Method, StatusCode};
 use redirect::RedirectRules;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -79,7 +83,8 @@ pub(crate) struct Inner {
     name: Box<str>,
     governor: SendGovernor,
     governors: Governors,
-    default_headers: HeaderMap,
+    default_headers: DefaultHeaders,
+    cookies: Option<Cookies>,
     patience: Patience,
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,

@@ -160,9 +160,9 @@ impl Pages {
     fn first_cursor(&self) -> Option<String> {
         match (&self.next, &self.way) {
             (Next::After(cursor), _) => Some(cursor.clone()),
-            (_, Way::Link) => self.request.url.as_ref().ok().map(Url::to_string),
+            (_, Way::Link) => self.request.url().ok().map(Url::to_string),
             (_, Way::Cursor { query_param, .. }) => {
-                let url = self.request.url.as_ref().ok()?;
+                let url = self.request.url().ok()?;
                 url.query_pairs().find(|(name, _)| name == query_param).map(|(_, value)| value.into_owned())
             }
         }
@@ -192,7 +192,7 @@ impl Pages {
     }
 
     fn next_request(&self) -> Result<Option<RequestBuilder>, Error> {
-        let url = self.request.url.as_ref().map_err(Clone::clone)?;
+        let url = self.request.url()?;
         let fail = |fault| Error::Paging { place: Place::of(url), page: self.loaded, fault };
         let url = match &self.next {
             Next::End => return Ok(None),

@@ -9,15 +9,17 @@ use super::address::is_public;
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use url::{Host, Origin, Url};
 
 /// One request of a call: the caller's, or what a redirect made of it.
 #[derive(Clone)]
-pub(crate) struct Hop {
+pub(crate) struct Hop<'a> {
     pub(crate) method: Method,
     pub(crate) url: Url,
-    pub(crate) headers: HeaderMap,
+    /// The client's, for a request that has none of its own.
+    pub(crate) headers: Cow<'a, HeaderMap>,
     pub(crate) body: Bytes,
 }
 
@@ -101,12 +103,12 @@ impl Redirects {
 
     /// The request that an answer to `hop` asks for; `None` when it is no redirect, or when the owner
     /// follows none.
-    pub(crate) fn next(
+    pub(crate) fn next<'a>(
         &mut self,
-        hop: &Hop,
+        hop: &Hop<'a>,
         status: StatusCode,
         headers: &HeaderMap,
-    ) -> Result<Option<Hop>, RedirectFault> {
+    ) -> Result<Option<Hop<'a>>, RedirectFault> {
         if self.rules.max == 0 || !is_redirect(status) {
             return Ok(None);
         }
@@ -160,7 +162,7 @@ fn names_private_address(url: &Url) -> bool {
 }
 
 /// Method, headers and body after a redirect (RFC 9110, section 15.4, and what browsers do).
-fn redirected(hop: &Hop, status: StatusCode, url: Url) -> Result<Hop, RedirectFault> {
+fn redirected<'a>(hop: &Hop<'a>, status: StatusCode, url: Url) -> Result<Hop<'a>, RedirectFault> {
     let Hop { mut method, mut headers, mut body, .. } = hop.clone();
     let becomes_get = match status {
         StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => method == Method::POST,
@@ -170,13 +172,14 @@ fn redirected(hop: &Hop, status: StatusCode, url: Url) -> Result<Hop, RedirectFa
     if becomes_get {
         method = Method::GET;
         body = Bytes::new();
-        OF_THE_BODY.iter().for_each(|name| drop(headers.remove(name)));
+        let kept = headers.to_mut();
+        OF_THE_BODY.iter().for_each(|name| drop(kept.remove(name)));
     }
     if url.origin() != hop.url.origin() {
         if !body.is_empty() {
             return Err(RedirectFault::BodyToOtherOrigin);
         }
-        headers = harmless(&headers);
+        headers = Cow::Owned(harmless(&headers));
     }
     Ok(Hop { method, url, headers, body })
 }
@@ -214,7 +217,7 @@ fn harmless(headers: &HeaderMap) -> HeaderMap {
 mod tests {
     use super::*;
 
-    fn hop(method: &str, url: &str, body: &'static str) -> Hop {
+    fn hop(method: &str, url: &str, body: &'static str) -> Hop<'static> {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("authorization", "Bearer secret"),
@@ -228,14 +231,19 @@ mod tests {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        Hop { method: method.parse().unwrap(), url: Url::parse(url).unwrap(), headers, body: body.into() }
+        Hop {
+            method: method.parse().unwrap(),
+            url: Url::parse(url).unwrap(),
+            headers: Cow::Owned(headers),
+            body: body.into(),
+        }
     }
 
     fn location(to: &str) -> HeaderMap {
         HeaderMap::from_iter([(header::LOCATION, HeaderValue::from_bytes(to.as_bytes()).unwrap())])
     }
 
-    fn follow(hop: &Hop, status: u16, to: &str) -> Result<Option<Hop>, RedirectFault> {
+    fn follow<'a>(hop: &Hop<'a>, status: u16, to: &str) -> Result<Option<Hop<'a>>, RedirectFault> {
         let status = StatusCode::from_u16(status).unwrap();
         Redirects::new(RedirectRules::default()).next(hop, status, &location(to))
     }

@@ -1,7 +1,6 @@
 //! A request before it is sent. Its body is in memory, so that it can be sent again.
 
 use super::GovernedClient;
-use super::decode::ACCEPTED;
 use super::error::{Error, RequestFault};
 use super::place::Place;
 use super::redirect::Hop;
@@ -12,7 +11,10 @@ use bytes::Bytes;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
+use std::borrow::Cow;
 use std::fmt;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 use tracing::Instrument;
@@ -22,11 +24,17 @@ use url::form_urlencoded::Serializer;
 /// A request that is being written. What is wrong with it is told by [`send`](Self::send).
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is sent"]
-pub struct RequestBuilder {
+pub struct RequestBuilder(Box<Draft>);
+
+/// What a request consists of so far. It is large and goes through many hands, so it stays where it is.
+#[derive(Clone)]
+struct Draft {
     client: GovernedClient,
     method: Method,
-    pub(crate) url: Result<Url, RequestFault>,
+    url: Result<Url, RequestFault>,
     headers: HeaderMap,
+    /// Whether `headers` are all that are sent, and the client's default ones are not added.
+    has_all_headers: bool,
     body: Bytes,
     patience: Patience,
     deadline: Option<Deadline>,
@@ -40,6 +48,16 @@ pub enum Deadline {
     At(Instant),
     /// So long after `send` is called.
     In(Duration),
+}
+
+impl Deadline {
+    /// The moment, if the clock goes so far.
+    fn moment(self) -> Option<Instant> {
+        match self {
+            Self::At(at) => Some(at),
+            Self::In(duration) => Instant::now().checked_add(duration),
+        }
+    }
 }
 
 impl From<Duration> for Deadline {
@@ -62,38 +80,37 @@ impl From<std::time::Instant> for Deadline {
 
 impl RequestBuilder {
     pub(crate) fn new(client: GovernedClient, method: Method, url: &str) -> Self {
-        let (headers, patience) = (client.inner.default_headers.clone(), client.inner.patience);
-        let request = Self {
+        let patience = client.inner.patience;
+        let mut request = Self(Box::new(Draft {
             client,
             method,
             url: parse(url),
-            headers,
+            headers: HeaderMap::new(),
+            has_all_headers: false,
             body: Bytes::new(),
             patience,
             deadline: None,
             fault: None,
-        };
-        request.with_credentials_of_url()
+        }));
+        request.0.take_credentials_of_url();
+        request
     }
 
     /// Sets a header; it replaces what the client sets by default.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
-        match header(name.as_ref(), value.as_ref()) {
-            Ok((name, value)) => drop(self.headers.insert(name, value)),
-            Err(fault) => self.fault = self.fault.or(Some(fault)),
-        }
+        self.0.set_header(name.as_ref(), value.as_ref());
         self
     }
 
     /// Sets several headers; each replaces what the client sets by default.
     pub fn headers(mut self, headers: HeaderMap) -> Self {
-        self.headers.extend(headers);
+        self.0.headers.extend(headers);
         self
     }
 
     /// Adds to the query of the URL.
     pub fn query<K: AsRef<str>, V: AsRef<str>>(mut self, pairs: &[(K, V)]) -> Self {
-        if let (Ok(url), false) = (&mut self.url, pairs.is_empty()) {
+        if let (Ok(url), false) = (&mut self.0.url, pairs.is_empty()) {
             url.query_pairs_mut().extend_pairs(pairs);
         }
         self
@@ -107,7 +124,7 @@ impl RequestBuilder {
 
     /// Sets the body.
     pub fn body(mut self, body: impl Into<Bytes>) -> Self {
-        self.body = body.into();
+        self.0.body = body.into();
         self
     }
 
@@ -116,7 +133,7 @@ impl RequestBuilder {
         match serde_json::to_vec(value) {
             Ok(body) => self.typed_body("application/json", body),
             Err(_its_text_quotes_the_value) => {
-                self.fault = self.fault.or(Some(RequestFault::Json));
+                self.0.blame(RequestFault::Json);
                 self
             }
         }
@@ -129,26 +146,29 @@ impl RequestBuilder {
     }
 
     fn typed_body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
-        self.headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
+        let draft = &mut *self.0;
+        if !draft.client.inner.default_headers.get().contains_key(header::CONTENT_TYPE) {
+            draft.headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
+        }
         self.body(body)
     }
 
     /// The end of the whole call, waits, attempts and the body of the answer together.
     pub fn deadline(mut self, deadline: impl Into<Deadline>) -> Self {
-        self.deadline = Some(deadline.into());
+        self.0.deadline = Some(deadline.into());
         self
     }
 
     /// How long it may wait before it is sent, retries included. When it would be longer it is refused at
     /// once, and says when to try again.
-    pub const fn max_wait(mut self, max_wait: Duration) -> Self {
-        self.patience.max_wait = Some(max_wait);
+    pub fn max_wait(mut self, max_wait: Duration) -> Self {
+        self.0.patience.max_wait = Some(max_wait);
         self
     }
 
     /// Sends of this request, the first included; at most as many as the client was built for.
-    pub const fn attempts(mut self, attempts: u32) -> Self {
-        self.patience.attempts = attempts;
+    pub fn attempts(mut self, attempts: u32) -> Self {
+        self.0.patience.attempts = attempts;
         self
     }
 
@@ -160,50 +180,66 @@ impl RequestBuilder {
     /// # Errors
     /// When there is no answer, when it was not sent, or when the provider refuses it for good.
     pub async fn send(self) -> Result<Response, Error> {
-        let (client, hop, patience) = self.into_call()?;
-        let inner = &client.inner;
-        let span =
-            tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
-        send::call(inner, hop, patience).instrument(span).await
-    }
-
-    fn into_call(self) -> Result<(GovernedClient, Hop, Patience), Error> {
-        let Self { client, method, url, mut headers, body, mut patience, deadline, fault } = self;
+        let Draft { client, method, url, headers, has_all_headers, body, mut patience, deadline, fault } = *self.0;
         if let Some(fault) = fault {
             return Err(fault.into());
         }
-        // A part of an encoded body cannot be decoded, so a range is asked for as it is.
-        if !headers.contains_key(header::ACCEPT_ENCODING) && !headers.contains_key(header::RANGE) {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        patience.deadline = deadline.and_then(Deadline::moment);
+        let inner = &client.inner;
+        let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
+        let hop = Hop { method, url: url?, headers, body };
+        let span =
+            tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
+        // A call is a large future: it stays where it is, and what goes around it is small.
+        let call = pin!(send::call(inner, hop, patience));
+        call.instrument(span).await
+    }
+
+    pub(crate) fn url(&self) -> Result<&Url, RequestFault> {
+        self.0.url.as_ref().map_err(Clone::clone)
+    }
+
+    pub(crate) fn with_url(mut self, url: Url) -> Self {
+        self.0.url = Ok(url);
+        self
+    }
+
+    /// Sends it by another client: with the headers that it had, and not with those of the other.
+    pub(crate) fn with_client(mut self, client: &GovernedClient) -> Self {
+        let draft = &mut *self.0;
+        if !Arc::ptr_eq(&draft.client.inner, &client.inner) {
+            let former = std::mem::replace(&mut draft.client, client.clone());
+            if !std::mem::replace(&mut draft.has_all_headers, true) {
+                draft.headers = former.inner.default_headers.with(std::mem::take(&mut draft.headers)).into_owned();
+            }
         }
-        patience.deadline = match deadline {
-            Some(Deadline::At(at)) => Some(at),
-            Some(Deadline::In(duration)) => Instant::now().checked_add(duration),
-            None => None,
-        };
-        Ok((client, Hop { method, url: url?, headers, body }, patience))
+        self
+    }
+}
+
+impl Draft {
+    fn set_header(&mut self, name: &str, value: &[u8]) {
+        match header(name, value) {
+            Ok((name, value)) => drop(self.headers.insert(name, value)),
+            Err(fault) => self.blame(fault),
+        }
+    }
+
+    /// The first fault is the one that is told.
+    fn blame(&mut self, fault: RequestFault) {
+        self.fault.get_or_insert(fault);
     }
 
     /// Moves user name and password out of the URL, where they would be seen by whoever sees the URL.
-    fn with_credentials_of_url(mut self) -> Self {
-        let Ok(url) = &mut self.url else { return self };
+    fn take_credentials_of_url(&mut self) {
+        let Ok(url) = &mut self.url else { return };
         if url.username().is_empty() && url.password().is_none() {
-            return self;
+            return;
         }
         let credentials = basic(url);
         // Neither can fail for http and https, and no other scheme is parsed.
         let _cleared = url.set_username("").and_then(|()| url.set_password(None));
-        self.header(header::AUTHORIZATION, credentials)
-    }
-
-    pub(crate) fn with_client(mut self, client: &GovernedClient) -> Self {
-        self.client = client.clone();
-        self
-    }
-
-    pub(crate) fn with_url(mut self, url: Url) -> Self {
-        self.url = Ok(url);
-        self
+        self.set_header(header::AUTHORIZATION.as_str(), credentials.as_bytes());
     }
 }
 
@@ -251,8 +287,8 @@ fn base64(bytes: &[u8]) -> String {
 /// Shows neither query nor headers nor body.
 impl fmt::Debug for RequestBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.url.as_ref().map(Place::of);
-        f.debug_struct("RequestBuilder").field("method", &self.method).field("place", &place).finish_non_exhaustive()
+        let place = self.0.url.as_ref().map(Place::of);
+        f.debug_struct("RequestBuilder").field("method", &self.0.method).field("place", &place).finish_non_exhaustive()
     }
 }
 

@@ -15,14 +15,17 @@ use url::Url;
 ///
 /// Its body is decoded and bounded, however it is read: [`Error::Body`] says when it is too large, a
 /// decompression bomb, damaged, incomplete or silent for too long.
-pub struct Response(pub(crate) Box<Answer>);
+pub struct Response {
+    pub(crate) answer: Box<Answer>,
+    /// Who answered.
+    pub(crate) url: Url,
+}
 
 /// What an answer consists of. It is large and goes through many hands, so it stays where it is.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
-    pub(crate) url: Url,
     pub(crate) body: Body,
     pub(crate) story: Story,
 }
@@ -39,43 +42,43 @@ impl Response {
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
-        self.0.status
+        self.answer.status
     }
 
     /// Of which HTTP it is.
     #[must_use]
     pub fn version(&self) -> Version {
-        self.0.version
+        self.answer.version
     }
 
     /// The headers. `Content-Encoding` and `Content-Length` are absent when the body is decoded here.
     #[must_use]
     pub fn headers(&self) -> &HeaderMap {
-        &self.0.headers
+        &self.answer.headers
     }
 
     /// Who answered: the URL after all redirects.
     #[must_use]
     pub fn url(&self) -> &Url {
-        &self.0.url
+        &self.url
     }
 
     /// How often it was sent, redirects included.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.0.story.attempts
+        self.answer.story.attempts
     }
 
     /// How long it waited before its sends, all together.
     #[must_use]
     pub fn waited(&self) -> Duration {
-        self.0.story.waited
+        self.answer.story.waited
     }
 
     /// How many redirects were followed.
     #[must_use]
     pub fn redirects(&self) -> u32 {
-        self.0.story.redirects
+        self.answer.story.redirects
     }
 
     /// Turns an error status (400 and above) into an error.
@@ -83,8 +86,8 @@ impl Response {
     /// # Errors
     /// When the status is one.
     pub fn error_for_status(self) -> Result<Self, Error> {
-        if self.0.status.is_client_error() || self.0.status.is_server_error() {
-            return Err(Error::Status { place: self.place(), status: self.0.status });
+        if self.answer.status.is_client_error() || self.answer.status.is_server_error() {
+            return Err(Error::Status { place: self.place(), status: self.answer.status });
         }
         Ok(self)
     }
@@ -94,7 +97,7 @@ impl Response {
     /// # Errors
     /// When it cannot be read on. Once broken, it stays so.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        self.0.body.chunk().await.map_err(|error| body_error(&self.0.url, error))
+        self.answer.body.chunk().await.map_err(|error| body_error(&self.url, error))
     }
 
     /// The whole body.
@@ -102,7 +105,7 @@ impl Response {
     /// # Errors
     /// When it cannot be read to its end.
     pub async fn bytes(mut self) -> Result<Bytes, Error> {
-        self.0.body.bytes().await.map_err(|error| body_error(&self.0.url, error))
+        self.answer.body.bytes().await.map_err(|error| body_error(&self.url, error))
     }
 
     /// The whole body as UTF-8; what is none is replaced. For other character sets use
@@ -135,7 +138,7 @@ impl Response {
     }
 
     pub(crate) fn place(&self) -> Place {
-        Place::of(&self.0.url)
+        Place::of(&self.url)
     }
 }
 
@@ -150,6 +153,6 @@ fn body_error(url: &Url, BodyError { fault, cause }: BodyError) -> Error {
 impl fmt::Debug for Response {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = self.place();
-        f.debug_struct("Response").field("status", &self.0.status).field("place", &place).finish_non_exhaustive()
+        f.debug_struct("Response").field("status", &self.answer.status).field("place", &place).finish_non_exhaustive()
     }
 }

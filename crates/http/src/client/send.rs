@@ -17,17 +17,18 @@ use crate::headers::Headers;
 use crate::patience::Patience;
 use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
-use crate::transport::{End, Finished, Transport};
+use crate::transport::{End, Finished, Transport, attempt_ends};
 use gleaner_governor::{
     Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
-use http::Method;
+use http::{HeaderMap, Method};
+use std::borrow::Cow;
 use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
 /// Sends `hop` and follows where it leads to.
-pub(crate) async fn call(client: &Inner, mut hop: Hop, patience: Patience) -> Result<Response, Error> {
+pub(crate) async fn call(client: &Inner, mut hop: Hop<'_>, patience: Patience) -> Result<Response, Error> {
     let start = patience.max_wait.map(|_| Instant::now());
     let mut redirects = Redirects::new(client.redirect_rules);
     let mut story = Story::default();
@@ -49,7 +50,7 @@ pub(crate) async fn call(client: &Inner, mut hop: Hop, patience: Patience) -> Re
         let Some(next) = next else {
             story.redirects = redirects.followed();
             answer.story = story;
-            return Ok(Response(answer));
+            return Ok(Response { answer, url: hop.url });
         };
         tracing::debug!(status = answer.status.as_u16(), to = %Place::of(&next.url), "redirected");
         hop = next;
@@ -63,17 +64,17 @@ fn left_of(patience: Patience, start: Option<Instant>) -> Patience {
 }
 
 impl Inner {
-    fn governor_of(&self, redirects: &Redirects, url: &Url) -> Result<SendGovernor, Error> {
+    fn governor_of(&self, redirects: &Redirects, url: &Url) -> Result<Cow<'_, SendGovernor>, Error> {
         if redirects.is_home(url) {
-            return Ok(self.governor.clone());
+            return Ok(Cow::Borrowed(&self.governor));
         }
         let host = url.host_str().unwrap_or_default();
         let provider = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
         let key = self.governors.key(&provider, None);
         match self.governors.governor(&key, &Settings::default()) {
             // Whoever governs that host with intent knows better than a redirect.
-            Err(other @ KeyError::OtherSettings { .. }) => Ok(self.governors.known(&key).ok_or(other)?),
-            governor => Ok(governor?),
+            Err(other @ KeyError::OtherSettings { .. }) => Ok(Cow::Owned(self.governors.known(&key).ok_or(other)?)),
+            governor => Ok(Cow::Owned(governor?)),
         }
     }
 }
@@ -82,7 +83,7 @@ impl Inner {
 struct Attempt<'a> {
     client: &'a Inner,
     wire: &'a reqwest::Client,
-    hop: &'a Hop,
+    hop: &'a Hop<'a>,
     repeatable: Repeatable,
     patience: &'a Patience,
 }
@@ -106,21 +107,26 @@ impl Transport for Attempt<'_> {
     type Failure = NoAnswer;
 
     async fn send(&mut self) -> Result<Box<Answer>, NoAnswer> {
-        let end = self.patience.attempt_ends(Instant::now());
-        let mut response = self.wire.execute(request_of(self.hop)).await.map_err(NoAnswer::from)?;
+        let mut request = request_of(self.hop);
+        if let Some(cookies) = &self.client.cookies {
+            cookies.add_to(request.headers_mut(), &self.hop.url);
+        }
+        let mut response = self.wire.execute(request).await.map_err(NoAnswer::from)?;
         let (status, version) = (response.status(), response.version());
         let mut headers = std::mem::take(response.headers_mut());
+        if let Some(cookies) = &self.client.cookies {
+            cookies.keep(&headers, &self.hop.url);
+        }
         let mut body =
             Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.patience.deadline);
         let peek = self.client.peek.of(status);
         if peek > 0 {
             // Not all of the time that is left: an attempt that ends while its body is read would lose the
             // head that it has.
-            let left = end.saturating_duration_since(Instant::now());
+            let left = attempt_ends().map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
             body.peek(peek, left / 2).await;
         }
-        let url = self.hop.url.clone();
-        Ok(Box::new(Answer { status, version, headers, url, body, story: Story::default() }))
+        Ok(Box::new(Answer { status, version, headers, body, story: Story::default() }))
     }
 
     fn timed_out(&self, limit: Duration) -> NoAnswer {
@@ -153,9 +159,9 @@ impl Transport for Attempt<'_> {
     }
 }
 
-fn request_of(hop: &Hop) -> reqwest::Request {
+fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
-    request.headers_mut().clone_from(&hop.headers);
+    *request.headers_mut() = HeaderMap::clone(&hop.headers);
     // Servers expect to hear that the body of these is empty, and of others that there is none.
     let has_body = matches!(hop.method, Method::POST | Method::PUT | Method::PATCH) || !hop.body.is_empty();
     if has_body {
@@ -185,17 +191,17 @@ impl From<reqwest::Error> for NoAnswer {
 /// The answer, if it is one for the caller.
 fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
     let answer = finished.result.map_err(|failure| failure.into_error(url))?;
-    let Some((reason, retry_in)) = final_refusal(&finished.outcome, finished.end) else { return Ok(answer) };
+    let Some((reason, retry_in)) = final_refusal(finished.verdict, finished.end) else { return Ok(answer) };
     let name = client.name.clone();
     let (status, attempts) = (answer.status, finished.attempts);
     Err(Terminal { name, reason, status, attempts, retry_in }.into())
 }
 
 /// Why a refusal is final. Failures of other kinds are answers: the caller sees the status.
-fn final_refusal(outcome: &Outcome, end: End) -> Option<(TerminalReason, Option<Duration>)> {
+fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<Duration>)> {
     match end {
         End::Pressure { reason, retry_in } => Some((TerminalReason::Pressure(reason), retry_in)),
-        _ if outcome.verdict != Verdict::Throttled => None,
+        _ if verdict != Verdict::Throttled => None,
         End::Deferred { reason, retry_in } => Some((TerminalReason::Deferred(reason), retry_in)),
         // It is the provider that asks for more time than there is.
         End::OutOfPatience { retry_in } => {
@@ -240,7 +246,7 @@ mod tests {
             (Verdict::Success, End::Done, None),
             (Verdict::Forbidden, End::Done, None),
         ] {
-            assert_eq!(final_refusal(&Outcome::bare(verdict), end), expected, "{verdict:?} {end:?}");
+            assert_eq!(final_refusal(verdict, end), expected, "{verdict:?} {end:?}");
         }
     }
 

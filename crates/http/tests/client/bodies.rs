@@ -243,3 +243,13 @@ async fn zstd_data_cannot_ask_for_more_memory_than_http_allows() {
     assert_eq!(get(&client, zstd(eight_mib)).await.text().await.unwrap(), "x");
     assert_eq!(fault(get(&client, zstd(sixteen_mib)).await.text().await), BodyFault::Corrupt);
 }
+
+#[tokio::test]
+async fn a_content_type_that_the_client_sets_by_default_is_kept() {
+    let provider = Provider::always(answer(200, &[], "")).await;
+    let client = builder("p").default_header("content-type", "application/vnd.api+json").build().unwrap();
+    client.post(provider.url("/")).json(&[1]).send().await.unwrap();
+    crate::support::client("q").post(provider.url("/")).json(&[1]).send().await.unwrap();
+    let types: Vec<_> = provider.received().iter().map(|r| r.header("content-type").unwrap().to_owned()).collect();
+    assert_eq!(types, ["application/vnd.api+json", "application/json"]);
+}

@@ -147,3 +147,16 @@ async fn a_link_that_cannot_be_read_is_not_the_last_page() {
     let (slices, error) = all(client.pages(client.get(provider.url("/"))).by_link()).await;
     assert_eq!((slices.len(), fault(error)), (1, (1, PagingFault::MalformedLink)));
 }
+
+#[tokio::test]
+async fn a_request_keeps_its_headers_when_another_client_pages_it() {
+    let provider = Provider::always(answer(200, &[], "[]")).await;
+    let author = builder("a").bearer("of-the-author").default_header("x-a", "1").build().unwrap();
+    let pager = builder("b").bearer("of-the-pager").default_header("x-b", "1").build().unwrap();
+    let mut pages = pager.pages(author.get(provider.url("/")).header("x-own", "1")).by_link();
+    assert!(pages.next().await.unwrap().is_some());
+    let received = &provider.received()[0];
+    assert_eq!(received.header("authorization"), Some("Bearer of-the-author"));
+    assert_eq!(["x-a", "x-own", "x-b"].map(|name| received.header(name)), [Some("1"), Some("1"), None]);
+    assert_eq!((author.governor().status().sent, pager.governor().status().sent), (0, 1));
+}

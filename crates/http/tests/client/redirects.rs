@@ -3,7 +3,7 @@
 use crate::support::{Provider, answer, builder, client, redirect};
 use gleaner_http::client::{Error, RedirectFault};
 use gleaner_http::{Governors, Key, Settings};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 fn fault(result: Result<gleaner_http::client::Response, Error>) -> RedirectFault {
     match result {
@@ -158,4 +158,51 @@ async fn cookies_are_kept_and_sent_back_to_where_they_came_from() {
     assert_eq!(provider.received()[1].header("cookie"), Some("sid=1"));
     let without = builder("p").cookie_store(false).max_redirects(3).build().unwrap();
     assert_eq!(fault(without.get(provider.url("/")).send().await), RedirectFault::TooMany { max: 3 });
+}
+
+#[tokio::test]
+async fn what_was_dropped_at_another_origin_is_not_sent_home_again() {
+    let home_url = Arc::new(OnceLock::<String>::new());
+    let back = Arc::clone(&home_url);
+    let stranger = Provider::start(move |_, _| redirect(302, back.get().unwrap())).await;
+    let away = stranger.url("/");
+    let home = Provider::start(move |request, _| match request.target.as_str() {
+        "/" => redirect(302, "/within"),
+        "/within" => redirect(302, &away),
+        _ => answer(200, &[], ""),
+    })
+    .await;
+    home_url.set(home.url("/back")).unwrap();
+    let client = builder("p").bearer("secret").default_header("x-api-key", "secret").allow_private_redirects(true);
+    client.build().unwrap().get(home.url("/")).send().await.unwrap();
+    let [first, within, back] = &home.received()[..] else { panic!("{:?}", home.received()) };
+    for before in [first, within] {
+        assert_eq!(
+            (before.header("authorization"), before.header("x-api-key")),
+            (Some("Bearer secret"), Some("secret"))
+        );
+    }
+    assert_eq!(back.target, "/back");
+    assert!(!format!("{back:?} {:?}", stranger.received()).contains("secret"));
+}
+
+#[tokio::test]
+async fn cookies_go_to_where_they_came_from_and_nowhere_else() {
+    let stranger = Arc::new(Provider::always(answer(200, &[], "")).await);
+    // Cookies do not tell ports apart, so it needs another name.
+    let away = format!("http://localhost:{}/", stranger.port());
+    let provider = Provider::start(move |_, number| match number {
+        0 => answer(302, &[("location", &away), ("set-cookie", "sid=secret; Path=/"), ("set-cookie", "b=2")], ""),
+        _ => answer(200, &[], ""),
+    })
+    .await;
+    let client = builder("p").allow_private_redirects(true).build().unwrap();
+    client.get(provider.url("/")).send().await.unwrap();
+    assert_eq!((stranger.count(), stranger.received()[0].header("cookie")), (1, None));
+    client.get(provider.url("/")).send().await.unwrap();
+    let mut kept: Vec<_> = provider.received()[1].header("cookie").unwrap().split("; ").map(str::to_owned).collect();
+    kept.sort();
+    assert_eq!(kept, ["b=2", "sid=secret"]);
+    client.get(provider.url("/")).header("cookie", "own=1").send().await.unwrap();
+    assert_eq!(provider.received()[2].header("cookie"), Some("own=1"));
 }

@@ -97,7 +97,7 @@ async fn the_attempt_timeout_starts_with_the_send_and_not_in_the_queue() {
     }
     let finished = fetch_with(&governor, &provider, &patience).await.unwrap();
     assert!(finished.result.is_err());
-    assert_eq!(finished.outcome.verdict, Verdict::Network);
+    assert_eq!(finished.verdict, Verdict::Network);
     assert_about(Instant::now() - *provider.sends().last().unwrap(), secs(5));
 }
 

@@ -1,0 +1,90 @@
+//! The headers that a client sends with every request of its own.
+//!
+//! Why apart from a request's headers: most requests have none of their own, and then all of them share
+//! these, and nothing is copied before the wire needs it. Never reach another origin whole: a redirect
+//! takes along what is harmless there (`redirect.rs`).
+
+use super::decode::ACCEPTED;
+use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
+use std::borrow::Cow;
+
+/// What the owner sets for all requests, and what this client can decode.
+pub(crate) struct DefaultHeaders {
+    all: HeaderMap,
+    /// Whether it was left to us to say what can be decoded.
+    encoding_is_ours: bool,
+}
+
+impl DefaultHeaders {
+    pub(crate) fn new(mut owners: HeaderMap) -> Self {
+        // A part of an encoded body cannot be decoded, so a range is asked for as it is.
+        let encoding_is_ours = !owners.contains_key(ACCEPT_ENCODING) && !owners.contains_key(RANGE);
+        if encoding_is_ours {
+            owners.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
+        }
+        Self { all: owners, encoding_is_ours }
+    }
+
+    pub(crate) fn get(&self) -> &HeaderMap {
+        &self.all
+    }
+
+    /// The headers of a request: its own, and of these the others.
+    pub(crate) fn with(&self, own: HeaderMap) -> Cow<'_, HeaderMap> {
+        if own.is_empty() {
+            return Cow::Borrowed(&self.all);
+        }
+        let mut headers = self.all.clone();
+        if self.encoding_is_ours && own.contains_key(RANGE) {
+            headers.remove(ACCEPT_ENCODING);
+        }
+        headers.extend(own);
+        Cow::Owned(headers)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderName;
+
+    fn map(headers: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |&(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
+        headers.iter().map(pair).collect()
+    }
+
+    fn shown(headers: &HeaderMap) -> Vec<String> {
+        let mut shown: Vec<_> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        shown.sort();
+        shown
+    }
+
+    #[test]
+    fn a_requests_own_headers_replace_the_default_ones() {
+        let defaults = DefaultHeaders::new(map(&[("accept", "text/plain"), ("x-a", "1")]));
+        let mut own = map(&[("x-a", "2")]);
+        own.append("x-a", HeaderValue::from_static("3"));
+        let expected = ["accept-encoding: gzip, br, zstd", "accept: text/plain", "x-a: 2", "x-a: 3"];
+        assert_eq!(shown(&defaults.with(own)), expected);
+        assert_eq!(
+            shown(&defaults.with(HeaderMap::new())),
+            ["accept-encoding: gzip, br, zstd", "accept: text/plain", "x-a: 1"]
+        );
+    }
+
+    #[test]
+    fn a_part_of_a_body_is_not_asked_for_encoded_unless_somebody_says_so() {
+        let encoding = |owners: &[(&'static str, &'static str)], own: &[(&'static str, &'static str)]| {
+            let defaults = DefaultHeaders::new(map(owners));
+            defaults.with(map(own)).get(ACCEPT_ENCODING).map(|value| value.to_str().unwrap().to_owned())
+        };
+        let (range, br) = (("range", "bytes=0-9"), ("accept-encoding", "br"));
+        assert_eq!(encoding(&[], &[]).as_deref(), Some(ACCEPTED));
+        assert_eq!(encoding(&[], &[range]), None);
+        assert_eq!(encoding(&[range], &[]), None);
+        assert_eq!(encoding(&[], &[range, br]).as_deref(), Some("br"));
+        assert_eq!(encoding(&[br], &[range]).as_deref(), Some("br"));
+        assert_eq!(encoding(&[br], &[]).as_deref(), Some("br"));
+    }
+}
