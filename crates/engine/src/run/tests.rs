@@ -735,6 +735,15 @@ fn of_one_key_the_last_record_of_a_slice_decides_about_the_quarantine() {
 }
 
 #[test]
+fn a_page_without_streams_is_of_those_in_scope_and_no_others() {
+    let mut world = world(&["photos", "trips"]);
+    world.eager = false;
+    world.line(r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p","reference_only":true}"#);
+    let Some(Effect::LeaseGapsPage { streams, .. }) = world.run.poll_effect() else { panic!("no page") };
+    assert_eq!(streams, ["photos", "trips"]);
+}
+
+#[test]
 fn a_catch_up_run_leaves_the_steady_bookmark_untouched() {
     let mut steady = world(&["photos"]);
     steady.lines(&[&state("photos", 9), &done("succeeded", 0)]);
