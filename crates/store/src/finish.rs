@@ -14,7 +14,7 @@ use gleaner_engine::{Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome
 use gleaner_protocol::{PressureReason, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 
-/// Commits of a stream that are kept for the proof that they go forward.
+/// Commits that are kept for the proof that they go forward, besides the last of each stream.
 const COMMITS_KEPT: i64 = 10_000;
 
 impl Store {
@@ -154,8 +154,10 @@ pub(crate) fn read_cooldown(connection: &Connection, of: i64) -> Result<Option<C
 }
 
 fn thin_out_commits(connection: &Connection, of: i64) -> Result<(), Failure> {
+    // A stream at rest beside a busy one keeps its last commit: its cursor is proven by it.
     let sql = "DELETE FROM commits WHERE stream IN (SELECT id FROM streams WHERE connection = ?1) AND id <=
-               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2) AND EXISTS (SELECT 1 FROM commits later
+               WHERE later.stream = commits.stream AND later.track = commits.track AND later.seq > commits.seq)";
     connection.prepare_cached(sql)?.execute((of, COMMITS_KEPT))?;
     Ok(())
 }
@@ -191,5 +193,26 @@ mod tests {
         assert!(matches!(store.rest("c", policy, later), Ok(Rest::Until { until: again, .. }) if again == until));
         assert_eq!(store.rest("c", policy, until).unwrap(), Rest::No);
         assert_eq!(store.rest("c", policy, until + EVIDENCE_WINDOW).unwrap(), Rest::No);
+    }
+
+    #[test]
+    fn a_quiet_stream_keeps_its_last_commit_beside_a_busy_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder);
+        let insert = |stream: i64, commits: i64| {
+            let sql = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
+                       INSERT INTO commits (stream, track, seq, epoch, run, committed_at)
+                       SELECT ?1, 'steady', n, 1, 1, 0 FROM n";
+            store.connection.execute(sql, (stream, commits)).unwrap();
+        };
+        insert(2, 3);
+        insert(1, COMMITS_KEPT + 5);
+        thin_out_commits(&store.connection, 1).unwrap();
+        let sql = "SELECT count(*), max(seq) FROM commits WHERE stream = ?1";
+        let left = |stream: i64| {
+            store.connection.query_row(sql, [stream], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).unwrap()
+        };
+        assert_eq!(left(2), (1, 3));
+        assert_eq!(left(1), (COMMITS_KEPT, COMMITS_KEPT + 5));
     }
 }
