@@ -44,8 +44,15 @@ impl Trace {
         self.names[id].clone()
     }
 
-    pub(crate) fn gap_written(&mut self, reader: &Reader, run: &str, name: &GapName) {
+    /// A run wrote gaps besides its slices.
+    pub(crate) fn gaps_written(&mut self, reader: &Reader, run: &str, names: &[GapName]) {
         self.refresh(reader);
+        for name in names {
+            self.gap_written(run, name);
+        }
+    }
+
+    fn gap_written(&mut self, run: &str, name: &GapName) {
         let gap = self.rows.get(name).unwrap_or_else(|| panic!("{name:?} was not written")).0.clone();
         self.facts.push(Fact::GapWritten { run: RunId::new(run), gap, lease: LeaseId::new(run) });
     }
@@ -62,7 +69,7 @@ impl Trace {
         };
         for said in slice {
             match said {
-                Said::Gap { name, .. } => self.gap_written(reader, run, name),
+                Said::Gap { name, .. } => self.gap_written(run, name),
                 Said::Recover { name, lease } if !is_recovered(&before, name) && is_recovered(&self.rows, name) => {
                     // Of several who say so, the one that could have been right is meant.
                     let ours = Said::Recover { name: name.clone(), lease: run.to_owned() };

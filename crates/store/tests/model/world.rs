@@ -59,6 +59,9 @@ pub(crate) struct World {
     tokens: u64,
     steady_before: Option<BTreeMap<String, String>>,
     pub(crate) other: Option<super::check::Dump>,
+    /// Whether the model was told of something since the last comparison, and what the file was then.
+    stepped: bool,
+    compared: i64,
     /// What kinds of things happened: a property that never meets them proves nothing about them.
     pub(crate) met: BTreeSet<&'static str>,
     _folder: tempfile::TempDir,
@@ -89,12 +92,14 @@ impl World {
             tokens: 0,
             steady_before: None,
             other: None,
+            stepped: true,
+            compared: 0,
             met: BTreeSet::new(),
             _folder: folder,
         }
     }
 
-    /// Does one thing.
+    /// Does one thing. Store and model are compared if either may have changed.
     pub(crate) fn act(&mut self, op: Op) {
         match op {
             Op::Begin { catch_up, details } => self.begin(catch_up, details),
@@ -110,7 +115,11 @@ impl World {
             }
         }
         self.settle_unless_lazy();
-        self.compare();
+        let version = super::check::data_version(&self.watcher);
+        if std::mem::take(&mut self.stepped) || version != self.compared {
+            self.compare();
+            self.compared = version;
+        }
     }
 
     /// Something that a connector says.
@@ -182,6 +191,7 @@ impl World {
             Box::new(LiveRun::<Steady>::begin(store, of, streams, leases, self.now))
         });
         self.expected.begin(&id, track, streams);
+        self.stepped = true;
         for run in std::mem::take(&mut self.crashed) {
             self.trace.ended(&run, false);
         }
@@ -239,9 +249,7 @@ impl World {
                 self.met.insert("keys that nothing accounts for became gaps");
                 let names = self.expected.write_unaccounted();
                 assert_eq!(count, names.len() as u64, "keys that nothing accounts for");
-                for name in &names {
-                    self.trace.gap_written(&self.reader, &run, name);
-                }
+                self.trace.gaps_written(&self.reader, &run, &names);
             }
             Step::Page(page) => self.paged(&run, page),
             Step::Committed(cursors) => {
@@ -252,6 +260,7 @@ impl World {
             Step::Refused | Step::FinishRefused => panic!("{run} holds the lease and was refused"),
             Step::Other => return,
         }
+        self.stepped = true;
         self.trace.read_commits(&self.watcher);
     }
 
@@ -602,6 +611,7 @@ impl World {
         assert_eq!(held.is_some(), self.live.is_some(), "a lease moved with the calendar");
         drop(store);
         super::check::rest_ends(&self.path, self.now.wall);
+        self.stepped = true;
         if self.expected.rest_after_jump(self.now.wall.as_unix_millis()) {
             self.met.insert("a rest cut after the calendar was set back");
         }
