@@ -65,8 +65,10 @@ pub(crate) trait Live {
     fn say(&mut self, line: &str, now: Now) -> Vec<Step>;
     /// Carries out one effect.
     fn step(&mut self, now: Now) -> Option<Step>;
-    /// Whether effects wait. The next one is lost by asking: for runs that are being given up.
+    /// Whether effects wait.
     fn has_effects(&mut self) -> bool;
+    /// Whether nothing waits but the end of the run.
+    fn is_at_its_end(&mut self) -> bool;
     fn cancel(&mut self, now: Now);
     fn pass_time(&mut self, now: Now);
     /// With what the process will exit.
@@ -79,6 +81,8 @@ pub(crate) struct LiveRun<T: Track> {
     store: Store,
     session: Option<Session<T>>,
     run: Run<T>,
+    /// An effect that was looked at and not carried out.
+    next: Option<Effect<T>>,
     decoder: Decoder,
     exit: i32,
     exited: bool,
@@ -115,7 +119,7 @@ impl<T: Track> LiveRun<T> {
         };
         let run = Run::new(config, now).unwrap();
         let decoder = Decoder::new(Limits::default());
-        Self { store, session: Some(session), run, decoder, exit: 1, exited: false }
+        Self { store, session: Some(session), run, next: None, decoder, exit: 1, exited: false }
     }
 
     fn offer(&mut self, event: &Event<'_>, now: Now, steps: &mut Vec<Step>) {
@@ -218,12 +222,17 @@ impl<T: Track> Live for LiveRun<T> {
     }
 
     fn step(&mut self, now: Now) -> Option<Step> {
-        let effect = self.run.poll_effect()?;
+        let effect = self.next.take().or_else(|| self.run.poll_effect())?;
         Some(self.carry_out(effect, now).unwrap_or(Step::Refused))
     }
 
     fn has_effects(&mut self) -> bool {
-        self.run.poll_effect().is_some()
+        self.next = self.next.take().or_else(|| self.run.poll_effect());
+        self.next.is_some()
+    }
+
+    fn is_at_its_end(&mut self) -> bool {
+        self.has_effects() && matches!(self.next, Some(Effect::Finish(_)))
     }
 
     fn cancel(&mut self, now: Now) {

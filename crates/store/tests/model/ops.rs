@@ -56,7 +56,7 @@ pub(crate) enum Op {
     PutBackAndRecover {
         nth: usize,
     },
-    /// A page, everything on it put back for this reason, and the end of the run.
+    /// A page, everything on it tried and put back for this reason, and the end of the run.
     Sweep {
         cause: usize,
     },
@@ -93,10 +93,12 @@ pub(crate) enum Op {
     Crash {
         carried_out: usize,
     },
-    /// The holder dies, in one of three ways, and another process goes on.
+    /// The holder dies, in one of three ways, and another process goes on. The holder may have had
+    /// nothing left to do but to write its own end.
     Takeover {
         death: u8,
         catch_up: bool,
+        at_its_end: bool,
     },
     /// The holder was not dead after all, and tries to go on.
     StaleActs,
@@ -147,7 +149,8 @@ fn course() -> impl Strategy<Value = Op> {
         2 => prop_oneof![-90_000_i64..90_000, -8_i64..8].prop_map(|hours| Op::Jump { hours }),
         3 => any::<bool>().prop_map(Op::Lazy),
         2 => (0_usize..4).prop_map(|carried_out| Op::Crash { carried_out }),
-        2 => (0_u8..3, any::<bool>()).prop_map(|(death, catch_up)| Op::Takeover { death, catch_up }),
+        2 => (0_u8..3, any::<(bool, bool)>())
+            .prop_map(|(death, (catch_up, at_its_end))| Op::Takeover { death, catch_up, at_its_end }),
         1 => Just(Op::StaleActs),
         1 => Just(Op::OtherConnection),
     ]

@@ -105,7 +105,7 @@ impl World {
             Op::Begin { catch_up, details } => self.begin(catch_up, details),
             Op::Cancel | Op::Pass | Op::Jump { .. } | Op::Lazy(_) => self.meddle(op),
             Op::Crash { carried_out } => self.crash(carried_out),
-            Op::Takeover { death, catch_up } => self.take_over(death, catch_up),
+            Op::Takeover { death, catch_up, at_its_end } => self.take_over(death, catch_up, at_its_end),
             Op::StaleActs => self.stale_acts(),
             Op::OtherConnection => self.other_connection(),
             said => {
@@ -483,6 +483,7 @@ impl World {
         let page = self.served[before..].to_vec();
         for served in page {
             if served.name.0 != "details" || self.expected.going.as_ref().unwrap().report.is_none() {
+                self.attempt(&served);
                 self.put_back(&served, cause);
             }
         }
@@ -637,12 +638,27 @@ impl World {
         self.watcher.execute("UPDATE leases SET boot = 'before'", []).unwrap();
     }
 
+    /// A run under pressure whose last effect alone is still to be carried out.
+    fn go_on_to_the_end(&mut self) {
+        if self.is_speaking() {
+            self.done(7);
+        }
+        while self.live.as_mut().is_some_and(|live| live.has_effects() && !live.is_at_its_end()) {
+            if let Some(step) = self.live.as_mut().and_then(|live| live.step(self.now)) {
+                self.observe(step);
+            }
+        }
+    }
+
     /// While the holder lives nobody takes over; once it is dead somebody does.
-    fn take_over(&mut self, death: u8, catch_up: bool) {
+    fn take_over(&mut self, death: u8, catch_up: bool, at_its_end: bool) {
         if self.live.is_none() {
             return;
         }
         self.stale_acts();
+        if at_its_end {
+            self.go_on_to_the_end();
+        }
         let mut second = Store::open(&self.path).unwrap();
         let asked = second.acquire(&leases_on(CONNECTION), &holder(), self.now.wall).unwrap();
         assert!(matches!(asked, Acquired::Held(_)), "two holders");
