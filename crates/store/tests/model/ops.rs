@@ -109,8 +109,8 @@ pub(crate) enum Op {
 fn data() -> impl Strategy<Value = Op> {
     let (stream, key) = (0_usize..3, 0_u8..5);
     prop_oneof![
-        10 => (stream.clone(), key.clone(), 0_u8..3).prop_map(|(stream, key, body)| Op::Record { stream, key, body }),
-        2 => (stream.clone(), key.clone()).prop_map(|(stream, key)| Op::Bad { stream, key }),
+        10 => (stream.clone(), key.clone(), 0_u8..2).prop_map(|(stream, key, body)| Op::Record { stream, key, body }),
+        5 => (stream.clone(), key.clone()).prop_map(|(stream, key)| Op::Bad { stream, key }),
         3 => (stream.clone(), key.clone()).prop_map(|(stream, key)| Op::Delete { stream, key }),
         6 => (stream.clone(), any::<bool>()).prop_map(|(stream, slice)| Op::State { stream, slice }),
         6 => (stream, key, 0_usize..9).prop_map(|(stream, key, cause)| Op::Gap { stream, key, cause }),
