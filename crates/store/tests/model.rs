@@ -45,18 +45,22 @@ fn play(ops: &[Op]) -> World {
     world
 }
 
-/// A case is some dozen runs on a file and takes as long as hundreds of a pure property, so an eighth
-/// of what is asked for is run, and 64 at least: 1,250 of the 10,000 of `scripts/test --all`.
+/// A case is some dozen runs on a file and takes as long as hundreds of a pure property, so a quarter of
+/// what `PROPTEST_CASES` asks for is run, and 128 at least: 2,500 of the 10,000 of `scripts/test --all`.
 fn cases() -> u32 {
-    ProptestConfig::default().cases.div_ceil(8).max(64)
+    ProptestConfig::default().cases.div_ceil(4).max(128)
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
-
-    #[test]
-    fn store_and_model_agree_whatever_happens(ops in prop::collection::vec(op(), 1..OPS_MAX)) {
+/// Not with the macro: it puts the number of the environment in the place of ours.
+#[test]
+fn store_and_model_agree_whatever_happens() {
+    let config = ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() };
+    let played = TestRunner::new(config).run(&prop::collection::vec(op(), 1..OPS_MAX), |ops| {
         drop(play(&ops));
+        Ok(())
+    });
+    if let Err(failure) = played {
+        panic!("{failure}");
     }
 }
 
@@ -106,6 +110,21 @@ fn a_record_that_fits_leaves_the_quarantine_also_when_it_was_stored_before() {
     play(&[good, commit, bad, commit, good, commit]);
     play(&[bad, good, commit]);
     play(&[good, bad, commit]);
+}
+
+#[test]
+fn a_gap_recovered_while_the_store_is_behind_is_settled() {
+    play(&[
+        Op::Gap { stream: 0, key: 0, cause: 0 },
+        Op::Done { how: 0 },
+        Op::Page,
+        Op::Lazy(true),
+        Op::CapTrip { tail: 1, chunk: 1 },
+        Op::Pass,
+        Op::Recover { nth: 0 },
+        Op::Page,
+        Op::Record { stream: 0, key: 0, body: 0 },
+    ]);
 }
 
 #[test]

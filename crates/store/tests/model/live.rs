@@ -65,6 +65,8 @@ pub(crate) trait Live {
     fn say(&mut self, line: &str, now: Now) -> Vec<Step>;
     /// Carries out one effect.
     fn step(&mut self, now: Now) -> Option<Step>;
+    /// Whether a line can be taken now.
+    fn wants_input(&self) -> bool;
     /// Whether effects wait.
     fn has_effects(&mut self) -> bool;
     /// Whether nothing waits but the end of the run.
@@ -224,6 +226,10 @@ impl<T: Track> Live for LiveRun<T> {
     fn step(&mut self, now: Now) -> Option<Step> {
         let effect = self.next.take().or_else(|| self.run.poll_effect())?;
         Some(self.carry_out(effect, now).unwrap_or(Step::Refused))
+    }
+
+    fn wants_input(&self) -> bool {
+        self.run.wants_input()
     }
 
     fn has_effects(&mut self) -> bool {

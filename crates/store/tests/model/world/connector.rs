@@ -14,10 +14,15 @@ use gleaner_engine::invariants::{self, Fact};
 use gleaner_engine::{Backlog, CommitSeq, RunId, Steady, Track, expand, fold};
 
 impl World {
+    /// What must be carried out first is looked at one by one: two at once would hide what each did.
     pub(super) fn say(&mut self, line: &str) {
+        while self.live.as_ref().is_some_and(|live| !live.wants_input()) {
+            self.met.insert("a connector that waits for the store");
+            let step = self.live.as_mut().and_then(|live| live.step(self.now));
+            self.observe(step.expect("full, and nothing to carry out"));
+        }
         let steps = self.live.as_mut().map(|live| live.say(line, self.now)).unwrap_or_default();
         for step in steps {
-            self.met.insert("a connector that waits for the store");
             self.observe(step);
         }
     }
@@ -197,6 +202,8 @@ impl World {
         for key in keys(&[1]) {
             self.gap("details", &key, NEW, CAUSES[8]);
         }
+        // A report is several events; between them nothing else should have to be carried out.
+        self.settle();
         self.say(&lines::coverage(&lists));
         let going = self.expected.going.as_mut().unwrap();
         going.flush();
