@@ -169,9 +169,13 @@ impl<T: Track> SliceBuilder<T> {
         Self { streams, open }
     }
 
+    /// Of one key the last counts, so an earlier one that did not fit and is not out yet is dropped.
     pub(crate) fn record(&mut self, stream: u16, record: &Record<'_>) {
         let entry = self.enter(stream, record);
-        self.open.records.push(entry);
+        let Slice { text, rejected, records, .. } = &mut self.open;
+        let is_same = |other: &Entry| other.stream == stream && text[other.key.clone()] == text[entry.key.clone()];
+        rejected.retain(|(other, _)| !is_same(other));
+        records.push(entry);
     }
 
     pub(crate) fn reject(&mut self, stream: u16, record: &Record<'_>, pointer: String) {

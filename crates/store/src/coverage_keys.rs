@@ -61,11 +61,11 @@ impl Store {
             // One transaction for the block: it costs no sync, and each row by itself would.
             connection.execute_batch("SAVEPOINT coverage_keys")?;
             let kept = keep(connection, place, field, keys);
-            connection.execute_batch(if kept.is_ok() {
-                "RELEASE coverage_keys"
-            } else {
-                "ROLLBACK TO coverage_keys"
-            })?;
+            // A full disk has already undone it; then there is nothing to end, and that error is the one.
+            if !connection.is_autocommit() {
+                let undo = if kept.is_ok() { "" } else { "ROLLBACK TO coverage_keys;" };
+                connection.execute_batch(&format!("{undo} RELEASE coverage_keys"))?;
+            }
             kept
         })
     }
@@ -254,4 +254,42 @@ fn has_durable_gap<T: Track>(
 
 fn has_quarantine(connection: &Connection, stream: i64) -> Result<bool, Failure> {
     crate::session::exists(connection, "SELECT 1 FROM streams WHERE id = ?1 AND quarantined > 0", [stream])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Acquired, Holder, LeaseOn, RunStart};
+    use gleaner_engine::{AttemptLimits, CooldownPolicy, LeaseId, RunId, Steady};
+    use gleaner_protocol::{Manifest, ManifestOrigin};
+
+    #[test]
+    fn keys_that_could_not_be_kept_do_not_keep_the_run_from_ending() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = r#"{"connector_id":"x","connector_key":"x","version":"1",
+            "streams":[{"name":"photos","semantics":"append_only"}]}"#;
+        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        let (now, holder) = (WallTime::default(), Holder::current().unwrap());
+        store.register("c", text, &manifest, now).unwrap();
+        let Acquired::Yes { leases, .. } = store.acquire(&[LeaseOn::Connection("c")], &holder, now).unwrap() else {
+            panic!("held")
+        };
+        let start = RunStart {
+            connection: "c".to_owned(),
+            run_id: RunId::new("r"),
+            lease: LeaseId::new("r"),
+            grant: "all".to_owned(),
+            limits: AttemptLimits::of(None),
+            cooldown: CooldownPolicy::of(None, None),
+        };
+        let session = store.begin_run::<Steady>(start, leases, now).unwrap();
+        // There is no space for more than a few keys.
+        store.connection.execute_batch("PRAGMA temp.max_page_count = 5").unwrap();
+        let keys = (0..10_000).map(|n| format!("key {n}")).collect::<Vec<_>>();
+        let keys = keys.iter().map(String::as_str).collect();
+        let kept = store.keep_coverage_keys(&session, ReportId::new(1), CoverageField::RequiredKeys, &keys);
+        assert!(matches!(kept, Err(StoreError::DiskFull(_))), "{kept:?}");
+        store.heartbeat(session.leases()).unwrap();
+    }
 }

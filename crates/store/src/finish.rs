@@ -7,13 +7,14 @@ use crate::coverage_keys;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
 use crate::lease::give_back;
+use crate::registry;
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{Cooldown, RunId, RunOutcome, Track, WallTime, WithheldBecause};
+use gleaner_engine::{Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome, Track, WallTime, WithheldBecause};
 use gleaner_protocol::{PressureReason, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 
-/// Commits of a stream that are kept for the proof that they go forward.
+/// Commits that are kept for the proof that they go forward, besides the last of each stream.
 const COMMITS_KEPT: i64 = 10_000;
 
 impl Store {
@@ -47,6 +48,31 @@ impl Store {
         // Nothing can be written under it any more.
         drop(session);
         Ok(())
+    }
+
+    /// Whether a connection rests: what a schedule asks before it begins a run. A rest that a calendar
+    /// which was set back made longer than any rest is, is cut for good; cut for the answer alone, it
+    /// would be put off each time somebody asks, until the calendar has caught up.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection, or the store cannot be read or written.
+    pub fn rest(&mut self, name: &str, policy: CooldownPolicy, now: WallTime) -> Result<Rest, StoreError> {
+        let ask = |connection: &Connection| {
+            let of = registry::find(connection, name)?;
+            Ok((of, read_cooldown(connection, of)?))
+        };
+        let (of, mut cooldown) = self.read(ask)?;
+        let latest = now + REST_MAX;
+        if let Some(rest) = cooldown.as_mut().filter(|rest| rest.until > latest) {
+            rest.until = latest;
+            self.write(&[], |transaction| {
+                let sql = "UPDATE cooldowns SET until = min(until, ?2) WHERE connection = ?1";
+                transaction.execute(sql, (of, date_to_sql(latest)))?;
+                Ok(())
+            })?;
+        }
+        Ok(Cooldown::answer(cooldown.as_ref(), now, policy))
     }
 }
 
@@ -128,8 +154,65 @@ pub(crate) fn read_cooldown(connection: &Connection, of: i64) -> Result<Option<C
 }
 
 fn thin_out_commits(connection: &Connection, of: i64) -> Result<(), Failure> {
+    // A stream at rest beside a busy one keeps its last commit: its cursor is proven by it.
     let sql = "DELETE FROM commits WHERE stream IN (SELECT id FROM streams WHERE connection = ?1) AND id <=
-               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2) AND EXISTS (SELECT 1 FROM commits later
+               WHERE later.stream = commits.stream AND later.track = commits.track AND later.seq > commits.seq)";
     connection.prepare_cached(sql)?.execute((of, COMMITS_KEPT))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_engine::EVIDENCE_WINDOW;
+    use gleaner_protocol::{Manifest, ManifestOrigin};
+    use std::time::Duration;
+
+    /// A store with a connection `c` that has two streams.
+    fn store(folder: &tempfile::TempDir) -> Store {
+        let text = r#"{"connector_id":"x","connector_key":"x","version":"1","streams":[
+            {"name":"busy","semantics":"append_only"},{"name":"quiet","semantics":"append_only"}]}"#;
+        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        store.register("c", text, &manifest, WallTime::default()).unwrap();
+        store
+    }
+
+    #[test]
+    fn a_rest_ends_although_the_calendar_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = store(&folder);
+        let policy = CooldownPolicy::of(None, None);
+        let (early, late) = (WallTime::from_unix_millis(1_000), WallTime::from_unix_millis(1_000_000_000_000));
+        let sql = "INSERT INTO cooldowns VALUES (1, 'rate_limited', 0, ?1, 'r')";
+        store.connection.execute(sql, [date_to_sql(late)]).unwrap();
+        let Rest::Until { until, .. } = store.rest("c", policy, early).unwrap() else { panic!("it is lost") };
+        assert_eq!(until, early + REST_MAX);
+        let later = early + Duration::from_secs(60);
+        assert!(matches!(store.rest("c", policy, later), Ok(Rest::Until { until: again, .. }) if again == until));
+        assert_eq!(store.rest("c", policy, until).unwrap(), Rest::No);
+        assert_eq!(store.rest("c", policy, until + EVIDENCE_WINDOW).unwrap(), Rest::No);
+    }
+
+    #[test]
+    fn a_quiet_stream_keeps_its_last_commit_beside_a_busy_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder);
+        let insert = |stream: i64, commits: i64| {
+            let sql = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
+                       INSERT INTO commits (stream, track, seq, epoch, run, committed_at)
+                       SELECT ?1, 'steady', n, 1, 1, 0 FROM n";
+            store.connection.execute(sql, (stream, commits)).unwrap();
+        };
+        insert(2, 3);
+        insert(1, COMMITS_KEPT + 5);
+        thin_out_commits(&store.connection, 1).unwrap();
+        let sql = "SELECT count(*), max(seq) FROM commits WHERE stream = ?1";
+        let left = |stream: i64| {
+            store.connection.query_row(sql, [stream], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).unwrap()
+        };
+        assert_eq!(left(2), (1, 3));
+        assert_eq!(left(1), (COMMITS_KEPT, COMMITS_KEPT + 5));
+    }
 }

@@ -120,6 +120,10 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         let stream = self.stream(record.stream)?;
         let is_new = self.insert_record.execute((stream, record.key, to_sql(self.next_seq)))? == 1;
         let previous = if is_new { None } else { Some(self.present(stream, record.key)?) };
+        // Also when it is what was stored before the one that did not fit.
+        if self.in_quarantine.contains(&stream) {
+            leave_quarantine(self.connection, stream, record.key)?;
+        }
         if previous.as_ref().is_some_and(|present| present.is_same(&record)) {
             self.unchanged += 1;
             return Ok(());
@@ -144,9 +148,6 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             self.connection.prepare_cached(sql)?.execute((stream, record.key, to_sql(self.next_seq)))?;
         }
         self.insert(stream, record, previous.map(|present| present.seq))?;
-        if self.in_quarantine.contains(&stream) {
-            leave_quarantine(self.connection, stream, record.key)?;
-        }
         self.next_seq += 1;
         Ok(())
     }

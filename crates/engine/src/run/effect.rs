@@ -45,7 +45,7 @@ pub enum Effect<T: Track> {
     /// Store: lease a page of gaps, then [`handle_gaps_page`](super::Run::handle_gaps_page). Every
     /// change of gaps before it is written.
     LeaseGapsPage {
-        /// Of these streams; empty means of any in scope.
+        /// Of these streams: those that were asked for, or all in scope.
         streams: Vec<String>,
         /// At most this large.
         bytes_max: u64,

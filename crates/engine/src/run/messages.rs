@@ -117,7 +117,9 @@ impl<T: Track> Run<T> {
         }
         self.flush();
         self.pages_owed.push_back(request.request_id.clone());
-        let (streams, bytes_max) = (request.streams.clone(), page_bytes(request.max_bytes));
+        // A gap of a stream that this run may not speak of could be neither recovered nor put back.
+        let streams = if request.streams.is_empty() { self.rules.names().to_vec() } else { request.streams.clone() };
+        let bytes_max = page_bytes(request.max_bytes);
         self.effects.push_back(Effect::LeaseGapsPage { streams, bytes_max });
         Ok(())
     }

@@ -709,6 +709,40 @@ fn a_rejected_record_is_counted_as_rejected_and_its_slice_still_commits() {
     assert_eq!(world.keys("photos").len(), 0);
 }
 
+#[derive(Debug)]
+struct RejectBad;
+
+impl crate::Validate for RejectBad {
+    fn check(&self, _: &str, body: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
+        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn of_one_key_the_last_record_of_a_slice_decides_about_the_quarantine() {
+    let good = |key| record("photos", key);
+    let bad = |key| record("photos", key).replace("1.0", "\"bad\"");
+    let mut config = config::<Steady>(ALL);
+    config.validator = Box::new(RejectBad);
+    let mut world = World::new(config);
+    world.lines(&[&bad("a"), &bad("b"), &good("b"), &good("c"), &bad("c")]);
+    // Another stream's record of that key is another record.
+    world.lines(&[&record("trips", "a"), &done("succeeded", 6)]);
+    let in_quarantine = world.store.quarantine.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>();
+    assert_eq!(in_quarantine, ["a", "c"]);
+    let counts = world.outcome().counts;
+    assert_eq!((counts.seen, counts.collected, counts.rejected), (6, 3, 3));
+}
+
+#[test]
+fn a_page_without_streams_is_of_those_in_scope_and_no_others() {
+    let mut world = world(&["photos", "trips"]);
+    world.eager = false;
+    world.line(r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p","reference_only":true}"#);
+    let Some(Effect::LeaseGapsPage { streams, .. }) = world.run.poll_effect() else { panic!("no page") };
+    assert_eq!(streams, ["photos", "trips"]);
+}
+
 #[test]
 fn a_catch_up_run_leaves_the_steady_bookmark_untouched() {
     let mut steady = world(&["photos"]);

@@ -1,0 +1,367 @@
+//! The model: what must be durable of one connection, in plain maps.
+//!
+//! It hears what a connector says and which effects were carried out, and works out by itself what
+//! that must have left behind. It shares no code with engine or store, never reads the store, and
+//! knows nothing of SQL, receipts or epochs.
+
+use super::gaps::{GapName, ModelGap, State};
+use super::lines::Cause;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Stream and key.
+pub(crate) type Place = (String, String);
+
+/// A record as it is now; without a body it was deleted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) body: Option<String>,
+    pub(crate) versions: usize,
+}
+
+/// A connection that rests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resting {
+    pub(crate) reason: String,
+    pub(crate) escalation: u32,
+    pub(crate) until: u64,
+    pub(crate) by: String,
+}
+
+/// A run in the books. Without a reason it has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Booked {
+    pub(crate) id: String,
+    pub(crate) track: &'static str,
+    pub(crate) reason: Option<&'static str>,
+    /// Seen, collected, deleted, rejected, gaps, recovered, unaccounted.
+    pub(crate) counts: [u64; 7],
+}
+
+/// Something that a connector said and that a slice carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Record { place: Place, body: Option<String> },
+    Bad { place: Place, body: String },
+    Gap { name: GapName, cause: Cause, locator: Option<String> },
+    Attempt { name: GapName, lease: String },
+    Recover { name: GapName, lease: String },
+    Cursor { stream: String, seq: u64, token: String, slice: bool },
+}
+
+/// How a run will end. A later, weightier one wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ending {
+    Succeeded,
+    StreamsFailed,
+    Failed(&'static str),
+    Broken,
+    Cancelled,
+}
+
+#[derive(Debug)]
+pub(crate) struct Report {
+    /// Required, hydrated, gaps, skips.
+    pub(crate) lists: [Vec<String>; 4],
+    pub(crate) unaccounted: Option<u64>,
+}
+
+/// The run that is going on.
+#[derive(Debug)]
+pub(crate) struct Going {
+    pub(crate) id: String,
+    pub(crate) track: &'static str,
+    pub(crate) streams: &'static [&'static str],
+    /// What no slice carries yet, and the slices that were given out and are not written.
+    open: Vec<Said>,
+    slices: VecDeque<Vec<Said>>,
+    pub(crate) seqs: BTreeMap<String, u64>,
+    staged: BTreeMap<String, (u64, String)>,
+    committed: BTreeSet<String>,
+    failed: BTreeSet<String>,
+    pub(crate) report: Option<Report>,
+    pressure: Option<&'static str>,
+    pub(crate) counts: [u64; 7],
+    pub(crate) ending: Option<Ending>,
+    wrote_unaccounted: bool,
+    /// The last slice that had records or gaps.
+    pub(crate) last_slice: Vec<Said>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Expected {
+    pub(crate) records: BTreeMap<Place, Kept>,
+    pub(crate) quarantine: BTreeMap<Place, String>,
+    pub(crate) gaps: BTreeMap<GapName, ModelGap>,
+    /// By track and stream: number and token.
+    pub(crate) cursors: BTreeMap<(&'static str, String), (u64, String)>,
+    pub(crate) rest: Option<Resting>,
+    pub(crate) runs: Vec<Booked>,
+    pub(crate) going: Option<Going>,
+}
+
+const MINUTE: u64 = 60_000;
+pub(crate) const SIX_HOURS: u64 = 360 * MINUTE;
+
+impl Expected {
+    /// A new run settles what runs before it left open.
+    pub(crate) fn begin(&mut self, id: &str, track: &'static str, streams: &'static [&'static str]) {
+        self.release();
+        for run in &mut self.runs {
+            run.reason = run.reason.or(Some("interrupted"));
+        }
+        self.runs.push(Booked { id: id.to_owned(), track, reason: None, counts: [0; 7] });
+        let of_track = self.cursors.iter().filter(|((of, _), _)| *of == track);
+        self.going = Some(Going {
+            id: id.to_owned(),
+            track,
+            streams,
+            open: Vec::new(),
+            slices: VecDeque::new(),
+            seqs: of_track.map(|((_, stream), (seq, _))| (stream.clone(), *seq)).collect(),
+            staged: BTreeMap::new(),
+            committed: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            report: None,
+            pressure: None,
+            counts: [0; 7],
+            ending: None,
+            wrote_unaccounted: false,
+            last_slice: Vec::new(),
+        });
+    }
+
+    fn release(&mut self) {
+        self.gaps.values_mut().for_each(ModelGap::release);
+    }
+
+    /// The oldest slice that was given out is durable. Answers what was in it.
+    pub(crate) fn wrote(&mut self, shape: [usize; 3]) -> Vec<Said> {
+        let going = self.going.as_mut().unwrap();
+        let slice = going.slices.pop_front().expect("a slice that nobody filled");
+        assert_eq!(slice_shape(&slice), shape, "records, rejected and gap changes of a slice");
+        for said in &slice {
+            self.apply(said);
+        }
+        let going = self.going.as_mut().unwrap();
+        if slice.iter().any(|said| !matches!(said, Said::Cursor { .. })) {
+            going.last_slice.clone_from(&slice);
+        }
+        slice
+    }
+
+    fn apply(&mut self, said: &Said) {
+        let going = self.going.as_mut().unwrap();
+        match said {
+            Said::Record { place, body } => {
+                self.quarantine.remove(place);
+                let kept = self.records.entry(place.clone()).or_insert(Kept { body: None, versions: 0 });
+                if kept.versions == 0 || kept.body != *body {
+                    (kept.body, kept.versions) = (body.clone(), kept.versions + 1);
+                }
+            }
+            Said::Bad { place, body } => drop(self.quarantine.insert(place.clone(), body.clone())),
+            Said::Gap { name, cause, locator } => {
+                let run = going.id.clone();
+                self.open_gap(name, *cause, locator.clone(), &run);
+            }
+            Said::Attempt { name, lease } => self.gaps.get_mut(name).unwrap().attempt(lease),
+            Said::Recover { name, lease } => self.gaps.get_mut(name).unwrap().recover(lease),
+            Said::Cursor { stream, seq, token, slice: true } => {
+                going.staged.remove(stream);
+                going.committed.insert(stream.clone());
+                self.cursors.insert((going.track, stream.clone()), (*seq, token.clone()));
+            }
+            Said::Cursor { stream, seq, token, slice: false } => {
+                going.staged.insert(stream.clone(), (*seq, token.clone()));
+            }
+        }
+    }
+
+    fn open_gap(&mut self, name: &GapName, cause: Cause, locator: Option<String>, run: &str) {
+        match self.gaps.get_mut(name) {
+            Some(gap) => gap.defer(cause, locator, run),
+            None => drop(self.gaps.insert(name.clone(), ModelGap::open(cause, locator, run))),
+        }
+    }
+
+    /// The gaps that a page must hold now; they are held from here on.
+    pub(crate) fn lease_page(&mut self) -> BTreeSet<GapName> {
+        let going = self.going.as_ref().unwrap();
+        let in_scope = |name: &GapName| going.streams.contains(&name.0.as_str());
+        let due = self.gaps.iter_mut().filter(|(name, gap)| in_scope(name) && gap.is_due_for(&going.id));
+        let lease = |(name, gap): (&GapName, &mut ModelGap)| {
+            gap.state = State::Held(going.id.clone());
+            name.clone()
+        };
+        due.map(lease).collect()
+    }
+
+    /// Judges the report from what is durable now.
+    pub(crate) fn tally(&mut self) {
+        let mut going = self.going.take().unwrap();
+        let report = going.report.as_mut().unwrap();
+        let [required, hydrated, gaps, skips] = &report.lists;
+        let accounted =
+            |key: &&String| hydrated.contains(key) || skips.contains(key) || gaps.contains(key) && self.has_gap(key);
+        report.unaccounted = Some(required.iter().filter(|key| !accounted(key)).count() as u64);
+        self.going = Some(going);
+    }
+
+    fn has_gap(&self, key: &str) -> bool {
+        self.gaps.get(&detail_gap(key)).is_some_and(|gap| gap.state != State::Recovered)
+    }
+
+    /// Keys that nothing accounts for are gaps now. Answers their names.
+    pub(crate) fn write_unaccounted(&mut self) -> Vec<GapName> {
+        let going = self.going.as_mut().unwrap();
+        assert!(going.owes_unaccounted(), "unaccounted keys were written out of turn");
+        going.wrote_unaccounted = true;
+        let [required, hydrated, _, skips] = &going.report.as_ref().unwrap().lists;
+        let left = required.iter().filter(|key| !hydrated.contains(key) && !skips.contains(key)).cloned();
+        let (left, run) = (left.collect::<Vec<_>>(), going.id.clone());
+        let names = left.iter().filter(|key| !self.has_gap(key)).map(|key| detail_gap(key)).collect::<Vec<_>>();
+        let cause = Cause { reason: "unaccounted", run_cap: false, status: None };
+        for name in &names {
+            self.open_gap(name, cause, None, &run);
+        }
+        self.going.as_mut().unwrap().counts[6] += names.len() as u64;
+        names
+    }
+
+    /// The cursors that the end of the run must commit.
+    fn plan(&self) -> Vec<(String, u64, String)> {
+        let going = self.going.as_ref().unwrap();
+        let complete = going.report.as_ref().is_some_and(|report| report.unaccounted == Some(0));
+        let held_back = |stream: &str| {
+            let failed = going.failed.contains(stream) || stream == "trips" && going.failed.contains("details");
+            let scoped = going.ending == Some(Ending::StreamsFailed) && failed;
+            scoped || stream == "trips" && going.streams.contains(&"details") && !complete
+        };
+        let eligible = matches!(going.ending, Some(Ending::Succeeded | Ending::StreamsFailed));
+        let staged = going.staged.iter().filter(|(stream, _)| eligible && !held_back(stream));
+        staged.map(|(stream, (seq, token))| (stream.clone(), *seq, token.clone())).collect()
+    }
+
+    pub(crate) fn committed(&mut self, cursors: &[(String, u64, String)]) {
+        assert_eq!(cursors, self.plan(), "the plan at the end of a run");
+        let going = self.going.as_mut().unwrap();
+        going.staged.clear();
+        for (stream, seq, token) in cursors {
+            self.cursors.insert((going.track, stream.clone()), (*seq, token.clone()));
+        }
+    }
+
+    /// The run is over and the store knows. Answers whether the connection rests because of it.
+    pub(crate) fn finished(&mut self, at: u64) -> bool {
+        assert_eq!(self.plan(), [], "these cursors were left behind");
+        let going = self.going.take().unwrap();
+        assert!(going.slices.is_empty() && going.open.is_empty(), "something said was not written");
+        assert_eq!(going.owes_unaccounted(), going.wrote_unaccounted, "unaccounted keys were not written");
+        self.release();
+        let booked = self.runs.last_mut().unwrap();
+        (booked.reason, booked.counts) = (Some(going.reason()), going.counts);
+        if let Some(reason) = going.pressure {
+            self.arm(reason, going.id, at);
+        }
+        going.pressure.is_some()
+    }
+
+    /// A schedule that asks after the calendar was set back: no rest is longer than the longest.
+    pub(crate) fn rest_after_jump(&mut self, now: u64) -> bool {
+        let too_long = self.rest.as_mut().filter(|rest| rest.until > now + SIX_HOURS);
+        too_long.map(|rest| rest.until = now + SIX_HOURS).is_some()
+    }
+
+    fn arm(&mut self, reason: &str, by: String, at: u64) {
+        let in_a_row = self.rest.as_ref().filter(|before| at <= before.until + SIX_HOURS);
+        let escalation = in_a_row.map_or(0, |before| before.escalation + 1);
+        let length = ((15 * MINUTE) << escalation.min(6)).min(SIX_HOURS);
+        self.rest = Some(Resting { reason: reason.to_owned(), escalation, until: at + length, by });
+    }
+}
+
+impl Going {
+    /// Something that a slice will carry.
+    pub(crate) fn say(&mut self, said: Said) {
+        match &said {
+            Said::Record { body: Some(_), .. } => {
+                (self.counts[0], self.counts[1]) = (self.counts[0] + 1, self.counts[1] + 1)
+            }
+            Said::Record { body: None, .. } => {
+                (self.counts[0], self.counts[2]) = (self.counts[0] + 1, self.counts[2] + 1)
+            }
+            Said::Bad { .. } => (self.counts[0], self.counts[3]) = (self.counts[0] + 1, self.counts[3] + 1),
+            Said::Gap { cause, .. } => {
+                self.counts[4] += 1;
+                if cause.is_pressure() {
+                    self.pressure = Some(cause.reason);
+                }
+            }
+            Said::Recover { .. } => self.counts[5] += 1,
+            Said::Attempt { .. } | Said::Cursor { .. } => {}
+        }
+        let whole = matches!(said, Said::Cursor { slice: true, .. });
+        self.open.push(said);
+        if whole {
+            self.flush();
+        }
+    }
+
+    /// A slice ends here.
+    pub(crate) fn flush(&mut self) {
+        if !self.open.is_empty() {
+            self.slices.push_back(std::mem::take(&mut self.open));
+        }
+    }
+
+    pub(crate) fn fail_stream(&mut self, stream: &str) {
+        self.failed.insert(stream.to_owned());
+    }
+
+    pub(crate) fn has_failed_streams(&self) -> bool {
+        !self.failed.is_empty()
+    }
+
+    pub(crate) fn throttle(&mut self) {
+        self.pressure = Some("rate_limited");
+    }
+
+    /// The end is decided, unless a weightier one is.
+    pub(crate) fn conclude(&mut self, ending: Ending) {
+        self.flush();
+        self.ending = Some(self.ending.map_or(ending, |decided| decided.max(ending)));
+    }
+
+    /// Whether keys lie behind a committed cursor of this run without anything that accounts for them.
+    fn owes_unaccounted(&self) -> bool {
+        let short = self.report.as_ref().is_some_and(|report| report.unaccounted.is_some_and(|keys| keys > 0));
+        short && self.ending.is_some() && self.committed.contains("trips")
+    }
+
+    const fn reason(&self) -> &'static str {
+        match self.ending {
+            Some(Ending::Succeeded) => "succeeded",
+            Some(Ending::StreamsFailed) => "stream_collection_failed",
+            Some(Ending::Failed(reason)) => reason,
+            Some(Ending::Broken) | None => "protocol_violation",
+            Some(Ending::Cancelled) => "cancelled",
+        }
+    }
+}
+
+fn detail_gap(key: &str) -> GapName {
+    ("details".to_owned(), Some("trips".to_owned()), format!("key:{key}"))
+}
+
+/// How many records, rejected records and changes of gaps a slice has. Of one key the last counts.
+fn slice_shape(slice: &[Said]) -> [usize; 3] {
+    let is_replaced = |(nth, said): (usize, &Said)| {
+        let Said::Bad { place, .. } = said else { return false };
+        slice[nth..].iter().any(|later| matches!(later, Said::Record { place: other, .. } if other == place))
+    };
+    let replaced = slice.iter().enumerate().filter(|&said| is_replaced(said)).count();
+    let count = |is: fn(&Said) -> bool| slice.iter().filter(|said| is(said)).count();
+    let gaps = |said: &Said| matches!(said, Said::Gap { .. } | Said::Attempt { .. } | Said::Recover { .. });
+    let rejected = count(|said| matches!(said, Said::Bad { .. })) - replaced;
+    [count(|said| matches!(said, Said::Record { .. })), rejected, count(gaps)]
+}

@@ -1,0 +1,88 @@
+//! What a gap may become, written a second time from the contract and not from the engine.
+
+use super::lines::Cause;
+
+/// Stream, parent and `key:` or `loc:` subject.
+pub(crate) type GapName = (String, Option<String>, String);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Pending,
+    Held(String),
+    Recovered,
+    Terminal(&'static str),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ModelGap {
+    pub(crate) state: State,
+    pub(crate) attempts: u32,
+    pub(crate) cause: Cause,
+    pub(crate) locator: Option<String>,
+    counted_by: Option<String>,
+    deferred_by: String,
+}
+
+impl ModelGap {
+    pub(crate) fn open(cause: Cause, locator: Option<String>, run: &str) -> Self {
+        Self { state: State::Pending, attempts: 0, cause, locator, counted_by: None, deferred_by: run.to_owned() }
+    }
+
+    pub(crate) fn is_due_for(&self, run: &str) -> bool {
+        self.state == State::Pending && self.deferred_by != run
+    }
+
+    pub(crate) fn is_held_by(&self, run: &str) -> bool {
+        matches!(&self.state, State::Held(by) if by == run)
+    }
+
+    pub(crate) fn attempt(&mut self, run: &str) {
+        if self.is_held_by(run) && self.counted_by.as_deref() != Some(run) {
+            self.attempts += 1;
+            self.counted_by = Some(run.to_owned());
+        }
+    }
+
+    pub(crate) fn defer(&mut self, cause: Cause, locator: Option<String>, run: &str) {
+        if self.state == State::Recovered && self.counted_by.as_deref() != Some(run) {
+            (self.attempts, self.counted_by) = (0, None);
+        }
+        if !cause.run_cap {
+            self.attempt(run);
+        }
+        self.cause = cause;
+        if locator.is_some() {
+            self.locator = locator;
+        }
+        run.clone_into(&mut self.deferred_by);
+        self.state = self.at_rest();
+    }
+
+    pub(crate) fn recover(&mut self, run: &str) {
+        if self.is_held_by(run) {
+            self.state = State::Recovered;
+        }
+    }
+
+    pub(crate) fn release(&mut self) {
+        if matches!(self.state, State::Held(_)) {
+            self.state = self.at_rest();
+        }
+    }
+
+    fn at_rest(&self) -> State {
+        let given_up = match (self.cause.reason, self.cause.status) {
+            _ if self.cause.is_pressure() || self.cause.run_cap => None,
+            (reason @ ("auth_failure" | "gone" | "not_found" | "permanent_forbidden"), _) => Some((2, reason)),
+            (_, Some(401)) => Some((2, "auth_failure")),
+            (_, Some(404)) => Some((2, "not_found")),
+            (_, Some(410)) => Some((2, "gone")),
+            ("out_of_scope" | "user_disabled", _) => None,
+            _ => Some((3, "quarantined")),
+        };
+        match given_up {
+            Some((after, reason)) if self.attempts >= after => State::Terminal(reason),
+            _ => State::Pending,
+        }
+    }
+}
