@@ -9,7 +9,7 @@
 use crate::ids::LeaseId;
 use crate::instant::Instant;
 use crate::time::WallTime;
-use gleaner_protocol::{AbsenceReason, DetailGap, GapReason, RawJson, RefreshPolicy};
+use gleaner_protocol::{AbsenceReason, DeferReason, DetailGap, GapKey, GapReason, LastError, RawJson, RefreshPolicy};
 use std::time::Duration;
 
 /// What makes two gaps the same one.
@@ -44,6 +44,23 @@ impl GapIdentity {
             parent_stream: gap.parent_stream.clone(),
             subject,
         }
+    }
+}
+
+/// The key of a gap that stands for whatever a run had left of a stream when its budget ended it. A
+/// runtime writes it; no connector is served it, because the cursor leads there anyway.
+pub const REST_OF_RUN: &str = "gleaner:rest-of-run";
+
+/// The gap for what is left of a stream after its last durable cursor.
+#[must_use]
+pub fn rest_of_run(stream: &str, cursor: Option<RawJson<'static>>) -> DetailGap {
+    DetailGap {
+        stream: stream.to_owned(),
+        record_key: Some(GapKey::Text(REST_OF_RUN.to_owned())),
+        reason: Some(GapReason::Absence(DeferReason::WallClock.gap_reason())),
+        list_cursor: cursor,
+        last_error: DeferReason::WallClock.error_class().map(LastError::of_class),
+        ..DetailGap::default()
     }
 }
 
@@ -254,6 +271,12 @@ impl Gap {
         if self.deferred_under.as_ref() == Some(lease) { Recovery::DeferredAgain } else { Recovery::NotHeld }
     }
 
+    /// What a run left when its own budget ended it has been collected: a later run went to its end.
+    /// Only for the gaps that a runtime writes itself ([`REST_OF_RUN`]): nobody else can settle those.
+    pub fn settle_rest(&mut self) {
+        self.state = GapState::Recovered;
+    }
+
     /// The run is over, or its lease has expired: what it still held waits again.
     pub fn release(&mut self, lease: &LeaseId, limits: AttemptLimits) {
         if self.is_held_by(lease) {
@@ -338,7 +361,7 @@ const AGE_STEP: Duration = Duration::from_secs(86_400);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gleaner_protocol::{ErrorClass, GapKey, LastError, PressureReason};
+    use gleaner_protocol::{ErrorClass, PressureReason};
 
     const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5, quarantine_after: 8 };
     const DAY: u64 = 86_400_000;
@@ -502,6 +525,18 @@ mod tests {
         assert!(gap.is_due(&lease(2), at(100)));
         assert!(!gap.is_due(&lease(1), at(100)));
         assert!(!gap.lease(&lease(1), at(100)));
+    }
+
+    #[test]
+    fn what_a_budget_left_is_a_planned_stop_and_no_pressure() {
+        let gap = rest_of_run("trips", Some(RawJson::new("{\"page\":3}").unwrap()));
+        assert!(gap.is_run_cap_deferral());
+        let cause = GapCause::of(&gap);
+        assert_eq!((cause.reason.map(GapReason::code), cause.http_status), (Some("retry_exhausted"), None));
+        let mut gap = Gap::open(&gap, &lease(1), at(0));
+        assert!(gap.is_open());
+        gap.settle_rest();
+        assert!(!gap.is_open());
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub use cooldown::{
     Cooldown, CooldownPolicy, EVIDENCE_WINDOW, Permission, PressureBacklog, PressureSeen, REST_MAX, Rest, Trigger,
 };
 pub use coverage::{CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, TooManyKeys, check_pair, missing_reports};
-pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, Recovery};
+pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, REST_OF_RUN, Recovery, rest_of_run};
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, RowSizes, page_bytes, rows_that_fit};

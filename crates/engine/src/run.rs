@@ -165,6 +165,12 @@ impl<T: Track> Run<T> {
         &self.run_id
     }
 
+    /// Whether its end is not decided yet.
+    #[must_use]
+    pub const fn is_collecting(&self) -> bool {
+        self.conclusion.is_none()
+    }
+
     /// What went through it so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {

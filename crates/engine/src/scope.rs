@@ -27,6 +27,12 @@ pub trait Validate: std::fmt::Debug + Send {
     fn reveals_credential(&self, _text: &str) -> bool {
         false
     }
+
+    /// The text without the connection's own credential, if it held it. For what people read: messages,
+    /// errors and diagnostics.
+    fn mask(&self, _text: &str) -> Option<String> {
+        None
+    }
 }
 
 /// Accepts every body.

@@ -97,6 +97,13 @@ impl<'a> RawJson<'a> {
     }
 }
 
+/// `null`.
+impl Default for RawJson<'_> {
+    fn default() -> Self {
+        Self(Cow::Borrowed("null"))
+    }
+}
+
 /// The number of bytes, never the bytes.
 impl fmt::Debug for RawJson<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

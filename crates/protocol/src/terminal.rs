@@ -1,8 +1,8 @@
 //! How a run ends: one reason per run, out of a closed list.
 //!
 //! Why a list here and not a string in the runtime: stores, consoles and scripts compare it, and
-//! each of them must be able to name all of it. A run that stops early by its own budget is not
-//! here: it succeeds, and its gaps say the rest.
+//! each of them must be able to name all of it. A connector that stops by itself at its budget
+//! succeeds, and its gaps say the rest; one that has to be stopped is here.
 
 use crate::vocabulary::vocabulary;
 
@@ -69,11 +69,21 @@ vocabulary! {
             "The run could not sign in.",
             "A credential is missing, and nobody could be asked for it.",
             "Add the credential to this connection.";
+        /// The provider did not accept the credentials.
+        CredentialsRefused = "credentials_refused",
+            "The credentials of this connection were refused.",
+            "They are wrong, have expired, or were taken back.",
+            "Check them and add them again; the run is not repeated until then.";
         /// Signing in got stuck.
         SessionEstablishTimeout = "session_establish_timeout",
             "Signing in got stuck.",
             "The browser made no progress for too long, so it was closed.",
             "Run it again; if it happens again, look at the saved diagnostics.";
+        /// The run's time was over, and the connector did not stop by itself.
+        BudgetReached = "budget_reached",
+            "This run used the time that you allowed it.",
+            "The connector did not stop by itself, so it was ended after its last saved slice.",
+            "Nothing to do: the next run continues there.";
         /// The connector stopped talking.
         NoProgress = "no_progress",
             "The connector stopped making progress.",

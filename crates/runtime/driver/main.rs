@@ -1,7 +1,7 @@
 //! A run as a program, without the rest of Gleaner: what the tests of this crate start, watch and kill.
 //!
 //! ```text
-//! runtime-driver run STORE MANIFEST [--interactive] -- COMMAND…
+//! runtime-driver run STORE MANIFEST [--interactive] [--max-ms N] -- COMMAND…
 //! ```
 //!
 //! Prints `saved N` after each slice, and at the end the reason, the counts and the connector's last
@@ -12,7 +12,7 @@
 use gleaner_engine::{Steady, WallTime};
 use gleaner_protocol::{
     Answer, CollectionMode, Interaction, InteractionResponse, InteractionStatus, Manifest, ManifestOrigin, RawJson,
-    Scope, StreamScope,
+    RunBudget, Scope, StreamScope,
 };
 use gleaner_runtime::{Control, Environment, Launch, Observer, Redactor, RunReport, RunRequest, Saved};
 use gleaner_store::Store;
@@ -52,21 +52,24 @@ fn run(words: &[OsString]) -> Fallible<()> {
     store.register("c", &text, &manifest, WallTime::default())?;
     let (orders, control) = channel();
     std::thread::spawn(move || read_orders(&orders));
-    let request = request(manifest, command, flags.iter().any(|flag| flag == "--interactive"))?;
+    let request = request(manifest, command, flags)?;
     let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Printer)?;
     print_report(&report);
     Ok(())
 }
 
-fn request(manifest: Manifest, command: &[OsString], interactive: bool) -> Fallible<RunRequest> {
+fn request(manifest: Manifest, command: &[OsString], flags: &[OsString]) -> Fallible<RunRequest> {
     let ourselves = std::env::current_exe()?.into_os_string();
     let mut environment = Environment::for_connector(std::env::vars_os(), &manifest.environment_variables);
     environment.set("TEST_SECRET", "s3cr3t-value");
     let streams = manifest.streams.iter().map(|stream| StreamScope::all_of(&stream.name)).collect();
     let mut names = vec!["network", "filesystem"];
-    names.extend(interactive.then_some("interactive"));
+    names.extend(flags.iter().any(|flag| flag == "--interactive").then_some("interactive"));
     let empty = || RawJson::new("{}").map_err(|fault| fault.to_string());
     let bindings = names.into_iter().map(|name| Ok((name.to_owned(), empty()?))).collect::<Result<_, String>>()?;
+    // `--max-ms N`, as the last option.
+    let max_duration_ms = flags.last().and_then(|ms| ms.to_str()).and_then(|ms| ms.parse().ok());
+    let budget = max_duration_ms.map(|ms| RunBudget { max_requests: None, max_duration_ms: Some(ms) });
     Ok(RunRequest {
         connection: "c".to_owned(),
         manifest: Arc::new(manifest),
@@ -83,7 +86,8 @@ fn request(manifest: Manifest, command: &[OsString], interactive: bool) -> Falli
             exec: vec![ourselves, "exec".into()],
         },
         bindings,
-        budget: None,
+        budget,
+        overrun: std::time::Duration::from_millis(300),
         credential: None,
         redactor: Redactor::new(["s3cr3t-value".to_owned()]),
         interval: None,

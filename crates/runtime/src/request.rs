@@ -31,6 +31,8 @@ pub struct RunRequest {
     pub bindings: Vec<(String, RawJson<'static>)>,
     /// How much it may do.
     pub budget: Option<RunBudget>,
+    /// How long a connector may go on after its time is over, to finish the request that it is in.
+    pub overrun: Duration,
     /// Whose limit it shares: provider, and a keyed hash of the credential.
     pub credential: Option<(String, String)>,
     /// The connection's secrets, to be masked.
@@ -101,5 +103,9 @@ impl Validate for Checks {
 
     fn reveals_credential(&self, text: &str) -> bool {
         self.redactor.reveals(text)
+    }
+
+    fn mask(&self, text: &str) -> Option<String> {
+        self.redactor.reveals(text).then(|| self.redactor.mask(text))
     }
 }

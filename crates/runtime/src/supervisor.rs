@@ -98,6 +98,8 @@ struct Supervisor<'a, T: Track> {
     slices: u64,
     exit: Option<Exit>,
     output_closed: bool,
+    /// When its time is over for good.
+    over_at: Option<Instant>,
     /// When the connector was asked to stop.
     stopping_since: Option<Instant>,
     /// When the process ended, while its output has not.
@@ -140,6 +142,8 @@ impl<'a, T: Track> Supervisor<'a, T> {
                 return Err(refusal.into());
             }
         };
+        let allowed = request.budget.and_then(|budget| budget.max_duration_ms).map(Duration::from_millis);
+        let over_at = allowed.map(|allowed| clock.0 + allowed + request.overrun);
         Ok(Self {
             store,
             observer,
@@ -153,6 +157,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             slices: 0,
             exit: None,
             output_closed: false,
+            over_at,
             stopping_since: None,
             draining_since: None,
             next_heartbeat: clock.0 + HEARTBEAT,
@@ -249,6 +254,7 @@ impl<T: Track> Supervisor<'_, T> {
         let own = self.next_heartbeat.min(self.next_trace);
         let own = self.draining_since.map_or(own, |since| own.min(since + DRAIN_MAX));
         let own = self.stopping_since.map_or(own, |since| own.min(since + STOP_MAX));
+        let own = self.over_at.map_or(own, |at| own.min(at));
         let own = own.saturating_duration_since(Instant::now());
         due.map_or(own, |due| due.min(own)).max(Duration::from_millis(1))
     }
@@ -261,6 +267,10 @@ impl<T: Track> Supervisor<'_, T> {
         let instant = Instant::now();
         if self.draining_since.is_some_and(|since| instant >= since + DRAIN_MAX) {
             self.close_output();
+        }
+        if self.over_at.is_some_and(|at| instant >= at) {
+            self.over_at = None;
+            self.end_over_time();
         }
         if self.stopping_since.is_some_and(|since| instant >= since + STOP_MAX) {
             self.run.handle_cancel(now);
@@ -353,6 +363,18 @@ impl<T: Track> Supervisor<'_, T> {
                 }
             }
         }
+    }
+
+    /// Its time is over and it has not stopped: what is left of its streams is written down, then it is
+    /// ended. A planned stop, so nothing of it arms a cooldown.
+    fn end_over_time(&mut self) {
+        // Not while its end is under way already.
+        let Some(session) = self.session.as_ref().filter(|_| self.run.is_collecting()) else { return };
+        let now = self.clock.now();
+        let streams = self.request.scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
+        let written = self.store.write_rest_of_run(session, &streams, now.wall);
+        self.check(written);
+        self.run.handle_budget_reached(now);
     }
 
     /// Asks the connector to stop and goes on listening: the slice that it is in is finished and saved.

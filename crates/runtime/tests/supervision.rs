@@ -366,3 +366,51 @@ fn a_second_run_is_told_who_is_at_work() {
     let said = world.run("done(0); wait_for_end()");
     assert!(said.contains("reason succeeded") && said.contains("interrupted 1"), "at once: {said}");
 }
+
+#[test]
+fn a_connector_that_does_not_stop_at_its_time_is_ended_and_a_gap_says_where() {
+    let world = World::new();
+    let endless = r#"
+assert start["run_budget"] == {"max_duration_ms": 300}, start
+n = 0
+while True:
+    record(n); n += 1
+    if n % 10 == 0: slice(n)
+    time.sleep(0.005)
+"#;
+    let said = world.start(endless, &["--max-ms", "300"]).rest();
+    assert!(said.contains("reason budget_reached"), "{said}");
+    let reader = Reader::open(&world.path("store.db")).unwrap();
+    let gaps = reader.gaps("c", gleaner_store::GapFilter::default(), 0, 10).unwrap();
+    assert_eq!(gaps.len(), 1);
+    assert_eq!((gaps[0].reason.as_deref(), gaps[0].run_cap), (Some("retry_exhausted"), true));
+    assert!(reader.cooldown("c").unwrap().is_none(), "a planned stop arms nothing");
+    drop(reader);
+    // It is not served, and the next run that goes to its end closes it.
+    let said =
+        world.run("assert start['detail_gaps'] == [] and start['state']['ids']['next'] > 0\ndone(0); wait_for_end()");
+    assert!(said.contains("reason succeeded"), "{said}");
+    let streams = Reader::open(&world.path("store.db")).unwrap().streams("c").unwrap();
+    assert_eq!((streams[0].gaps_open(), streams[0].gaps_recovered), (0, 1));
+}
+
+#[test]
+fn what_a_connector_says_is_stored_without_its_secret() {
+    let world = World::new();
+    let said = world.run(
+        r#"
+secret = os.environ["TEST_SECRET"]
+say(type="PROGRESS", message="using " + secret)
+say(type="SKIP_RESULT", stream="ids", reason="x", message=secret, diagnostics={"url": "https://x/?t=" + secret})
+say(type="DETAIL_GAP", reference_only=True, status="pending", stream="ids", record_key="1", reason="not_found", last_error={"class": "x", "url": secret})
+done(0, "failed", error={"message": "refused: " + secret, "retryable": False, "code": "test_auth_failed"}); sys.exit(1)"#,
+    );
+    assert!(said.contains("reason credentials_refused"), "{said}");
+    assert!(!said.contains("s3cr3t"), "{said}");
+    let run = Reader::open(&world.path("store.db")).unwrap().runs("c", 1).unwrap().remove(0);
+    assert_eq!(run.error_message.as_deref(), Some("refused: [secret]"));
+    for name in ["store.db", "store.db-wal"] {
+        let bytes = fs::read(world.path(name)).unwrap_or_default();
+        assert!(!bytes.windows(6).any(|window| window == b"s3cr3t"), "{name}");
+    }
+}

@@ -14,6 +14,8 @@ CREATE TABLE connections (
     connector_id TEXT NOT NULL,
     -- As its author wrote it.
     manifest TEXT NOT NULL,
+    -- How it is started and what it is told, as JSON. Never a secret.
+    settings TEXT NOT NULL DEFAULT '{}',
     -- active, paused, or purging: the last one is being forgotten and never comes back.
     state TEXT NOT NULL DEFAULT 'active',
     created_at INTEGER NOT NULL
@@ -163,6 +165,9 @@ CREATE TABLE runs (
     ended_at INTEGER,
     reason TEXT,
     violation TEXT,
+    -- What the connector said went wrong, without secrets.
+    error_code TEXT,
+    error_message TEXT,
     pressure TEXT,
     seen INTEGER NOT NULL DEFAULT 0,
     collected INTEGER NOT NULL DEFAULT 0,

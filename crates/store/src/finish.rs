@@ -8,6 +8,7 @@ use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to
 use crate::gap_rows;
 use crate::lease::give_back;
 use crate::registry;
+use crate::rest_of_run;
 use crate::session::Session;
 use crate::store::Store;
 use gleaner_engine::{Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome, Track, WallTime, WithheldBecause};
@@ -37,6 +38,9 @@ impl Store {
         self.write(&session.leases, |transaction| {
             session.pending.write(transaction, session.run)?;
             gap_rows::release_all(transaction, session.connection, session.start.limits)?;
+            if outcome.reason == TerminalReason::Succeeded {
+                rest_of_run::settle(transaction, &session)?;
+            }
             end_run(transaction, session.run, outcome, now)?;
             if let Some(reason) = outcome.pressure {
                 arm(transaction, &session, reason, now)?;
@@ -98,8 +102,11 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
     ))?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, why(held.why))).collect::<Vec<_>>();
-    let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4 WHERE id = ?1";
-    let values = (run, json(&committed), json(&withheld), json(&outcome.failed_streams));
+    let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6
+               WHERE id = ?1";
+    let error = outcome.error.as_ref();
+    let (code, message) = (error.and_then(|error| error.code.as_ref()), error.map(|error| &error.message));
+    let values = (run, json(&committed), json(&withheld), json(&outcome.failed_streams), code, message);
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::error::{Failure, StoreError, date_to_sql};
 use crate::gap_rows::{self, COLUMNS, GapRow};
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{RowSizes, Track, WallTime, rows_that_fit};
+use gleaner_engine::{REST_OF_RUN, RowSizes, Track, WallTime, rows_that_fit};
 use gleaner_protocol::{GapKey, ServedGap};
 use rusqlite::Connection;
 
@@ -36,7 +36,7 @@ impl Store {
     }
 }
 
-/// The gaps that are due, in their order.
+/// The gaps that are due, in their order. What was found under another grant is not this run's business.
 fn due<T: Track>(
     connection: &Connection,
     session: &Session<T>,
@@ -51,11 +51,12 @@ fn due<T: Track>(
     };
     let sql = format!(
         "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND (not_before IS NULL OR not_before <= ?2) \
-         AND deferred_under IS NOT ?3 {of_streams} ORDER BY due LIMIT ?4"
+         AND deferred_under IS NOT ?3 AND grant_id = ?5 AND record_key IS NOT ?6 {of_streams} ORDER BY due LIMIT ?4"
     );
     let lease = session.start.lease.as_str();
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    gap_rows::read_all(connection, &sql, (session.connection, date_to_sql(now), lease, limit))
+    let values = (session.connection, date_to_sql(now), lease, limit, &session.start.grant, REST_OF_RUN);
+    gap_rows::read_all(connection, &sql, values)
 }
 
 fn lease<T: Track>(

@@ -37,6 +37,7 @@ mod purge;
 mod read;
 mod record_hash;
 mod registry;
+mod rest_of_run;
 mod seen;
 mod session;
 mod slices;

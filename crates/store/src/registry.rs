@@ -51,6 +51,19 @@ impl Store {
         })
     }
 
+    /// Keeps how a connection is started and what it is told, as JSON. Never a secret.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn set_settings(&mut self, name: &str, settings: &str) -> Result<(), StoreError> {
+        self.write(&[], |transaction| {
+            let id = find(transaction, name)?;
+            transaction.execute("UPDATE connections SET settings = ?2 WHERE id = ?1", (id, settings))?;
+            Ok(())
+        })
+    }
+
     /// Whether runs of this connection are held back.
     ///
     /// # Errors

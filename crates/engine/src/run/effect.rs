@@ -4,8 +4,8 @@ use crate::checkpoint::{CommitPlan, Cursor, Track, Withheld};
 use crate::ids::{CommitSeq, ReportId};
 use crate::slice::Slice;
 use gleaner_protocol::{
-    Assistance, AssistanceStatus, CoverageField, Interaction, KeyBlock, PressureReason, Progress, RuntimeMessage,
-    SkipResult, TerminalReason, Violation,
+    Assistance, AssistanceStatus, CoverageField, DoneError, Interaction, KeyBlock, PressureReason, Progress,
+    RuntimeMessage, SkipResult, TerminalReason, Violation,
 };
 
 /// Something to do. In the order in which they are given out.
@@ -115,6 +115,8 @@ pub struct RunOutcome {
     pub violation: Option<Violation>,
     /// What went through it.
     pub counts: Counts,
+    /// What the connector said went wrong.
+    pub error: Option<DoneError>,
     /// What arms the cooldown, if anything.
     pub pressure: Option<PressureReason>,
     /// The cursors that were committed at the end. Those of slices are not among them.
@@ -135,6 +137,7 @@ impl RunOutcome {
             reason,
             violation: None,
             counts: Counts::default(),
+            error: None,
             pressure: None,
             committed: Vec::new(),
             withheld: Vec::new(),

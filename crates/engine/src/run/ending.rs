@@ -11,7 +11,7 @@ use crate::coverage::{CoverageVerdict, missing_reports};
 use crate::ids::CommitSeq;
 use crate::time::{Now, Time};
 use gleaner_protocol::{
-    Done, DoneError, DoneStatus, STREAM_COLLECTION_FAILED, TerminalReason, Violation, ViolationCode,
+    Done, DoneError, DoneStatus, RecoveryAction, STREAM_COLLECTION_FAILED, TerminalReason, Violation, ViolationCode,
 };
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -65,6 +65,7 @@ pub(super) struct Conclusion {
     reason: TerminalReason,
     ending: Ending,
     violation: Option<Violation>,
+    error: Option<DoneError>,
     weight: Weight,
 }
 
@@ -79,21 +80,21 @@ enum Weight {
 
 impl Conclusion {
     pub(super) const fn failed(reason: TerminalReason) -> Self {
-        Self { reason, ending: Ending::Failed, violation: None, weight: Weight::Failure }
+        Self { reason, ending: Ending::Failed, violation: None, error: None, weight: Weight::Failure }
     }
 
     const fn store_lost(reason: TerminalReason) -> Self {
-        Self { reason, ending: Ending::Failed, violation: None, weight: Weight::StoreLost }
+        Self { reason, ending: Ending::Failed, violation: None, error: None, weight: Weight::StoreLost }
     }
 
     const fn broken(violation: Violation) -> Self {
         let reason = TerminalReason::ProtocolViolation;
-        Self { reason, ending: Ending::Failed, violation: Some(violation), weight: Weight::Failure }
+        Self { reason, ending: Ending::Failed, violation: Some(violation), error: None, weight: Weight::Failure }
     }
 
     const fn cancelled() -> Self {
         let (reason, ending) = (TerminalReason::Cancelled, Ending::Cancelled);
-        Self { reason, ending, violation: None, weight: Weight::Cancellation }
+        Self { reason, ending, violation: None, error: None, weight: Weight::Cancellation }
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -110,6 +111,13 @@ impl<T: Track> Run<T> {
     /// Somebody wants the run to stop. Comes too late once the commit is with the store.
     pub fn handle_cancel(&mut self, now: Now) {
         self.conclude(Conclusion::cancelled());
+        self.advance(now);
+    }
+
+    /// The run's time is over, and the connector has not stopped by itself. What is saved stays, and no
+    /// cursor is committed beyond it; the caller has written a gap for what was left.
+    pub fn handle_budget_reached(&mut self, now: Now) {
+        self.conclude(Conclusion::failed(TerminalReason::BudgetReached));
         self.advance(now);
     }
 
@@ -165,7 +173,8 @@ impl<T: Track> Run<T> {
             (DoneStatus::Cancelled, _) => (TerminalReason::Cancelled, Ending::Cancelled),
             (DoneStatus::Failed, error) => self.failure(error.as_ref()),
         };
-        self.conclude(Conclusion { reason, ending, violation: None, weight: Weight::Done });
+        let error = done.error.clone().map(|error| self.masked_error(error));
+        self.conclude(Conclusion { reason, ending, violation: None, error, weight: Weight::Done });
         Ok(())
     }
 
@@ -184,6 +193,8 @@ impl<T: Track> Run<T> {
             TerminalReason::InteractionExpired
         } else if is_called(name, "missing_credentials") || is_called(name, "credentials_missing") {
             TerminalReason::CredentialsMissing
+        } else if refuses_credentials(error, name) {
+            TerminalReason::CredentialsRefused
         } else if is_called(name, "session_establish_timeout") {
             TerminalReason::SessionEstablishTimeout
         } else {
@@ -343,6 +354,7 @@ impl<T: Track> Run<T> {
         let outcome = RunOutcome {
             reason: conclusion.reason,
             violation: conclusion.violation.clone(),
+            error: conclusion.error.clone(),
             counts: self.counts,
             // Who has lost the lease has no say about the connection any more.
             pressure: self.pressure.reason().filter(|_| !superseded),
@@ -356,6 +368,13 @@ impl<T: Track> Run<T> {
         self.outcome = Some(outcome.clone());
         self.effects.push_back(Effect::Finish(outcome));
     }
+}
+
+/// Whether the connector says that its credentials were not accepted, by a hint or by a name.
+fn refuses_credentials(error: Option<&DoneError>, name: &str) -> bool {
+    let hint = error.and_then(|error| error.recovery_hint).map(|hint| hint.action);
+    let names = ["auth_failed", "auth_failure", "credentials_refused", "invalid_credentials", "unauthorized"];
+    hint == Some(RecoveryAction::RefreshCredentials) || names.iter().any(|known| is_called(name, known))
 }
 
 /// Whether an error has this name, alone or after its connector's: one word, never a sentence.

@@ -12,8 +12,8 @@ use crate::scope::Admitted;
 use crate::slice::GapChange;
 use crate::time::Now;
 use gleaner_protocol::{
-    ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, Event, GapsPageRequest, KeyBlock,
-    Op, RawJson, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
+    ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, DoneError, Event, GapsPageRequest,
+    KeyBlock, Op, RawJson, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
 };
 
 impl<T: Track> Run<T> {
@@ -52,8 +52,16 @@ impl<T: Track> Run<T> {
                 self.take_skip(skip);
                 Ok(())
             }
-            ConnectorMessage::Progress(progress) => self.trace(TraceEvent::Progress(progress.clone())),
-            ConnectorMessage::Assistance(help) => self.trace(TraceEvent::Assistance(help.clone())),
+            ConnectorMessage::Progress(progress) => {
+                let mut progress = progress.clone();
+                self.mask(&mut progress.message);
+                self.trace(TraceEvent::Progress(progress))
+            }
+            ConnectorMessage::Assistance(help) => {
+                let mut help = help.clone();
+                self.mask(&mut help.message);
+                self.trace(TraceEvent::Assistance(help))
+            }
             ConnectorMessage::AssistanceStatus(status) => self.trace(TraceEvent::AssistanceStatus(status.clone())),
             ConnectorMessage::Done(done) => self.take_done(done),
         }
@@ -97,7 +105,15 @@ impl<T: Track> Run<T> {
         self.check_credential(&gap.stream, "list_cursor", gap.list_cursor.as_ref())?;
         self.counts.gaps += 1;
         self.pressure.gap(gap.reason);
-        self.slice.gap(GapChange::Open(Box::new(gap.clone())));
+        let mut gap = gap.clone();
+        if let Some(error) = &mut gap.last_error {
+            self.mask(&mut error.class);
+            self.mask_json(&mut error.raw);
+        }
+        if let Some(detail) = &mut gap.detail {
+            self.mask_json(detail);
+        }
+        self.slice.gap(GapChange::Open(Box::new(gap)));
         Ok(())
     }
 
@@ -131,7 +147,14 @@ impl<T: Track> Run<T> {
         {
             self.failed_streams.insert(stream.clone());
         }
-        self.effects.push_back(Effect::Trace(TraceEvent::Skip(Box::new(skip.clone()))));
+        let mut skip = skip.clone();
+        if let Some(message) = &mut skip.message {
+            self.mask(message);
+        }
+        if let Some(diagnostics) = &mut skip.diagnostics {
+            self.mask_json(diagnostics);
+        }
+        self.effects.push_back(Effect::Trace(TraceEvent::Skip(Box::new(skip))));
     }
 
     /// Cursors and locators are kept as they are, so they must not hold what opens the account.
@@ -140,6 +163,25 @@ impl<T: Track> Run<T> {
             return Err(Violation::new(ViolationCode::CredentialInOutput).in_field(field).of_stream(stream));
         }
         Ok(())
+    }
+
+    /// What people read never shows what opens the account.
+    pub(super) fn mask(&self, text: &mut String) {
+        if let Some(masked) = self.validator.mask(text) {
+            *text = masked;
+        }
+    }
+
+    fn mask_json(&self, raw: &mut RawJson<'static>) {
+        if let Some(masked) = self.validator.mask(raw.as_str()) {
+            // A secret that was a number leaves no JSON behind; then nothing is.
+            *raw = RawJson::new(masked).unwrap_or_default();
+        }
+    }
+
+    pub(super) fn masked_error(&self, mut error: DoneError) -> DoneError {
+        self.mask(&mut error.message);
+        error
     }
 
     fn trace(&mut self, event: TraceEvent) -> Result<(), Violation> {

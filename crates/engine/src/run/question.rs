@@ -88,7 +88,9 @@ impl<T: Track> Run<T> {
         }
         let deadline = interaction.timeout_seconds.map(|seconds| now.time + Duration::from_secs(seconds));
         self.questions.open = Some(Question { request_id: interaction.request_id.clone(), deadline });
-        self.effects.push_back(Effect::Ask(interaction.clone()));
+        let mut interaction = interaction.clone();
+        self.mask(&mut interaction.message);
+        self.effects.push_back(Effect::Ask(interaction));
         Ok(())
     }
 

@@ -140,6 +140,18 @@ impl Reader {
         })
     }
 
+    /// How a connection is started and what it is told, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn settings(&self, name: &str) -> Result<String, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            Ok(connection.query_row("SELECT settings FROM connections WHERE id = ?1", [id], |row| row.get(0))?)
+        })
+    }
+
     /// The streams of a connection, in the order in which they were declared.
     ///
     /// # Errors

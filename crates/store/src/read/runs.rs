@@ -22,6 +22,10 @@ pub struct RunSummary {
     pub reason: Option<TerminalReason>,
     /// The breach that ended it.
     pub violation: Option<String>,
+    /// The connector's code for what went wrong.
+    pub error_code: Option<String>,
+    /// The same as a sentence. Text from outside.
+    pub error_message: Option<String>,
     /// What the provider said, if it pushed back.
     pub pressure: Option<PressureReason>,
     /// What went through it; zero while it goes on.
@@ -59,7 +63,7 @@ pub struct TracedEvent {
 
 const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, pressure, seen, collected, deleted, \
                    rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
-                   collection_rate, provider_budget, events_dropped";
+                   collection_rate, provider_budget, events_dropped, error_code, error_message";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -89,6 +93,8 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         collection_rate: row.get(19)?,
         provider_budget: row.get(20)?,
         events_dropped: count(21)?,
+        error_code: row.get(22)?,
+        error_message: row.get(23)?,
     })
 }
 
