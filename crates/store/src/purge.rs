@@ -97,8 +97,8 @@ impl Store {
     }
 
     /// Moves the log into the file and cuts it to nothing.
-    fn empty_log(&self) -> Result<(), StoreError> {
-        self.read(|connection| {
+    fn empty_log(&mut self) -> Result<(), StoreError> {
+        let emptied = self.read(|connection| {
             let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
             if busy == 0 {
                 return Ok(());
@@ -106,7 +106,8 @@ impl Store {
             // A reader holds older pages. It is told, and the purge can be repeated.
             let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
             Err(Failure::Sql(rusqlite::Error::SqliteFailure(busy, None)))
-        })
+        });
+        self.heed(emptied)
     }
 }
 
