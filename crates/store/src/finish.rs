@@ -128,8 +128,10 @@ pub(crate) fn read_cooldown(connection: &Connection, of: i64) -> Result<Option<C
 }
 
 fn thin_out_commits(connection: &Connection, of: i64) -> Result<(), Failure> {
+    // The last one of a stream stays: it vouches for the cursor.
     let sql = "DELETE FROM commits WHERE stream IN (SELECT id FROM streams WHERE connection = ?1) AND id <=
-               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2)";
+               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2)
+               AND id NOT IN (SELECT max(id) FROM commits GROUP BY stream, track)";
     connection.prepare_cached(sql)?.execute((of, COMMITS_KEPT))?;
     Ok(())
 }
