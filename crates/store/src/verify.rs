@@ -79,19 +79,24 @@ fn check_pages(connection: &Connection) -> Result<Vec<Damage>, Failure> {
 
 /// The tables and indexes are those that we make, to the letter.
 fn check_schema(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let read = |connection: &Connection| -> Result<BTreeSet<(String, Option<Vec<u8>>)>, Failure> {
-        let sql = "SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE type IN ('table', 'index')";
-        let mut statement = connection.prepare(sql)?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-        Ok(rows)
-    };
     let fresh = Connection::open_in_memory()?;
     for step in MIGRATIONS {
         fresh.execute_batch(step)?;
     }
-    let differs = read(connection)?.symmetric_difference(&read(&fresh)?).next().map(|(name, _)| name.clone());
+    let differs =
+        definitions(connection)?.symmetric_difference(&definitions(&fresh)?).next().map(|(name, _)| name.clone());
     found.extend(differs.map(|name| damage(&name, None, "the table or index is not the one that we make")));
     Ok(())
+}
+
+/// A name, and the text that makes it.
+type Definition = (String, Option<Vec<u8>>);
+
+fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure> {
+    let sql = "SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE type IN ('table', 'index')";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    Ok(rows)
 }
 
 fn check_hashes(
