@@ -50,6 +50,12 @@ impl Store {
             for table in ["runs", "cooldowns", "streams"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE connection = ?1"), [of])?;
             }
+            transaction.execute("UPDATE connections SET manifest = '', connector_id = '' WHERE id = ?1", [of])?;
+            Ok(())
+        })?;
+        // Before the connection goes: as long as it is there, a purge that was told to wait can be repeated.
+        self.empty_log()?;
+        self.write(leases, |transaction| {
             transaction.execute("DELETE FROM connections WHERE id = ?1", [of])?;
             // Its lease has its name. Whoever still thinks to hold it finds none, and stops.
             transaction.execute("DELETE FROM leases WHERE name = ?1", [LeaseOn::Connection(name).name()])?;
