@@ -61,11 +61,12 @@ impl Store {
             // One transaction for the block: it costs no sync, and each row by itself would.
             connection.execute_batch("SAVEPOINT coverage_keys")?;
             let kept = keep(connection, place, field, keys);
-            connection.execute_batch(if kept.is_ok() {
-                "RELEASE coverage_keys"
-            } else {
-                "ROLLBACK TO coverage_keys"
-            })?;
+            if kept.is_err() {
+                // SQLite may have undone all of it by itself; what failed first is what counts.
+                let _undone = connection.execute_batch("ROLLBACK TO coverage_keys; RELEASE coverage_keys");
+                return kept;
+            }
+            connection.execute_batch("RELEASE coverage_keys")?;
             kept
         })
     }

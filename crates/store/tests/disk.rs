@@ -206,6 +206,30 @@ fn a_small_disk_fills_up_and_after_making_room_the_run_goes_on() {
 }
 
 #[test]
+fn keys_of_an_account_that_find_no_room_are_a_full_disk_and_nothing_is_half() {
+    if !is_root() {
+        return;
+    }
+    let home = Home::new();
+    let temporary = Mounted(home.at("temporary"));
+    fs::create_dir(&temporary.0).expect("a folder");
+    run_tool("mount", &["-t", "tmpfs", "-o", "size=1m", "tmpfs", text(&temporary.0)]);
+    let mut command = under("env", &[], &home);
+    command.env("SQLITE_TMPDIR", &temporary.0);
+    let driven = drive(command, |pipe| {
+        pipe.write_all((record("items", "k", "{}") + &slice_state("items", "{\"page\":1}")).as_bytes())?;
+        pipe.write_all(br#"{"type":"DETAIL_COVERAGE","stream":"details","state_stream":"items","required_keys":["0""#)?;
+        (0..400_000).try_for_each(|n| write!(pipe, ",\"{n:020}\""))?;
+        pipe.write_all(b"],\"hydrated_keys\":[],\"reference_only\":true}\n")?;
+        pipe.write_all(done(1).as_bytes())
+    });
+    assert!(!driven.success);
+    assert!(driven.stderr.contains("is full"), "{}", driven.stderr);
+    assert_eq!((driven.saved(), home.cursor("items").as_deref()), (1, Some("{\"page\":1}")));
+    home.assert_whole();
+}
+
+#[test]
 fn a_write_that_ends_early_is_a_failure_and_leaves_no_half() {
     // The kernel writes up to this size and no further: the write across it is a short one.
     for bytes in ["700001", "2500001", "4300001"] {
