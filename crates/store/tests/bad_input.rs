@@ -298,7 +298,7 @@ fn f28_an_account_that_contradicts_itself_is_refused() {
 #[test]
 fn f28_a_million_keys_in_one_account_are_counted_in_bounded_memory() {
     let home = Home::new();
-    let keys = if full_size() { 1_000_000 } else { 250_000 };
+    let keys = if full_size() { 1_000_000 } else { 100_000 };
     let driven = drive(ingest_command(&home), |pipe| {
         pipe.write_all(state("items", r#"{"page":1}"#).as_bytes())?;
         pipe.write_all(br#"{"type":"DETAIL_COVERAGE","stream":"details","state_stream":"items","required_keys":["#)?;
