@@ -59,15 +59,7 @@ impl Store {
                  key TEXT NOT NULL, lists INTEGER NOT NULL, PRIMARY KEY (run, report, key)) STRICT, WITHOUT ROWID",
             )?;
             // One transaction for the block: it costs no sync, and each row by itself would.
-            connection.execute_batch("SAVEPOINT coverage_keys")?;
-            let kept = keep(connection, place, field, keys);
-            if kept.is_err() {
-                // SQLite may have undone all of it by itself; what failed first is what counts.
-                let _undone = connection.execute_batch("ROLLBACK TO coverage_keys; RELEASE coverage_keys");
-                return kept;
-            }
-            connection.execute_batch("RELEASE coverage_keys")?;
-            kept
+            all_or_nothing(connection, || keep(connection, place, field, keys))
         })
     }
 
@@ -145,6 +137,17 @@ impl Store {
             Ok(written)
         })
     }
+}
+
+/// Does all of it or nothing, and leaves no transaction open.
+fn all_or_nothing(connection: &Connection, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    connection.execute_batch("SAVEPOINT coverage_keys")?;
+    let done = work().and_then(|()| Ok(connection.execute_batch("RELEASE coverage_keys")?));
+    if done.is_err() {
+        // SQLite may have undone all of it by itself; what failed first is what counts.
+        let _undone = connection.execute_batch("ROLLBACK TO coverage_keys; RELEASE coverage_keys");
+    }
+    done
 }
 
 /// Forgets the keys of a run.
@@ -255,4 +258,24 @@ fn has_durable_gap<T: Track>(
 
 fn has_quarantine(connection: &Connection, stream: i64) -> Result<bool, Failure> {
     crate::session::exists(connection, "SELECT 1 FROM streams WHERE id = ?1 AND quarantined > 0", [stream])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_find_no_room_are_a_full_disk_and_leave_no_transaction_open() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TEMP TABLE t (x); PRAGMA temp.max_page_count = 5").unwrap();
+        let fill = || {
+            (0..100)
+                .try_for_each(|_| Ok(connection.execute("INSERT INTO t VALUES (zeroblob(1000))", []).map(|_| ())?))
+        };
+        let failed = all_or_nothing(&connection, fill).unwrap_err().at(std::path::Path::new("s"));
+        assert!(matches!(failed, StoreError::DiskFull(_)), "{failed}");
+        assert!(connection.is_autocommit(), "a transaction is still open");
+        assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        all_or_nothing(&connection, || Ok(())).unwrap();
+    }
 }

@@ -94,7 +94,7 @@ fn syncs_to_fail(log: &str) -> Vec<usize> {
     let first = all.iter().position(|line| is_of_log(line)).expect("a log is made");
     let of_store = |&at: &usize| all[at].contains("store.db");
     let candidates = (first..all.len()).filter(of_store).collect::<Vec<_>>();
-    let moved = candidates.iter().filter(|&&at| !is_of_log(all[at])).copied().collect::<Vec<_>>();
+    let moved = candidates.iter().filter(|&&at| all[at].contains("store.db>")).copied().collect::<Vec<_>>();
     let (opened, later) = (moved[0], moved[1]);
     let few = [first, opened - 1, opened, opened + 3, later - 3, later - 1, later, all.len() - 1];
     let chosen = |at: &usize| full_size() || few.contains(at);
