@@ -276,6 +276,13 @@ mod tests {
         assert!(matches!(failed, StoreError::DiskFull(_)), "{failed}");
         assert!(connection.is_autocommit(), "a transaction is still open");
         assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
-        all_or_nothing(&connection, || Ok(())).unwrap();
+        // An error after which SQLite undoes nothing by itself.
+        let stumble = || {
+            connection.execute("INSERT INTO t VALUES (1)", [])?;
+            Ok(connection.execute_batch("SELECT * FROM nowhere")?)
+        };
+        all_or_nothing(&connection, stumble).unwrap_err();
+        assert!(connection.is_autocommit(), "a transaction is still open");
+        assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     }
 }

@@ -10,7 +10,7 @@ mod world;
 
 use gleaner_engine::Validate;
 use gleaner_protocol::{RawJson, TerminalReason};
-use gleaner_store::{Reader, StoreError};
+use gleaner_store::{GapFilter, Reader, StoreError};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -242,6 +242,33 @@ fn counters_are_what_a_count_would_find_after_many_mixed_changes() {
     assert!(totals.records > 0 && totals.tombstones > 0 && totals.quarantined > 0 && totals.gaps_pending > 0);
     let counted = home.sql::<i64>("SELECT count(*) FROM versions");
     assert_eq!(totals.versions, u64::try_from(counted).expect("a count"));
+}
+
+#[test]
+fn counters_follow_a_gap_from_waiting_to_work_to_recovery() {
+    let home = Home::new();
+    home.run(&((0..9).map(|n| gap("details", &n.to_string())).collect::<String>() + &done(0)));
+    let mut sitting = Sitting::begin(home.open(), "c", MANIFEST);
+    let ask = "{\"type\":\"DETAIL_GAPS_PAGE_REQUEST\",\"request_id\":\"p\",\"streams\":[\"details\"],\"reference_only\":true}\n";
+    sitting.feed(ask.as_bytes()).expect("works");
+    let counts = || {
+        let totals = home.reader().connections().expect("readable")[0].totals.clone();
+        (totals.gaps_pending, totals.gaps_in_progress, totals.gaps_recovered)
+    };
+    assert_eq!(counts(), (0, 9, 0));
+    home.assert_whole();
+    let first = home.reader().gaps("c", GapFilter::default(), 0, 4).expect("readable");
+    for gap in &first {
+        let recovered = format!(
+            "{{\"type\":\"DETAIL_GAP_RECOVERED\",\"stream\":\"details\",\"gap_id\":\"{}\",\"reference_only\":true}}\n",
+            gap.gap_id
+        );
+        sitting.feed(recovered.as_bytes()).expect("works");
+    }
+    sitting.feed(done(0).as_bytes()).expect("works");
+    assert_eq!(sitting.end().expect("works").violation, None);
+    assert_eq!(counts(), (5, 0, 4), "those that were not recovered wait again");
+    home.assert_whole();
 }
 
 #[test]
