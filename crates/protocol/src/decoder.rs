@@ -76,6 +76,10 @@ pub struct Decoder {
     coverage: Option<Coverage>,
     limits: Limits,
     failed: bool,
+    /// Not everything that was fed last has been taken.
+    undrained: bool,
+    /// More was fed before all of it was taken. What lay between is gone, so nothing goes on.
+    lost: bool,
 }
 
 #[derive(Debug)]
@@ -113,12 +117,17 @@ impl Decoder {
             coverage: None,
             limits,
             failed: false,
+            undrained: false,
+            lost: false,
         }
     }
 
-    /// Takes in what the pipe gave. The events must all be taken before more is fed.
+    /// Takes in what the pipe gave. The events must all be taken before more is fed: what was fed is not
+    /// kept, so events that were left are gone, and the decoder then says so instead of going on.
     #[must_use = "the events must be taken"]
     pub const fn feed<'d, 'f>(&'d mut self, bytes: &'f [u8]) -> Feed<'d, 'f> {
+        self.lost = self.lost || self.undrained;
+        self.undrained = !bytes.is_empty();
         Feed { decoder: self, bytes, at: 0 }
     }
 
@@ -128,7 +137,8 @@ impl Decoder {
     ///
     /// [`ViolationCode::IncompleteLine`], unless there was a violation before.
     pub fn finish(&mut self) -> Result<(), Violation> {
-        if self.failed || !self.framer.is_inside_a_line() {
+        let all_taken = !self.undrained && !self.lost && !self.framer.is_inside_a_line();
+        if self.failed || all_taken {
             return Ok(());
         }
         self.failed = true;
@@ -143,6 +153,10 @@ impl Decoder {
         loop {
             if self.failed {
                 return None;
+            }
+            if self.lost {
+                let violation = Violation::new(ViolationCode::IncompleteLine).at(self.framer.line(), 0);
+                return Some(self.fail(violation));
             }
             if self.coverage.is_some() {
                 match self.advance_coverage(fed, at) {
@@ -284,7 +298,10 @@ impl Feed<'_, '_> {
         reason = "an event borrows from the decoder, which an iterator cannot say"
     )]
     pub fn next(&mut self) -> Option<Event<'_>> {
-        let step = self.decoder.advance(self.bytes, &mut self.at)?;
+        let Some(step) = self.decoder.advance(self.bytes, &mut self.at) else {
+            self.decoder.undrained = false;
+            return None;
+        };
         Some(match step {
             Step::Line(place) => self.message(place),
             Step::CoverageKeys => {

@@ -58,7 +58,7 @@ CREATE TABLE versions (
     run INTEGER NOT NULL,
     -- The version before it, of the same record: history without an index.
     previous INTEGER,
-    -- Of all the above that came from outside.
+    -- Of all the above.
     hash INTEGER NOT NULL
 ) STRICT;
 
@@ -112,7 +112,9 @@ CREATE TABLE gaps (
     due INTEGER NOT NULL,
     locator TEXT,
     list_cursor TEXT,
-    run INTEGER NOT NULL
+    run INTEGER NOT NULL,
+    -- Of all the above but the id.
+    hash INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX gaps_due ON gaps (connection, state, due);
 CREATE INDEX gaps_of_stream ON gaps (stream, state);
@@ -141,7 +143,9 @@ CREATE TABLE commits (
     run INTEGER NOT NULL,
     -- The slice that it was part of; NULL at the end of a run.
     slice INTEGER,
-    committed_at INTEGER NOT NULL
+    committed_at INTEGER NOT NULL,
+    -- Of the cursor that was committed.
+    hash INTEGER NOT NULL
 ) STRICT;
 CREATE INDEX commits_of_stream ON commits (stream, track, seq);
 

@@ -59,14 +59,7 @@ impl Store {
                  key TEXT NOT NULL, lists INTEGER NOT NULL, PRIMARY KEY (run, report, key)) STRICT, WITHOUT ROWID",
             )?;
             // One transaction for the block: it costs no sync, and each row by itself would.
-            connection.execute_batch("SAVEPOINT coverage_keys")?;
-            let kept = keep(connection, place, field, keys);
-            // A full disk has already undone it; then there is nothing to end, and that error is the one.
-            if !connection.is_autocommit() {
-                let undo = if kept.is_ok() { "" } else { "ROLLBACK TO coverage_keys;" };
-                connection.execute_batch(&format!("{undo} RELEASE coverage_keys"))?;
-            }
-            kept
+            all_or_nothing(connection, || keep(connection, place, field, keys))
         })
     }
 
@@ -144,6 +137,17 @@ impl Store {
             Ok(written)
         })
     }
+}
+
+/// Does all of it or nothing, and leaves no transaction open.
+fn all_or_nothing(connection: &Connection, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+    connection.execute_batch("SAVEPOINT coverage_keys")?;
+    let done = work().and_then(|()| Ok(connection.execute_batch("RELEASE coverage_keys")?));
+    if done.is_err() {
+        // SQLite may have undone all of it by itself; what failed first is what counts.
+        let _undone = connection.execute_batch("ROLLBACK TO coverage_keys; RELEASE coverage_keys");
+    }
+    done
 }
 
 /// Forgets the keys of a run.
@@ -259,37 +263,26 @@ fn has_quarantine(connection: &Connection, stream: i64) -> Result<bool, Failure>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Acquired, Holder, LeaseOn, RunStart};
-    use gleaner_engine::{AttemptLimits, CooldownPolicy, LeaseId, RunId, Steady};
-    use gleaner_protocol::{Manifest, ManifestOrigin};
 
     #[test]
-    fn keys_that_could_not_be_kept_do_not_keep_the_run_from_ending() {
-        let folder = tempfile::tempdir().unwrap();
-        let text = r#"{"connector_id":"x","connector_key":"x","version":"1",
-            "streams":[{"name":"photos","semantics":"append_only"}]}"#;
-        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
-        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
-        let (now, holder) = (WallTime::default(), Holder::current().unwrap());
-        store.register("c", text, &manifest, now).unwrap();
-        let Acquired::Yes { leases, .. } = store.acquire(&[LeaseOn::Connection("c")], &holder, now).unwrap() else {
-            panic!("held")
+    fn keys_that_find_no_room_are_a_full_disk_and_leave_no_transaction_open() {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch("CREATE TEMP TABLE t (x); PRAGMA temp.max_page_count = 5").unwrap();
+        let fill = || {
+            (0..100)
+                .try_for_each(|_| Ok(connection.execute("INSERT INTO t VALUES (zeroblob(1000))", []).map(|_| ())?))
         };
-        let start = RunStart {
-            connection: "c".to_owned(),
-            run_id: RunId::new("r"),
-            lease: LeaseId::new("r"),
-            grant: "all".to_owned(),
-            limits: AttemptLimits::of(None),
-            cooldown: CooldownPolicy::of(None, None),
+        let failed = all_or_nothing(&connection, fill).unwrap_err().at(std::path::Path::new("s"));
+        assert!(matches!(failed, StoreError::DiskFull(_)), "{failed}");
+        assert!(connection.is_autocommit(), "a transaction is still open");
+        assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+        // An error after which SQLite undoes nothing by itself.
+        let stumble = || {
+            connection.execute("INSERT INTO t VALUES (1)", [])?;
+            Ok(connection.execute_batch("SELECT * FROM nowhere")?)
         };
-        let session = store.begin_run::<Steady>(start, leases, now).unwrap();
-        // There is no space for more than a few keys.
-        store.connection.execute_batch("PRAGMA temp.max_page_count = 5").unwrap();
-        let keys = (0..10_000).map(|n| format!("key {n}")).collect::<Vec<_>>();
-        let keys = keys.iter().map(String::as_str).collect();
-        let kept = store.keep_coverage_keys(&session, ReportId::new(1), CoverageField::RequiredKeys, &keys);
-        assert!(matches!(kept, Err(StoreError::DiskFull(_))), "{kept:?}");
-        store.heartbeat(session.leases()).unwrap();
+        all_or_nothing(&connection, stumble).unwrap_err();
+        assert!(connection.is_autocommit(), "a transaction is still open");
+        assert_eq!(connection.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
     }
 }

@@ -6,8 +6,12 @@
 
 use gleaner_engine::WallTime;
 use rusqlite::ErrorCode;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// "Input/output error": there is no kind for it.
+const EIO: i32 = 5;
 
 /// Why the store did not do what it was asked. Nothing was written unless it says so.
 #[derive(Debug, thiserror::Error)]
@@ -181,6 +185,17 @@ impl StoreError {
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly(path),
             ErrorCode::CannotOpen => Self::CannotOpen { path, detail },
             _ => Self::Unexpected(error),
+        }
+    }
+
+    /// What an error of the system means for a file beside the database.
+    pub(crate) fn of_file(source: std::io::Error, path: &Path) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Self::DiskFull(path),
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
+            _ if source.raw_os_error() == Some(EIO) => Self::DeviceFailed { path, detail: source.to_string() },
+            _ => Self::SeenNote { path, source },
         }
     }
 

@@ -208,8 +208,8 @@ mod tests {
         let store = store(&folder);
         let insert = |stream: i64, commits: i64| {
             let sql = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
-                       INSERT INTO commits (stream, track, seq, epoch, run, committed_at)
-                       SELECT ?1, 'steady', n, 1, 1, 0 FROM n";
+                       INSERT INTO commits (stream, track, seq, epoch, run, committed_at, hash)
+                       SELECT ?1, 'steady', n, 1, 1, 0, 0 FROM n";
             store.connection.execute(sql, (stream, commits)).unwrap();
         };
         insert(2, 3);

@@ -5,10 +5,12 @@
 //! but by a purge.
 
 use crate::error::{Failure, date_from_sql, date_to_sql};
+use crate::row_hash::row_hash;
 use crate::session::{Session, optional_raw_json};
 use gleaner_engine::{AttemptLimits, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Track, WallTime};
-use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason};
-use rusqlite::{Connection, OptionalExtension, Row};
+use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason, RawJson};
+use rusqlite::types::{Value, ValueRef};
+use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
 
 /// How much of the hash makes a gap's id.
 pub(crate) const IDENTITY_BYTES: usize = 16;
@@ -53,11 +55,53 @@ pub(crate) struct GapRow {
     pub(crate) id: i64,
     pub(crate) stream: i64,
     pub(crate) gap: Gap,
+    fixed: Fixed,
+}
+
+/// What the engine's rules do not look at.
+#[derive(Debug)]
+struct Fixed {
+    identity: Vec<u8>,
+    connection: i64,
+    grant: String,
+    parent_stream: Option<String>,
+    record_key: Option<String>,
+    record_key_is_number: bool,
+    run: i64,
+    last_error: Option<String>,
 }
 
 /// What [`GapRow::read`] reads, in this order.
 pub(crate) const COLUMNS: &str = "id, stream, state, lease, attempts, counted_under, deferred_under, reason, run_cap, \
-                       http_status, terminal_reason, not_before, since, locator, list_cursor";
+                       http_status, terminal_reason, not_before, since, locator, list_cursor, identity, connection, \
+                       grant_id, parent_stream, record_key, record_key_is_number, run, last_error";
+
+/// What a row is hashed by, in this order.
+pub(crate) const HASHED: [&str; 23] = [
+    "identity",
+    "connection",
+    "stream",
+    "grant_id",
+    "parent_stream",
+    "record_key",
+    "record_key_is_number",
+    "state",
+    "lease",
+    "attempts",
+    "counted_under",
+    "deferred_under",
+    "reason",
+    "run_cap",
+    "http_status",
+    "terminal_reason",
+    "last_error",
+    "not_before",
+    "since",
+    "due",
+    "locator",
+    "list_cursor",
+    "run",
+];
 
 impl GapRow {
     /// In the order of [`COLUMNS`].
@@ -89,7 +133,56 @@ impl GapRow {
             locator: optional_raw_json(row.get(13)?)?,
             list_cursor: optional_raw_json(row.get(14)?)?,
         };
-        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap })
+        let fixed = Fixed {
+            identity: row.get(15)?,
+            connection: row.get(16)?,
+            grant: row.get(17)?,
+            parent_stream: row.get(18)?,
+            record_key: row.get(19)?,
+            record_key_is_number: row.get(20)?,
+            run: row.get(21)?,
+            last_error: row.get(22)?,
+        };
+        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap, fixed })
+    }
+
+    /// In the order of [`HASHED`].
+    fn values(&self) -> [Value; HASHED.len()] {
+        let (gap, fixed) = (&self.gap, &self.fixed);
+        let text = |text: Option<&str>| text.map(str::to_owned).into();
+        let raw = |raw: &Option<RawJson<'static>>| raw.as_ref().map(|raw| raw.as_str().to_owned()).into();
+        [
+            fixed.identity.clone().into(),
+            fixed.connection.into(),
+            self.stream.into(),
+            fixed.grant.clone().into(),
+            fixed.parent_stream.clone().into(),
+            fixed.record_key.clone().into(),
+            fixed.record_key_is_number.into(),
+            state_name(&gap.state).to_owned().into(),
+            text(lease_of(&gap.state)),
+            gap.attempts.into(),
+            text(gap.counted_under.as_ref().map(LeaseId::as_str)),
+            text(gap.deferred_under.as_ref().map(LeaseId::as_str)),
+            text(gap.cause.reason.map(GapReason::code)),
+            gap.cause.run_cap.into(),
+            gap.cause.http_status.map(i64::from).into(),
+            text(terminal_reason(&gap.state)),
+            fixed.last_error.clone().into(),
+            gap.not_before.map(date_to_sql).into(),
+            date_to_sql(gap.since).into(),
+            date_to_sql(gap.order()).into(),
+            raw(&gap.locator),
+            raw(&gap.list_cursor),
+            fixed.run.into(),
+        ]
+    }
+
+    /// All columns but the id, with the hash of them.
+    fn hashed_values(&self) -> impl Iterator<Item = Value> {
+        let values = self.values();
+        let hash = row_hash(values.iter().map(ValueRef::from));
+        values.into_iter().chain([Value::Integer(hash)])
     }
 
     pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {
@@ -101,28 +194,12 @@ impl GapRow {
 
     /// Writes back what may have changed.
     pub(crate) fn update(&self, connection: &Connection, before: &GapState) -> Result<(), Failure> {
-        let gap = &self.gap;
-        let sql = "UPDATE gaps SET state = ?2, lease = ?3, attempts = ?4, counted_under = ?5, deferred_under = ?6,
-                   reason = ?7, run_cap = ?8, http_status = ?9, terminal_reason = ?10, not_before = ?11, since = ?12,
-                   due = ?13, locator = ?14, list_cursor = ?15 WHERE id = ?1";
-        connection.prepare_cached(sql)?.execute((
-            self.id,
-            state_name(&gap.state),
-            lease_of(&gap.state),
-            gap.attempts,
-            gap.counted_under.as_ref().map(LeaseId::as_str),
-            gap.deferred_under.as_ref().map(LeaseId::as_str),
-            gap.cause.reason.map(GapReason::code),
-            gap.cause.run_cap,
-            gap.cause.http_status,
-            terminal_reason(&gap.state),
-            gap.not_before.map(date_to_sql),
-            date_to_sql(gap.since),
-            date_to_sql(gap.order()),
-            gap.locator.as_ref().map(|raw| raw.as_str().to_owned()),
-            gap.list_cursor.as_ref().map(|raw| raw.as_str().to_owned()),
-        ))?;
-        count(connection, self.stream, Some(before), &gap.state)
+        // Ours, not anybody else's.
+        let columns = HASHED.map(|column| format!("{column} = ?")).join(", ");
+        let sql = format!("UPDATE gaps SET {columns}, hash = ? WHERE id = ?");
+        let values = self.hashed_values().chain([Value::Integer(self.id)]);
+        connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+        count(connection, self.stream, Some(before), &self.gap.state)
     }
 }
 
@@ -204,7 +281,7 @@ pub(crate) fn open<T: Track>(
         Some(row) => Some(row),
         None => GapRow::find(connection, &identity)?,
     };
-    let last_error = gap.last_error.as_ref().map(|error| error.raw.as_str());
+    let last_error = gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned());
     let Some(mut row) = known else {
         let fresh = Gap::open(gap, &session.start.lease, now);
         insert(connection, session, gap, (stream, &identity), &fresh)?;
@@ -213,11 +290,8 @@ pub(crate) fn open<T: Track>(
     };
     let before = row.gap.state.clone();
     row.gap.defer(gap, &session.start.lease, session.start.limits, now);
+    row.fixed.last_error = last_error.or(row.fixed.last_error);
     row.update(connection, &before)?;
-    if last_error.is_some() {
-        let sql = "UPDATE gaps SET last_error = ?2 WHERE id = ?1";
-        connection.prepare_cached(sql)?.execute((row.id, last_error))?;
-    }
     Ok(false)
 }
 
@@ -228,23 +302,21 @@ fn insert<T: Track>(
     (stream, identity): (i64, &Identity),
     fresh: &Gap,
 ) -> Result<(), Failure> {
-    let sql = "INSERT INTO gaps (identity, connection, stream, grant_id, parent_stream, record_key,
-                   record_key_is_number, state, attempts, run_cap, since, due, last_error, run)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0, 0, 0, ?9, ?10)";
-    connection.prepare_cached(sql)?.execute((
-        &identity[..],
-        session.connection,
-        stream,
-        &session.start.grant,
-        gap.parent_stream.as_deref(),
-        gap.record_key.as_ref().map(GapKey::as_str),
-        matches!(gap.record_key, Some(GapKey::Number(_))),
-        state_name(&fresh.state),
-        gap.last_error.as_ref().map(|error| error.raw.as_str()),
-        session.run,
-    ))?;
-    let row = GapRow { id: connection.last_insert_rowid(), stream, gap: fresh.clone() };
-    row.update(connection, &fresh.state)
+    let fixed = Fixed {
+        identity: identity.to_vec(),
+        connection: session.connection,
+        grant: session.start.grant.clone(),
+        parent_stream: gap.parent_stream.clone(),
+        record_key: gap.record_key.as_ref().map(|key| key.as_str().to_owned()),
+        record_key_is_number: matches!(gap.record_key, Some(GapKey::Number(_))),
+        run: session.run,
+        last_error: gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned()),
+    };
+    let row = GapRow { id: 0, stream, gap: fresh.clone(), fixed };
+    let places = ["?"; HASHED.len() + 1].join(", ");
+    let sql = format!("INSERT INTO gaps ({}, hash) VALUES ({places})", HASHED.join(", "));
+    connection.prepare_cached(&sql)?.execute(params_from_iter(row.hashed_values()))?;
+    Ok(())
 }
 
 /// Something happens to a gap that was served. One that is not of this connection is left alone.

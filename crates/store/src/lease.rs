@@ -127,7 +127,8 @@ impl Store {
         if let Acquired::Yes { leases, .. } = &acquired
             && let Some(lease) = leases.first()
         {
-            self.seen.remember(lease.epoch.get())?;
+            let noted = self.seen.remember(lease.epoch.get());
+            self.heed(noted)?;
         }
         Ok(acquired)
     }

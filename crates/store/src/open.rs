@@ -8,10 +8,13 @@
 
 use crate::error::{Failure, StoreError};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::hooks::Wal;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// How long a writer waits for another. A slice takes milliseconds; a copy of the file may take seconds.
@@ -23,17 +26,27 @@ const CACHE_KIB: i64 = 8 * 1024;
 /// After a slice that made the log longer than this, its file is cut back. In bytes.
 const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 
+/// Pages in the log before it is moved into the file: some 4 MB, as SQLite has it.
+const LOG_PAGES: i32 = 1000;
+
 /// The schema, one step per version. A step is never changed once it was released.
-const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001.sql")];
 
 /// Opens for writing, and brings an older schema up to date.
-pub(crate) fn writer(path: &Path) -> Result<Connection, StoreError> {
+pub(crate) fn writer(path: &Path) -> Result<(Connection, LogLength), StoreError> {
     let path = resolve(path)?;
     create_for_owner_only(&path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let mut connection = Connection::open_with_flags(&path, flags).map_err(|error| StoreError::of(error, &path))?;
-    prepare(&mut connection, &path).map_err(|failure| failure.at(&path))?;
-    Ok(connection)
+    match prepare(&mut connection, &path).map_err(|failure| failure.at(&path)) {
+        Ok(length) => Ok((connection, length)),
+        Err(error) => {
+            if error.ends_writing() {
+                no_sync_on_close(&connection);
+            }
+            Err(error)
+        }
+    }
 }
 
 /// Opens for reading. The file must be there, and must be ours.
@@ -80,25 +93,70 @@ fn create_for_owner_only(path: &Path) -> Result<(), StoreError> {
     }
 }
 
-fn prepare(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
+/// How many pages the log had after the last commit.
+pub(crate) type LogLength = Arc<AtomicI32>;
+
+fn prepare(connection: &mut Connection, path: &Path) -> Result<LogLength, Failure> {
     connection.busy_timeout(BUSY_WAIT)?;
     harden(connection)?;
     // Before anything is changed.
     check_owner_and_version(connection, path)?;
-    let mode = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0))?;
-    if mode != "wal" {
-        // A file system that cannot share memory between processes.
-        let detail = format!("journal mode {mode}, write-ahead log is not possible there");
-        return Err(StoreError::CannotOpen { path: path.to_owned(), detail }.into());
-    }
+    switch_to_log(connection, path)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "secure_delete", "ON")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
     connection.pragma_update(None, "journal_size_limit", LOG_BYTES_KEPT)?;
     connection.set_prepared_statement_cache_capacity(128);
+    let length = LogLength::default();
+    let told = Arc::clone(&length);
+    // In place of SQLite's own, which moves the log.
+    connection.wal_hook(Some(move |_: &mut Wal, pages| {
+        told.store(pages, Ordering::Relaxed);
+        Ok(())
+    }))?;
     migrate(connection, path)?;
     settle_log(connection)?;
-    Ok(())
+    Ok(length)
+}
+
+/// Moves the log into the file if it is long. SQLite would do so after a commit by itself, and would not
+/// tell when the device fails meanwhile; the next commit would then sync again.
+pub(crate) fn move_log(connection: &Connection, length: &LogLength) -> Result<(), Failure> {
+    if length.load(Ordering::Relaxed) < LOG_PAGES {
+        return Ok(());
+    }
+    match connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
+        Err(error) if is_failure_of_device(&error) => Err(error.into()),
+        // A reader is in the way, or the disk is full: the log is whole, and is moved after a later commit.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+fn is_failure_of_device(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt))
+}
+
+/// The answer comes as a row, before the change is written: only the end says whether it was.
+fn switch_to_log(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
+    let mut rows = statement.query([])?;
+    let mut mode = String::new();
+    while let Some(row) = rows.next()? {
+        mode = row.get(0)?;
+    }
+    if mode == "wal" {
+        return Ok(());
+    }
+    // A file system that cannot share memory between processes.
+    let detail = format!("journal mode {mode}, write-ahead log is not possible there");
+    Err(StoreError::CannotOpen { path: path.to_owned(), detail }.into())
+}
+
+/// After a failure of the device: closing the file must not try the sync again.
+pub(crate) fn no_sync_on_close(connection: &Connection) {
+    // If even this fails, closing reports the error of the device once more and nothing else.
+    let told = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    debug_assert!(told.is_ok());
 }
 
 /// A damaged or hostile file must not run code: no functions from views, no writes to the schema.
@@ -159,7 +217,7 @@ fn settle_log(connection: &Connection) -> Result<(), Failure> {
     let settled = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
     connection.busy_timeout(BUSY_WAIT)?;
     match settled {
-        Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => Ok(()),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => Ok(()),
         other => Ok(other?),
     }
 }

@@ -50,6 +50,12 @@ impl Store {
             for table in ["runs", "cooldowns", "streams"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE connection = ?1"), [of])?;
             }
+            transaction.execute("UPDATE connections SET manifest = '', connector_id = '' WHERE id = ?1", [of])?;
+            Ok(())
+        })?;
+        // Before the connection goes: as long as it is there, a purge that was told to wait can be repeated.
+        self.empty_log()?;
+        self.write(leases, |transaction| {
             transaction.execute("DELETE FROM connections WHERE id = ?1", [of])?;
             // Its lease has its name. Whoever still thinks to hold it finds none, and stops.
             transaction.execute("DELETE FROM leases WHERE name = ?1", [LeaseOn::Connection(name).name()])?;
@@ -97,8 +103,8 @@ impl Store {
     }
 
     /// Moves the log into the file and cuts it to nothing.
-    fn empty_log(&self) -> Result<(), StoreError> {
-        self.read(|connection| {
+    fn empty_log(&mut self) -> Result<(), StoreError> {
+        let emptied = self.read(|connection| {
             let busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0))?;
             if busy == 0 {
                 return Ok(());
@@ -106,7 +112,8 @@ impl Store {
             // A reader holds older pages. It is told, and the purge can be repeated.
             let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
             Err(Failure::Sql(rusqlite::Error::SqliteFailure(busy, None)))
-        })
+        });
+        self.heed(emptied)
     }
 }
 

@@ -36,7 +36,7 @@ impl SeenNote {
     /// Remembers an epoch that is durable.
     pub(crate) fn remember(&self, epoch: u64) -> Result<(), StoreError> {
         let written = self.replace(&format!("{} {epoch}\n", self.store_id));
-        written.map_err(|source| StoreError::SeenNote { path: self.path.clone(), source })
+        written.map_err(|source| StoreError::of_file(source, &self.path))
     }
 
     /// Takes away what a process left that was killed while it wrote a note.

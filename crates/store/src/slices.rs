@@ -7,11 +7,12 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
-use crate::record_hash::record_hash;
+use crate::row_hash::{optional_text, row_hash, text};
 use crate::session::{Session, exists};
 use crate::store::{Store, meta_number, set_meta_number};
 use gleaner_engine::{CommitPlan, Cursor, Receipt, Slice, SliceId, SliceRecord, Track, WallTime};
 use gleaner_protocol::Op;
+use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// Then nothing of it is there, and no later slice of the run may be written.
+    /// Then nothing of it is there, or all of it if the device failed right after the sync. No later
+    /// slice of the run may be written.
     pub fn write_slice<T: Track>(
         &mut self,
         session: &mut Session<T>,
@@ -154,9 +156,20 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
 
     fn insert(&mut self, stream: i64, record: SliceRecord<'_>, previous: Option<u64>) -> Result<(), Failure> {
         let deleted = record.op == Op::Delete;
-        let hash = record_hash(record.key, record.body, deleted, record.emitted_at);
+        let (seq, previous) = (to_sql(self.next_seq), previous.map(to_sql));
+        let hash = row_hash([
+            ValueRef::Integer(seq),
+            ValueRef::Integer(stream),
+            text(record.key),
+            optional_text(record.body),
+            ValueRef::Integer(deleted.into()),
+            optional_text(record.emitted_at),
+            ValueRef::Integer(self.now),
+            ValueRef::Integer(self.session.run),
+            previous.map_or(ValueRef::Null, ValueRef::Integer),
+        ]);
         self.insert_version.execute((
-            to_sql(self.next_seq),
+            seq,
             stream,
             record.key,
             record.body,
@@ -164,7 +177,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             record.emitted_at,
             self.now,
             self.session.run,
-            previous.map(to_sql),
+            previous,
             hash,
         ))?;
         Ok(())
@@ -280,9 +293,13 @@ fn commit_cursors<T: Track>(
         if connection.prepare_cached(sql)?.execute(values)? == 0 {
             return Err(goes_back::<T>(connection, stream, cursor)?.into());
         }
-        let sql = "INSERT INTO commits (stream, track, seq, epoch, run, slice, committed_at)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-        let values = (stream, T::NAME, seq, epoch, session.run, slice.map(|slice| to_sql(slice.get())), now);
+        let sql = "INSERT INTO commits (stream, track, seq, epoch, run, slice, committed_at, hash)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let numbers = [seq, epoch, session.run, now].map(ValueRef::Integer);
+        let names = [ValueRef::Integer(stream), text(T::NAME), text(cursor.token().as_str())];
+        let hash = row_hash(names.into_iter().chain(numbers));
+        let slice = slice.map(|slice| to_sql(slice.get()));
+        let values = (stream, T::NAME, seq, epoch, session.run, slice, now, hash);
         connection.prepare_cached(sql)?.execute(values)?;
     }
     Ok(())

@@ -8,9 +8,9 @@
 
 use crate::error::{Failure, StoreError, from_sql, to_sql};
 use crate::lease::Lease;
+use crate::open::{LogLength, move_log, no_sync_on_close};
 use crate::seen::SeenNote;
 use gleaner_engine::Epoch;
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Store {
     pub(crate) connection: Connection,
+    log: LogLength,
     path: PathBuf,
     pub(crate) seen: SeenNote,
     stopped: bool,
@@ -30,11 +31,11 @@ impl Store {
     ///
     /// When the file cannot be used; see [`StoreError`].
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        let connection = crate::open::writer(path)?;
+        let (connection, log) = crate::open::writer(path)?;
         let id = meta_text(&connection, "store_id").map_err(|failure| failure.at(path))?;
         let seen = SeenNote::beside(path, id);
         seen.clear_leftovers();
-        Ok(Self { connection, path: path.to_owned(), seen, stopped: false })
+        Ok(Self { connection, log, path: path.to_owned(), seen, stopped: false })
     }
 
     /// Where it is.
@@ -61,19 +62,21 @@ impl Store {
         if self.stopped {
             return Err(StoreError::Stopped(self.path.clone()));
         }
-        let done = transact(&mut self.connection, leases, change).map_err(|failure| failure.at(&self.path));
-        if done.as_ref().is_err_and(StoreError::ends_writing) {
-            self.stop_writing();
-        }
-        done
+        let done = transact(&mut self.connection, leases, change).and_then(|result| {
+            move_log(&self.connection, &self.log)?;
+            Ok(result)
+        });
+        let done = done.map_err(|failure| failure.at(&self.path));
+        self.heed(done)
     }
 
-    /// No sync is tried again, also not the one that closing the file would bring.
-    fn stop_writing(&mut self) {
-        self.stopped = true;
-        // If even this fails, closing reports the error of the device once more and nothing else.
-        let told = self.connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
-        debug_assert!(told.is_ok());
+    /// After a failure of the device no sync is tried again, also not the one that closing would bring.
+    pub(crate) fn heed<R>(&mut self, done: Result<R, StoreError>) -> Result<R, StoreError> {
+        if done.as_ref().is_err_and(StoreError::ends_writing) {
+            self.stopped = true;
+            no_sync_on_close(&self.connection);
+        }
+        done
     }
 
     /// Reads something, with the path in the error.

@@ -5,12 +5,14 @@
 //! what is stored. It names table and row, and repairs nothing.
 
 use crate::error::{Failure, StoreError, from_sql};
-use crate::gap_rows::gap_id;
+use crate::gap_rows::{HASHED, gap_id};
+use crate::open::MIGRATIONS;
 use crate::read::Reader;
-use crate::record_hash::record_hash;
+use crate::row_hash::row_hash;
 use gleaner_engine::invariants::Durable;
 use gleaner_engine::{CommitSeq, GapId, Steady, Track};
 use gleaner_protocol::Semantics;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeSet;
 
@@ -40,9 +42,11 @@ impl Reader {
     pub fn verify(&self, mut progress: impl FnMut(u64, u64)) -> Result<Vec<Damage>, StoreError> {
         self.ask(|connection| {
             let mut found = check_pages(connection)?;
-            // With broken pages, every other answer is in doubt.
+            check_schema(connection, &mut found)?;
+            // With broken pages or tables, every other answer is in doubt.
             if found.is_empty() {
                 check_hashes(connection, &mut found, &mut progress)?;
+                check_gaps(connection, &mut found)?;
                 check_references(connection, &mut found)?;
                 check_counters(connection, &mut found)?;
                 check_commits(connection, &mut found)?;
@@ -73,13 +77,36 @@ fn check_pages(connection: &Connection) -> Result<Vec<Damage>, Failure> {
     Ok(lines.into_iter().filter(|line| line != "ok").map(|line| damage("file", None, line)).collect())
 }
 
+/// The tables and indexes are those that we make, to the letter.
+fn check_schema(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let fresh = Connection::open_in_memory()?;
+    for step in MIGRATIONS {
+        fresh.execute_batch(step)?;
+    }
+    let differs =
+        definitions(connection)?.symmetric_difference(&definitions(&fresh)?).next().map(|(name, _)| name.clone());
+    found.extend(differs.map(|name| damage(&name, None, "the table or index is not the one that we make")));
+    Ok(())
+}
+
+/// A name, and the text that makes it.
+type Definition = (String, Option<Vec<u8>>);
+
+fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure> {
+    let sql = "SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE type IN ('table', 'index')";
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    Ok(rows)
+}
+
 fn check_hashes(
     connection: &Connection,
     found: &mut Vec<Damage>,
     progress: &mut impl FnMut(u64, u64),
 ) -> Result<(), Failure> {
     let total = connection.query_row("SELECT count(*) FROM versions", [], |row| row.get::<_, i64>(0))?;
-    let sql = "SELECT seq, key, body, deleted, emitted_at, hash FROM versions WHERE seq > ?1 ORDER BY seq LIMIT ?2";
+    let sql = "SELECT seq, stream, key, body, deleted, emitted_at, stored_at, run, previous, hash
+               FROM versions WHERE seq > ?1 ORDER BY seq LIMIT ?2";
     let mut statement = connection.prepare(sql)?;
     let (mut after, mut seen) = (0, 0);
     loop {
@@ -88,15 +115,8 @@ fn check_hashes(
         while let Some(row) = rows.next()? {
             after = row.get(0)?;
             batch += 1;
-            // Text that is no longer text is damage, not a reason to stop.
-            let text = |at: usize| row.get::<_, Option<String>>(at);
-            let (Ok(Some(key)), Ok(body), Ok(emitted_at)) = (text(1), text(2), text(4)) else {
-                found.push(damage("versions", Some(after), "a text in it is no longer text"));
-                continue;
-            };
-            let hash = record_hash(&key, body.as_deref(), row.get(3)?, emitted_at.as_deref());
-            if row.get::<_, i64>(5)? != hash {
-                found.push(damage("versions", Some(after), "it is not what was stored: its hash differs"));
+            if !is_what_was_hashed(row, 9)? {
+                found.push(damage("versions", Some(after), DIFFERS));
             }
         }
         seen += batch;
@@ -105,6 +125,26 @@ fn check_hashes(
             return Ok(());
         }
     }
+}
+
+const DIFFERS: &str = "it is not what was stored: its hash differs";
+
+/// Whether so many values of a row have the hash that comes after them.
+fn is_what_was_hashed(row: &rusqlite::Row<'_>, values: usize) -> Result<bool, Failure> {
+    let hashed = (0..values).map(|at| row.get_ref(at)).collect::<Result<Vec<_>, _>>()?;
+    Ok(row.get_ref(values)? == ValueRef::Integer(row_hash(hashed)))
+}
+
+fn check_gaps(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let sql = format!("SELECT {}, hash, id FROM gaps", HASHED.join(", "));
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if !is_what_was_hashed(row, HASHED.len())? {
+            found.push(damage("gaps", Some(row.get(HASHED.len() + 1)?), DIFFERS));
+        }
+    }
+    Ok(())
 }
 
 fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
@@ -126,6 +166,17 @@ fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<
             "SELECT seq FROM versions WHERE seq >= (SELECT value FROM meta WHERE name = 'next_seq') LIMIT 100",
             "its number was not given out yet",
         ),
+        (
+            "streams",
+            "SELECT id FROM streams WHERE semantics NOT IN ('append_only', 'mutable_state') OR (view_name IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'view' AND name = view_name)) LIMIT 100",
+            "its view is missing, or whether it changes is not known",
+        ),
+        (
+            "records",
+            "SELECT previous FROM versions WHERE previous IN (SELECT seq FROM records) LIMIT 100",
+            "it points at a version that is not its last",
+        ),
     ];
     for (table, sql, what) in checks {
         let mut statement = connection.prepare(sql)?;
@@ -142,6 +193,7 @@ fn check_counters(connection: &Connection, found: &mut Vec<Damage>) -> Result<()
     let counted = [
         ("records", format!("{of_records} = 0)")),
         ("tombstones", format!("{of_records} = 1)")),
+        ("versions", "(SELECT count(*) FROM versions v WHERE v.stream = s.id)".to_owned()),
         ("quarantined", "(SELECT count(*) FROM quarantine q WHERE q.stream = s.id)".to_owned()),
         ("gaps_pending", gaps("pending")),
         ("gaps_in_progress", gaps("in_progress")),
@@ -168,11 +220,26 @@ fn check_commits(connection: &Connection, found: &mut Vec<Damage>) -> Result<(),
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
     found.extend(rows.into_iter().map(|row| damage("commits", Some(row), "it goes back behind an earlier commit")));
-    let sql = "SELECT c.stream FROM cursors c WHERE c.seq !=
-               ifnull((SELECT max(seq) FROM commits m WHERE m.stream = c.stream AND m.track = c.track), c.seq)";
+    check_cursors(connection, found)
+}
+
+fn check_cursors(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let sql = "SELECT m.stream FROM commits m WHERE NOT EXISTS
+               (SELECT 1 FROM cursors c WHERE c.stream = m.stream AND c.track = m.track AND c.seq >= m.seq) LIMIT 100";
     let mut statement = connection.prepare(sql)?;
     let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
     found.extend(rows.into_iter().map(|row| damage("cursors", Some(row), "it is not the last commit of its stream")));
+    // The last commit of a cursor vouches for it.
+    let sql = "SELECT c.stream, c.track, c.token, c.seq, c.epoch, c.run, c.committed_at, m.hash
+               FROM cursors c JOIN commits m ON m.stream = c.stream AND m.track = c.track
+               WHERE m.id = (SELECT max(id) FROM commits o WHERE o.stream = c.stream AND o.track = c.track)";
+    let mut statement = connection.prepare(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if !is_what_was_hashed(row, 7)? {
+            found.push(damage("cursors", Some(row.get(0)?), DIFFERS));
+        }
+    }
     Ok(())
 }
 

@@ -25,8 +25,7 @@ pub(crate) fn rebuild(
     let name = free_name(connection, &format!("{of}.{}", stream.name))?;
     let mut columns = String::new();
     for property in properties(stream.schema.as_ref()) {
-        let path = format!("$.\"{}\"", property.replace('\\', "\\\\").replace('"', "\\\""));
-        columns.push_str(&format!(", v.body ->> {} AS {}", quote_text(&path), quote_name(&property)));
+        columns.push_str(&format!(", {} AS {}", value_of(&property), quote_name(&property)));
     }
     let sql = format!(
         "CREATE VIEW {} AS SELECT r.key AS key{columns}, v.body AS data, v.emitted_at AS emitted_at, \
@@ -37,6 +36,15 @@ pub(crate) fn rebuild(
     connection.execute_batch(&sql)?;
     connection.execute("UPDATE streams SET view_name = ?2 WHERE id = ?1", (stream_id, name))?;
     Ok(())
+}
+
+/// One property of the body. Programs of some age do not understand escapes in a path, so a name that
+/// would need them is looked for among all names.
+fn value_of(property: &str) -> String {
+    if property.contains(['"', '\\']) {
+        return format!("(SELECT value FROM json_each(v.body) WHERE key = {})", quote_text(property));
+    }
+    format!("v.body ->> {}", quote_text(&format!("$.\"{property}\"")))
 }
 
 /// Takes the view of a stream away.

@@ -2,8 +2,8 @@
 
 use crate::support::{Seen, decode_pieces};
 use gleaner_protocol::{
-    ConnectorMessage, CoverageField, DetailCoverage, DetailGap, Done, DoneError, DoneStatus, GapKey, GapReason, Limits,
-    Op, Progress, RawJson, Record, RecordKey, ServedGap, SkipResult, State,
+    ConnectorMessage, CoverageField, Decoder, DetailCoverage, DetailGap, Done, DoneError, DoneStatus, Event, GapKey,
+    GapReason, Limits, Op, Progress, RawJson, Record, RecordKey, ServedGap, SkipResult, State, ViolationCode,
 };
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -261,4 +261,30 @@ fn the_comparison_notices_a_reader_that_depends_on_the_cuts() {
         pieces.into_iter().map(|piece| ConnectorMessage::decode(piece.trim_ascii()).is_ok()).collect::<Vec<_>>()
     };
     assert_ne!(careless(vec![input]), careless(input.chunks(5).collect()));
+}
+
+/// What was fed is not kept, so the rest of it is gone. Going on would lose messages in silence, and
+/// once read places of the old bytes in the new ones.
+#[test]
+fn events_that_were_left_end_the_output_instead_of_being_lost_in_silence() {
+    let keys = (0..3000).map(|n| format!("\"k{n}\"")).collect::<Vec<_>>().join(",");
+    let report = format!(
+        "{{\"type\":\"DETAIL_COVERAGE\",\"stream\":\"a\",\"state_stream\":\"b\",\"required_keys\":[{keys}],\
+         \"hydrated_keys\":[]}}\n"
+    );
+    let record = "{\"type\":\"RECORD\",\"stream\":\"a\",\"key\":\"k\",\"op\":\"delete\"}\n".repeat(2);
+    for fed in [report.as_str(), record.as_str()] {
+        for then in ["", "x", "{}\n"] {
+            let mut decoder = Decoder::new(Limits::default());
+            assert!(!matches!(decoder.feed(fed.as_bytes()).next(), None | Some(Event::Violation(_))));
+            let mut second = decoder.feed(then.as_bytes());
+            let Some(Event::Violation(violation)) = second.next() else { panic!("it went on") };
+            assert_eq!(violation.code, ViolationCode::IncompleteLine);
+            assert_eq!(second.next(), None);
+            assert_eq!(decoder.finish(), Ok(()), "it was said once");
+        }
+        let mut decoder = Decoder::new(Limits::default());
+        assert!(decoder.feed(fed.as_bytes()).next().is_some());
+        assert_eq!(decoder.finish().unwrap_err().code, ViolationCode::IncompleteLine);
+    }
 }
