@@ -1,5 +1,7 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
+pub(crate) mod collect;
+
 use clap::{Args, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -8,6 +10,18 @@ const EXIT_CODES: &str = "Exit codes:
   0  complete
   1  failed: an [expect] of a scenario was missed, or something could not be written
   2  usage: an option, a file or a name is wrong; the message says which, `hint:` what to do";
+
+const COLLECT_EXIT_CODES: &str = "Exit codes:
+    0  complete
+    1  failed
+    2  usage: an option, a file or a name is wrong
+    3  finished, with gaps or rejected records; `gleaner gaps` lists them
+    4  needs you: a question was not answered, a credential is missing, or the permission is over
+    5  the service pushed back; the connection rests, try later
+   10  there is no store yet
+   11  another run is at work
+   12  the credentials were refused
+  130  interrupted; what was saved is saved";
 
 const PROXY_HELP: &str = "Of a request:
   Gleaner-Max-Wait: SECONDS    answer 429 instead of waiting longer than this [default: 120]
@@ -24,7 +38,8 @@ Exit codes:
     2  usage: an option is wrong; the message says which, `hint:` what to do
   130  ended by Ctrl-C, after what was under way";
 
-/// Finds out how fast a service may be asked, and stays just under it.
+/// Collects your data from services that you do not control: every record, as fast as is safe, and honest about
+/// what is missing.
 #[derive(Debug, Parser)]
 #[command(name = "gleaner", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -37,6 +52,42 @@ pub(crate) enum Command {
     /// The laboratory: rate laws against simulated providers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Lab(LabCommand),
+    /// Adds a connection: a connector with one account.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Add(collect::AddArgs),
+    /// Runs a connector, stores what it collects, and says what is missing.
+    ///
+    /// Ctrl-C finishes the slice that is under way; twice ends at once. The next run goes on where this one
+    /// stopped.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Run(collect::CollectArgs),
+    /// All connections: what is stored, what is missing, how the last run went.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Status(collect::StatusArgs),
+    /// The last runs of a connection.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Runs(collect::OfConnectionArgs),
+    /// What is known and not here, and why.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Gaps(collect::OfConnectionArgs),
+    /// The records of a stream.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Records(collect::RecordsArgs),
+    /// Looks at every page, row and counter of the store, and names what is damaged.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Verify(collect::VerifyArgs),
+    /// Between a run and its connector; started by `run`.
+    #[command(hide = true)]
+    Guard {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<std::ffi::OsString>,
+    },
+    /// Becomes a connector; started by `guard`.
+    #[command(hide = true)]
+    GuardExec {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<std::ffi::OsString>,
+    },
     /// The sidecar: stands for an API, and keeps programs in any language just under its limit.
     ///
     /// Make the address where it listens the base URL of your program. Requests wait here for their turn,
@@ -134,9 +185,8 @@ pub(crate) struct ProxyArgs {
     /// Forwards in plain text to another machine, where everyone on the way can read it.
     #[arg(long)]
     pub(crate) allow_insecure_upstream: bool,
-    /// Folder for what was learned [default: $GLEANER_HOME, or ~/.pdpp].
-    #[arg(long, value_name = "DIR")]
-    pub(crate) home: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) home: collect::HomeArgs,
     /// Prints nothing but warnings and errors.
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,

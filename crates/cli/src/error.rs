@@ -11,6 +11,20 @@ use std::process::ExitCode;
 pub(crate) const EXIT_FAILED: u8 = 1;
 /// What was asked for makes no sense.
 const EXIT_USAGE: u8 = 2;
+/// Finished, and something is missing.
+pub(crate) const EXIT_GAPS: u8 = 3;
+/// Only the owner can help.
+pub(crate) const EXIT_NEEDS_OWNER: u8 = 4;
+/// The service pushed back.
+pub(crate) const EXIT_PROVIDER: u8 = 5;
+/// There is no store.
+const EXIT_NOT_INITIALISED: u8 = 10;
+/// Another run is at work.
+const EXIT_HELD: u8 = 11;
+/// The credentials were refused.
+pub(crate) const EXIT_CREDENTIALS: u8 = 12;
+/// Ended by Ctrl-C.
+pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -19,6 +33,12 @@ pub(crate) enum CliError {
     Usage { message: String, hint: String },
     /// The machine said no.
     Failed { message: String, hint: String },
+    /// There is no store.
+    NotInitialised { message: String, hint: String },
+    /// Another run is at work.
+    Held { message: String, hint: String },
+    /// The service pushed back, and the connection rests.
+    Resting { message: String, hint: String },
     /// Whoever read our output has left; nobody wants to hear about it.
     BrokenPipe,
 }
@@ -39,7 +59,38 @@ impl CliError {
                 say(message, hint);
                 ExitCode::from(EXIT_FAILED)
             }
+            Self::NotInitialised { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_NOT_INITIALISED)
+            }
+            Self::Held { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_HELD)
+            }
+            Self::Resting { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_PROVIDER)
+            }
             Self::BrokenPipe => ExitCode::SUCCESS,
+        }
+    }
+}
+
+impl From<gleaner_store::StoreError> for CliError {
+    /// These say themselves what to do; the hint is where to look.
+    fn from(error: gleaner_store::StoreError) -> Self {
+        use gleaner_store::StoreError;
+        let hint = match &error {
+            StoreError::UnknownConnection(_) => "`gleaner status` lists the connections",
+            StoreError::UnknownStream { .. } => "`gleaner status` lists the streams",
+            StoreError::BadName(_) => "give another --name",
+            _ => "docs/store.md says what each of these means",
+        };
+        match error {
+            StoreError::UnknownConnection(_) | StoreError::UnknownStream { .. } | StoreError::BadName(_) => {
+                Self::usage(error.to_string(), hint)
+            }
+            _ => Self::Failed { message: error.to_string(), hint: hint.to_owned() },
         }
     }
 }

@@ -3,15 +3,22 @@
 
 mod args;
 mod builtin;
+mod collect_view;
 mod commands;
+mod connection;
+mod dates;
 mod error;
+mod home;
 mod live;
 mod log;
 mod output;
 mod plan;
 mod progress;
+mod prompt;
 mod row;
 mod runner;
+mod scope;
+mod stop_signals;
 mod table;
 
 use args::{Cli, Command, LabCommand};
@@ -41,5 +48,18 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
         Command::Proxy(args) => commands::proxy::run(&args),
+        Command::Add(args) => commands::add::run(&args, &mut out),
+        Command::Run(args) => commands::run::run(&args, &mut out),
+        Command::Status(args) => commands::status::run(&args, &mut out),
+        Command::Runs(args) => commands::runs::run(&args, &mut out),
+        Command::Gaps(args) => commands::gaps::run(&args, &mut out),
+        Command::Records(args) => commands::records::run(&args, &mut out),
+        Command::Verify(args) => commands::verify::run(&args, &mut out),
+        Command::Guard { command } => Ok(process_code(gleaner_runtime::guard_main(&command))),
+        Command::GuardExec { command } => Ok(process_code(gleaner_runtime::exec_main(&command))),
     }
+}
+
+fn process_code(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
 }

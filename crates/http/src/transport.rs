@@ -96,6 +96,7 @@ const LAST: u32 = u32::MAX;
 struct Sending {
     governed_by: Arc<Key>,
     /// When the attempt is given up.
+    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only the client asks"))]
     ends: Instant,
 }
 

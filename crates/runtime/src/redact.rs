@@ -64,11 +64,16 @@ impl Redactor {
     }
 }
 
-/// A secret as programs write it.
+/// A secret as programs write it. They differ in what they leave alone and in the case of their digits.
 fn forms_of(secret: &str) -> Vec<String> {
     let bytes = secret.as_bytes();
-    let mut forms = vec![secret.to_owned(), json(secret), percent(bytes, false), percent(bytes, true)];
-    forms.extend([hex(bytes, b"0123456789abcdef"), hex(bytes, b"0123456789ABCDEF")]);
+    let mut forms = vec![secret.to_owned(), hex(bytes, LOWER), hex(bytes, UPPER)];
+    for digits in [LOWER, UPPER] {
+        for keeps_slash in [true, false] {
+            forms.extend([percent(bytes, digits, keeps_slash, false), percent(bytes, digits, keeps_slash, true)]);
+            forms.extend([json(secret, digits, keeps_slash, false), json(secret, digits, keeps_slash, true)]);
+        }
+    }
     for (plus, slash) in [(b'+', b'/'), (b'-', b'_')] {
         forms.extend(base64_at_all_alignments(bytes, plus, slash));
     }
@@ -76,34 +81,47 @@ fn forms_of(secret: &str) -> Vec<String> {
     forms
 }
 
+const LOWER: &[u8; 16] = b"0123456789abcdef";
+const UPPER: &[u8; 16] = b"0123456789ABCDEF";
+
 fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
     let pair = |byte: &u8| [digits[usize::from(byte >> 4)], digits[usize::from(byte & 15)]];
     bytes.iter().flat_map(pair).map(char::from).collect()
 }
 
 /// What is not a letter, a digit or one of `-._~` as `%XX`; in forms a blank is a plus.
-fn percent(bytes: &[u8], form: bool) -> String {
+fn percent(bytes: &[u8], digits: &[u8; 16], keeps_slash: bool, form: bool) -> String {
     let mut text = String::new();
     for byte in bytes {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(*byte)),
+            b'/' if keeps_slash => text.push('/'),
             b' ' if form => text.push('+'),
-            _ => text.push_str(&format!("%{byte:02X}")),
+            _ => {
+                text.push('%');
+                text.push_str(&hex(&[*byte], digits));
+            }
         }
     }
     text
 }
 
-/// Inside of a JSON string.
-fn json(secret: &str) -> String {
+/// Inside of a JSON string. Some escape everything that is not ASCII, some escape slashes.
+fn json(secret: &str, digits: &[u8; 16], keeps_slash: bool, ascii: bool) -> String {
     let mut text = String::new();
     for character in secret.chars() {
         match character {
             '"' | '\\' => text.extend(['\\', character]),
+            '/' if !keeps_slash => text.push_str("\\/"),
             '\n' => text.push_str("\\n"),
             '\r' => text.push_str("\\r"),
             '\t' => text.push_str("\\t"),
-            control if control < ' ' => text.push_str(&format!("\\u{:04x}", u32::from(control))),
+            other if other < ' ' || (ascii && !other.is_ascii()) => {
+                for unit in other.encode_utf16(&mut [0; 2]) {
+                    text.push_str("\\u");
+                    text.push_str(&hex(&unit.to_be_bytes(), digits));
+                }
+            }
             other => text.push(other),
         }
     }
@@ -156,13 +174,20 @@ mod tests {
     fn a_secret_is_masked_in_every_way_of_writing_it() {
         let redactor = Redactor::new([SECRET.to_owned()]);
         let bytes = SECRET.as_bytes();
-        let mut ways = vec![
-            SECRET.to_owned(),
-            json(SECRET),
-            percent(bytes, false),
-            percent(bytes, true),
-            hex(bytes, b"0123456789abcdef"),
-        ];
+        // Written out, so that this does not repeat what it tests.
+        let mut ways = [
+            SECRET,
+            r#"pa ss/w\"ord+ü!"#,
+            r#"pa ss\/w\"ord+\u00fc!"#,
+            r#"pa ss/w\"ord+\u00FC!"#,
+            "pa%20ss%2Fw%22ord%2B%C3%BC%21",
+            "pa%20ss/w%22ord%2b%c3%bc%21",
+            "pa+ss%2Fw%22ord%2B%C3%BC%21",
+            "70612073732f77226f72642bc3bc21",
+        ]
+        .map(str::to_owned)
+        .to_vec();
+        assert_eq!(hex(bytes, LOWER), ways[7]);
         // In the middle of something longer that is encoded as a whole, as in `Authorization: Basic`.
         for lead in ["", "u", "us", "use", "user:"] {
             let whole = format!("{lead}{SECRET} and more");

@@ -371,14 +371,14 @@ fn a_second_run_is_told_who_is_at_work() {
 fn a_connector_that_does_not_stop_at_its_time_is_ended_and_a_gap_says_where() {
     let world = World::new();
     let endless = r#"
-assert start["run_budget"] == {"max_duration_ms": 300}, start
+assert start["run_budget"] == {"max_duration_ms": 2000}, start
 n = 0
 while True:
     record(n); n += 1
     if n % 10 == 0: slice(n)
     time.sleep(0.005)
 "#;
-    let said = world.start(endless, &["--max-ms", "300"]).rest();
+    let said = world.start(endless, &["--max-ms", "2000"]).rest();
     assert!(said.contains("reason budget_reached"), "{said}");
     let reader = Reader::open(&world.path("store.db")).unwrap();
     let gaps = reader.gaps("c", gleaner_store::GapFilter::default(), 0, 10).unwrap();

@@ -1,16 +1,14 @@
 //! `gleaner proxy`: the sidecar as a program, with signals, a line to watch, and a memory.
 
 use crate::args::ProxyArgs;
-use crate::error::CliError;
+use crate::error::{CliError, EXIT_INTERRUPTED};
+use crate::home::Home;
 use crate::live::LiveLine;
 use crate::output::{report_to_stderr, visible};
 use gleaner_http::proxy::{Config, LISTEN, Proxy, ProxyError, Upstream, UpstreamError};
 use gleaner_http::{Governors, MemoryError};
-use std::env;
 use std::error::Error;
-use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -18,11 +16,6 @@ use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::Level;
-
-/// Where everything of a user's lives, below the home folder.
-const HOME: &str = ".pdpp";
-/// What a shell says of a program that was ended with Ctrl-C.
-const EXIT_INTERRUPTED: u8 = 130;
 
 pub(crate) fn run(args: &ProxyArgs) -> Result<ExitCode, CliError> {
     let live = LiveLine::new(args.quiet);
@@ -91,7 +84,7 @@ impl Signals {
 
 fn config(args: &ProxyArgs) -> Result<Config, CliError> {
     let mut config = Config::new(Upstream::parse(&args.upstream)?);
-    config.governors = Governors::remembering(&home(args)?.join("pacing"))?;
+    config.governors = Governors::remembering(&Home::find(&args.home)?.root().join("pacing"))?;
     config.listen = args.listen.unwrap_or(LISTEN);
     config.per_authorization = args.per_authorization;
     config.allow_insecure_upstream = args.allow_insecure_upstream;
@@ -102,15 +95,6 @@ fn config(args: &ProxyArgs) -> Result<Config, CliError> {
     settings.config.max_concurrency = args.max_in_flight.unwrap_or(settings.config.max_concurrency);
     settings.max_waiting = args.max_waiting.map_or(settings.max_waiting, |waiting| waiting as usize);
     Ok(config)
-}
-
-/// The data root: what was typed, `GLEANER_HOME`, or a folder in the home of the user.
-fn home(args: &ProxyArgs) -> Result<PathBuf, CliError> {
-    let set = |name| env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
-    let home = args.home.clone().or_else(|| set("GLEANER_HOME")).or_else(|| set("HOME").map(|home| home.join(HOME)));
-    home.ok_or_else(|| {
-        CliError::usage("there is no place to remember learned rates in", "give --home DIR or set GLEANER_HOME")
-    })
 }
 
 fn failed(what: &str, error: &dyn Error, hint: impl Into<String>) -> CliError {

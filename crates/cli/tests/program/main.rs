@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
 mod bad_input;
+mod collect;
 mod expectations;
 mod html;
 mod json;

@@ -139,6 +139,33 @@ impl Reader {
         })
     }
 
+    /// When the first run of a connection began.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn first_run(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = "SELECT started_at FROM runs WHERE connection = ?1 ORDER BY id LIMIT 1";
+            let began = connection.prepare_cached(sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
+            Ok(began.map(date_from_sql))
+        })
+    }
+
+    /// The streams whose cursor a run committed, with its slices or at its end.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn committed_streams(&self, run_id: &str) -> Result<Vec<String>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT DISTINCT s.name FROM commits c JOIN streams s ON s.id = c.stream
+                       JOIN runs r ON r.id = c.run WHERE r.run_id = ?1 ORDER BY s.id";
+            rows(connection, sql, [run_id], |row| row.get(0))
+        })
+    }
+
     /// A page of what a connector said during a run, in order, after the event with this number.
     ///
     /// # Errors

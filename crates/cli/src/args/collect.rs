@@ -1,0 +1,170 @@
+//! What can be typed to collect and to look at what was collected.
+
+use clap::{Args, ValueEnum, value_parser};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where everything of a user's is.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct HomeArgs {
+    /// The data root: store, settings, what was learned [default: $GLEANER_HOME, or ~/.pdpp].
+    #[arg(long, value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AddArgs {
+    /// The connector's manifest.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: PathBuf,
+    /// What to call the connection [default: the connector's own short name]. Two accounts of one service
+    /// need two names.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Sets an environment variable of the connector. Not for secrets: this is stored as it is.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub(crate) settings: Vec<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// How to start the connector [default: what its manifest says].
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CollectArgs {
+    /// The connection, as `gleaner add` named it.
+    #[arg(value_name = "CONNECTION", required_unless_present = "manifest", conflicts_with = "manifest")]
+    pub(crate) connection: Option<String>,
+    /// Runs a connector that was not added before: its manifest.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// With --manifest: what to call the connection [default: the connector's own short name].
+    #[arg(long, value_name = "NAME", requires = "manifest")]
+    pub(crate) name: Option<String>,
+    /// Only these streams, repeated or separated by commas [default: all that can be collected].
+    #[arg(long = "stream", value_name = "STREAM", value_delimiter = ',')]
+    pub(crate) streams: Vec<String>,
+    /// Only these records of a stream, repeated.
+    #[arg(long = "resource", value_name = "STREAM=KEY")]
+    pub(crate) resources: Vec<String>,
+    /// Only what is not older than this: a date, or a time in RFC 3339.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// From the beginning, and not from where the last run ended.
+    #[arg(long, conflicts_with = "catch_up")]
+    pub(crate) full_refresh: bool,
+    /// What is older than the first run, with bookmarks of its own.
+    #[arg(long)]
+    pub(crate) catch_up: bool,
+    /// At most so many requests; the rest is for the next run.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) max_requests: Option<u64>,
+    /// At most so long, for example 90s, 10m or 2h; the rest is for the next run.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) max_duration: Option<Duration>,
+    /// What happens when the connector asks something [default: prompt on a terminal, none otherwise].
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub(crate) interact: Option<Interact>,
+    /// Also while the connection rests because its service pushed back.
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Prints one JSON object per line; the last one says how the run ended.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Shows no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// How to start the connector [default: as it was added, or what its manifest says].
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// What happens to questions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Interact {
+    /// They are asked here.
+    Prompt,
+    /// The connector is told that nobody can answer.
+    None,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Prints one JSON object per line and connection.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OfConnectionArgs {
+    /// The connection.
+    pub(crate) connection: String,
+    /// At most so many lines.
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) limit: u32,
+    /// Prints one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RecordsArgs {
+    /// The stream, as CONNECTION.STREAM or as STREAM where only one connection has it.
+    pub(crate) stream: String,
+    /// Prints one JSON object per line with `key`, `data` and `deleted`; data is as it came.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// At most so many records.
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// Prints one JSON object per fault.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// `90`, `90s`, `10m`, `2h`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) => (number, &text[number.len()..]),
+        None => (text, "s"),
+    };
+    let factor = match unit {
+        "h" => 3600,
+        "m" => 60,
+        _ => 1,
+    };
+    let seconds =
+        number.parse::<u64>().ok().and_then(|number| number.checked_mul(factor)).filter(|&seconds| seconds > 0);
+    seconds.map(Duration::from_secs).ok_or_else(|| "give a number with s, m or h, for example 10m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit_and_are_not_zero() {
+        assert_eq!(duration("90"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("10m"), Ok(Duration::from_secs(600)));
+        assert_eq!(duration("2h"), Ok(Duration::from_secs(7200)));
+        for text in ["", "0", "s", "-1s", "1d", "99999999999999999999h"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! What a run shows: a live line for people, JSON lines for programs, and the account at its end.
+
+use crate::args::collect::CollectArgs;
+use crate::error::{
+    CliError, EXIT_CREDENTIALS, EXIT_FAILED, EXIT_GAPS, EXIT_INTERRUPTED, EXIT_NEEDS_OWNER, EXIT_PROVIDER,
+};
+use crate::output::{Output, Tone, report_to_stderr, visible};
+use crate::prompt;
+use gleaner_engine::TraceEvent;
+use gleaner_protocol::{Interaction, TerminalReason};
+use gleaner_runtime::{Control, Observer, RunReport, Saved};
+use gleaner_store::Reader;
+use serde_json::json;
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+/// How often the live line is drawn.
+const DRAW_EVERY: Duration = Duration::from_millis(200);
+/// How often a line is printed where nobody watches.
+const PRINT_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows a run while it goes on.
+#[derive(Debug)]
+pub(crate) struct View {
+    name: String,
+    json: bool,
+    quiet: bool,
+    live: bool,
+    orders: Sender<Control>,
+    began: Instant,
+    drawn: Instant,
+    saved: Saved,
+    pace: Option<String>,
+    said: String,
+}
+
+impl View {
+    pub(crate) fn new(name: &str, args: &CollectArgs, orders: Sender<Control>) -> Self {
+        let now = Instant::now();
+        Self {
+            name: name.to_owned(),
+            json: args.json,
+            quiet: args.quiet,
+            live: !args.quiet && !args.json && io::stderr().is_terminal(),
+            orders,
+            began: now,
+            drawn: now,
+            saved: Saved::default(),
+            pace: None,
+            said: String::new(),
+        }
+    }
+
+    fn line(&self) -> String {
+        let counts = self.saved.counts;
+        let per_second = counts.collected as f64 / self.began.elapsed().as_secs_f64().max(0.1);
+        let mut parts = vec![format!("{}  {} records  {per_second:.0}/s", self.name, counts.collected)];
+        parts.extend((counts.gaps > 0).then(|| format!("{} gaps", counts.gaps)));
+        parts.extend(self.pace.clone());
+        parts.extend((!self.said.is_empty()).then(|| self.said.clone()));
+        visible(&parts.join("  ")).replace('\n', " ")
+    }
+
+    fn draw(&mut self) {
+        let every = if self.live { DRAW_EVERY } else { PRINT_EVERY };
+        if self.quiet || self.json || self.drawn.elapsed() < every {
+            return;
+        }
+        self.drawn = Instant::now();
+        let line = self.line();
+        if self.live {
+            let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+            let line = line.chars().take(width.saturating_sub(1)).collect::<String>();
+            write_live(&format!("\r\x1b[K{line}"));
+        } else {
+            report_to_stderr(&line);
+        }
+    }
+
+    fn print(&self, value: &serde_json::Value) {
+        if self.json {
+            // That nobody reads it is found out by the last line.
+            let _written = writeln!(io::stdout(), "{value}");
+        }
+    }
+}
+
+fn write_live(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _shown = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        if self.live {
+            write_live("\r\x1b[K");
+        }
+    }
+}
+
+impl Observer for View {
+    fn saved(&mut self, saved: Saved) {
+        self.saved = saved;
+        let counts = saved.counts;
+        self.print(&json!({
+            "message_type": "saved", "slices": saved.slices, "records_accepted": counts.collected,
+            "records_deleted": counts.deleted, "records_rejected": counts.rejected, "gaps": counts.gaps,
+        }));
+        self.draw();
+    }
+
+    fn said(&mut self, event: &TraceEvent) {
+        match event {
+            TraceEvent::Progress(progress) => {
+                self.said.clone_from(&progress.message);
+                if let Some(rate) = progress.collection_rate.valid() {
+                    let (now, most) = (rate.effective_rate_per_min, rate.ceiling_rate_per_min);
+                    self.pace = Some(format!("{now:.0} of at most {most:.0} requests/min"));
+                }
+                self.print(
+                    &json!({"message_type": "progress", "message": progress.message, "stream": progress.stream}),
+                );
+            }
+            TraceEvent::Assistance(help) => {
+                let text = format!("{} asks for help: {}", self.name, help.message);
+                if !self.json {
+                    report_to_stderr(&visible(&text));
+                }
+                self.print(&json!({"message_type": "assistance", "message": help.message}));
+            }
+            TraceEvent::Skip(_) | TraceEvent::AssistanceStatus(_) => {}
+        }
+        self.draw();
+    }
+
+    fn asked(&mut self, question: &Interaction, id: i64) {
+        let kind = question.kind.code();
+        let (request, message) = (&question.request_id, &question.message);
+        self.print(&json!({
+            "message_type": "question", "id": id, "request_id": request, "kind": kind, "message": message,
+        }));
+        if self.live {
+            write_live("\r\x1b[K");
+        }
+        prompt::ask(question.clone(), self.orders.clone());
+    }
+}
+
+/// Says how the run ended, and with which code the program does.
+pub(crate) fn finished(
+    reader: &Reader,
+    name: &str,
+    report: &RunReport,
+    args: &CollectArgs,
+    interrupted: bool,
+    out: &mut Output,
+) -> Result<ExitCode, CliError> {
+    let outcome = &report.outcome;
+    let streams = reader.streams(name)?;
+    let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
+    let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
+    let code = exit_code(outcome.reason, gaps_open + quarantined > 0, interrupted);
+    if args.json {
+        let status = match outcome.reason {
+            TerminalReason::Succeeded => "succeeded",
+            TerminalReason::Cancelled => "cancelled",
+            TerminalReason::BudgetReached => "deferred",
+            _ => "failed",
+        };
+        let line = json!({
+            "message_type": "run_finished", "run_id": report.run_id, "status": status,
+            "records_accepted": outcome.counts.collected, "records_deleted": outcome.counts.deleted,
+            "records_rejected": outcome.counts.rejected, "gaps_open": gaps_open,
+            "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
+        });
+        out.line(&line.to_string())?;
+        return Ok(ExitCode::from(code));
+    }
+    account(report, name, gaps_open, quarantined, out)?;
+    Ok(ExitCode::from(code))
+}
+
+fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out: &mut Output) -> Result<(), CliError> {
+    let outcome = &report.outcome;
+    let wording = outcome.reason.wording();
+    let tone = if outcome.reason == TerminalReason::Succeeded { Tone::Strong } else { Tone::Bad };
+    out.line(&out.paint(tone, &format!("{}: {}", visible(name), wording.what)))?;
+    let counts = outcome.counts;
+    out.line(&format!(
+        "  {} records stored, {} deleted, {} rejected",
+        counts.collected, counts.deleted, counts.rejected
+    ))?;
+    if gaps_open > 0 {
+        out.line(&format!("  {gaps_open} gaps are open; `gleaner gaps {}` lists them", visible(name)))?;
+    }
+    if quarantined > 0 {
+        out.line(&format!("  {quarantined} records are in quarantine: they do not fit their schema"))?;
+    }
+    if report.interrupted_before > 0 {
+        out.line("  the run before this one was interrupted; it was gone on with")?;
+    }
+    if outcome.reason != TerminalReason::Succeeded {
+        let details = [
+            outcome.violation.as_ref().map(ToString::to_string),
+            outcome.error.as_ref().map(|error| error.message.clone()),
+            report.store_error.as_ref().map(ToString::to_string),
+        ];
+        for detail in details.into_iter().flatten() {
+            out.line(&format!("  {}", visible(&detail)))?;
+        }
+        let last = report.errors.lines().rev().take(5).collect::<Vec<_>>();
+        for line in last.into_iter().rev() {
+            out.line(&out.paint(Tone::Quiet, &format!("  | {}", visible(line))))?;
+        }
+        out.line(&format!("hint: {}", wording.next))?;
+    }
+    Ok(())
+}
+
+/// What the program ends with.
+fn exit_code(reason: TerminalReason, is_missing_something: bool, interrupted: bool) -> u8 {
+    match reason {
+        TerminalReason::Cancelled if interrupted => EXIT_INTERRUPTED,
+        TerminalReason::Succeeded if is_missing_something => EXIT_GAPS,
+        TerminalReason::Succeeded => 0,
+        TerminalReason::BudgetReached => EXIT_GAPS,
+        TerminalReason::Cancelled
+        | TerminalReason::GrantExpired
+        | TerminalReason::InteractionExpired
+        | TerminalReason::CredentialsMissing => EXIT_NEEDS_OWNER,
+        TerminalReason::SourceCooldown => EXIT_PROVIDER,
+        TerminalReason::CredentialsRefused => EXIT_CREDENTIALS,
+        _ => EXIT_FAILED,
+    }
+}

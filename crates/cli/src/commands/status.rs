@@ -1,0 +1,122 @@
+//! `gleaner status`: every connection in a line, the ones that need somebody first.
+
+use crate::args::collect::StatusArgs;
+use crate::connection::parse_manifest;
+use crate::dates;
+use crate::error::CliError;
+use crate::home::Home;
+use crate::output::{Output, Tone, visible};
+use gleaner_engine::{CooldownPolicy, Finding, Grade, Health};
+use gleaner_store::{ConnectionState, Evidence, Reader};
+use serde_json::json;
+use std::process::ExitCode;
+
+struct Line {
+    evidence: Evidence,
+    health: Option<Health>,
+}
+
+pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let reader = Home::find(&args.home)?.reader()?;
+    let mut lines = Vec::new();
+    for connection in reader.connections()? {
+        if connection.state != ConnectionState::Purging {
+            lines.push(gather(&reader, &connection.name)?);
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.health.as_ref().map(|health| health.grade)));
+    if lines.is_empty() && !args.json {
+        out.line("nothing is connected yet; add a connector with `gleaner add`")?;
+    }
+    for line in &lines {
+        if args.json { print_json(line, out)? } else { print(line, out)? }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gather(reader: &Reader, name: &str) -> Result<Line, CliError> {
+    let evidence = reader.evidence(name)?;
+    // A manifest that an older version accepted may be refused by this one; the rest is still true.
+    let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
+    let health = manifest.map(|manifest| {
+        let policy = CooldownPolicy::of(None, manifest.refresh_policy.as_ref());
+        evidence.health(&manifest, policy, dates::now())
+    });
+    Ok(Line { evidence, health })
+}
+
+fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
+    let summary = &line.evidence.summary;
+    let grade = line.health.as_ref().map_or("manifest is not valid", |health| word(health.grade));
+    let bad = line.health.as_ref().is_none_or(|health| health.grade >= Grade::Degraded);
+    let paused = if summary.state == ConnectionState::Paused { ", paused" } else { "" };
+    let name = out.paint(Tone::Strong, &visible(&summary.name));
+    let grade = out.paint(if bad { Tone::Bad } else { Tone::Plain }, grade);
+    out.line(&format!("{name}  {grade}{paused}"))?;
+    let totals = &summary.totals;
+    let mut facts = vec![format!("{} records", totals.records)];
+    facts.extend((totals.tombstones > 0).then(|| format!("{} deleted", totals.tombstones)));
+    facts.extend((totals.gaps_open() > 0).then(|| format!("{} gaps", totals.gaps_open())));
+    facts.extend((totals.quarantined > 0).then(|| format!("{} in quarantine", totals.quarantined)));
+    if let Some(run) = &line.evidence.last_run
+        && let Some(ended) = run.ended_at
+    {
+        let reason = run.reason.map_or("unknown", gleaner_protocol::TerminalReason::code);
+        facts.push(format!("last run {reason} {} ago", dates::span(dates::now().since(ended))));
+    }
+    out.line(&format!("  {}", facts.join(", ")))?;
+    for finding in line.health.iter().flat_map(|health| &health.findings) {
+        out.line(&out.paint(Tone::Quiet, &format!("  {}", sentence(finding))))?;
+    }
+    Ok(())
+}
+
+const fn word(grade: Grade) -> &'static str {
+    match grade {
+        Grade::Healthy => "healthy",
+        Grade::Unknown => "never ran",
+        Grade::CatchingUp => "catching up",
+        Grade::Resting => "resting",
+        Grade::Degraded => "incomplete",
+        Grade::Failing => "failing",
+        Grade::NeedsOwner => "needs you",
+    }
+}
+
+fn sentence(finding: &Finding) -> String {
+    match finding {
+        Finding::NeverRan => "it has not run yet".to_owned(),
+        Finding::GapsOpen(gaps) => format!("{gaps} gaps wait for the next runs"),
+        Finding::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
+        Finding::Resting { until, why } => format!("rests until {}: {}", dates::rfc3339(*until), why.wording().what),
+        Finding::GapsGivenUp(gaps) => format!("{gaps} gaps were given up"),
+        Finding::RecordsRejected(records) => format!("{records} records do not fit their schema"),
+        Finding::CoverageShort(streams) => format!("{streams} checkpoints wait for an account"),
+        Finding::Stale { since } => format!("no success since {}", dates::rfc3339(*since)),
+        Finding::RequiresTheImpossible(streams) => format!("it requires {streams} streams that it cannot collect"),
+        Finding::LastRunFailed(reason) => format!("{} {}", reason.wording().what, reason.wording().next),
+        Finding::BackingOff { failures } => format!("failed the same way {failures} times in a row"),
+        Finding::Blocked { failures } => {
+            format!("failed the same way {failures} times in a row; nothing runs by itself")
+        }
+        Finding::RestedTooOften { cycles, why } => format!("rested {cycles} times in a row: {}", why.wording().what),
+        Finding::QuestionOpen => "a question waits for you".to_owned(),
+        Finding::OwnerAction(action) => format!("the connector asks for: {}", action.code().replace('_', " ")),
+    }
+}
+
+fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
+    let (summary, totals) = (&line.evidence.summary, &line.evidence.summary.totals);
+    let run = line.evidence.last_run.as_ref();
+    let findings = line.health.iter().flat_map(|health| &health.findings).map(sentence).collect::<Vec<_>>();
+    let value = json!({
+        "connection": summary.name, "connector_id": summary.connector_id,
+        "health": line.health.as_ref().map(|health| word(health.grade)), "findings": findings,
+        "paused": summary.state == ConnectionState::Paused, "records": totals.records,
+        "tombstones": totals.tombstones, "quarantined": totals.quarantined, "gaps_open": totals.gaps_open(),
+        "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),
+        "last_ended_at": run.and_then(|run| run.ended_at).map(dates::rfc3339),
+        "last_success": line.evidence.last_success.map(dates::rfc3339), "question_open": summary.question_open,
+    });
+    Ok(out.line(&value.to_string())?)
+}

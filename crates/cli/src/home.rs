@@ -1,0 +1,66 @@
+//! The data root: one folder for everything of a user's, which only its owner may look into.
+
+use crate::args::collect::HomeArgs;
+use crate::error::CliError;
+use gleaner_store::{Reader, Store};
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// Below the home of the user.
+const NAME: &str = ".pdpp";
+
+/// A data root that is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Home {
+    root: PathBuf,
+}
+
+impl Home {
+    /// What was typed, `GLEANER_HOME`, or a folder in the home of the user.
+    pub(crate) fn find(args: &HomeArgs) -> Result<Self, CliError> {
+        let set = |name| std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from);
+        let root =
+            args.home.clone().or_else(|| set("GLEANER_HOME")).or_else(|| set("HOME").map(|home| home.join(NAME)));
+        let nowhere = || CliError::usage("there is no data root", "give --home DIR or set GLEANER_HOME");
+        Ok(Self { root: root.ok_or_else(nowhere)? })
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    fn store_path(&self) -> PathBuf {
+        self.root.join("store.db")
+    }
+
+    /// Opens the store for writing, and makes it if need be.
+    pub(crate) fn store(&self) -> Result<Store, CliError> {
+        let cannot = |error: std::io::Error| CliError::Failed {
+            message: format!("{}: {error}", self.root.display()),
+            hint: "give a folder that you may write to: --home DIR, or GLEANER_HOME".to_owned(),
+        };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).map_err(cannot)?;
+        let mode = fs::metadata(&self.root).map_err(cannot)?.permissions().mode();
+        if mode & 0o077 != 0 {
+            return Err(CliError::Failed {
+                message: format!("{} can be looked into by others", self.root.display()),
+                hint: format!("run: chmod 700 '{}'", self.root.display()),
+            });
+        }
+        Ok(Store::open(&self.store_path())?)
+    }
+
+    /// Opens a store that is there for reading.
+    pub(crate) fn reader(&self) -> Result<Reader, CliError> {
+        if !self.store_path().exists() {
+            return Err(CliError::NotInitialised {
+                message: format!("there is no store in {} yet", self.root.display()),
+                hint: "add a connector with `gleaner add`, or run one with `gleaner run --manifest FILE -- COMMAND`"
+                    .to_owned(),
+            });
+        }
+        Ok(Reader::open(&self.store_path())?)
+    }
+}

@@ -1,0 +1,37 @@
+//! What a run collects, from what was typed and what the connector has.
+
+use crate::args::collect::CollectArgs;
+use crate::dates;
+use crate::error::{CliError, nearest};
+use gleaner_engine::WallTime;
+use gleaner_protocol::{CoveragePolicy, Manifest, Scope, StreamScope, TimeRange};
+
+/// The streams that were named, or all that can be collected.
+pub(crate) fn of(args: &CollectArgs, manifest: &Manifest, until: Option<WallTime>) -> Result<Scope, CliError> {
+    let collects = |policy| !matches!(policy, CoveragePolicy::Unavailable | CoveragePolicy::Unsupported);
+    let all = manifest.streams.iter().filter(|stream| collects(stream.coverage_policy)).map(|stream| &stream.name);
+    let names = if args.streams.is_empty() { all.cloned().collect() } else { args.streams.clone() };
+    let range = TimeRange { since: args.since.clone(), until: until.map(dates::rfc3339) };
+    let mut streams = Vec::new();
+    for name in names {
+        if manifest.stream(&name).is_none() {
+            let near = nearest(&name, manifest.streams.iter().map(|stream| stream.name.as_str()));
+            let hint = near
+                .map_or_else(|| "the manifest lists the streams".to_owned(), |near| format!("did you mean {near}?"));
+            return Err(CliError::usage(format!("the connector has no stream {name:?}"), hint));
+        }
+        let time_range = (range != TimeRange::default()).then(|| range.clone());
+        streams.push(StreamScope { name, time_range, ..StreamScope::default() });
+    }
+    for resource in &args.resources {
+        let found = resource
+            .split_once('=')
+            .and_then(|(stream, key)| streams.iter_mut().find(|scope| scope.name == stream).map(|scope| (scope, key)));
+        let Some((scope, key)) = found else {
+            let hint = "give STREAM=KEY with a stream that is collected";
+            return Err(CliError::usage(format!("--resource {resource} names no record"), hint));
+        };
+        scope.resources.push(key.to_owned());
+    }
+    Scope::new(streams).map_err(|fault| CliError::usage(fault.to_string(), "name streams with --stream"))
+}

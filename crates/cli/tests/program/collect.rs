@@ -1,0 +1,288 @@
+//! `add`, `run`, `status`, `runs`, `gaps`, `records` and `verify`, with real connector processes and a data
+//! root of their own. Connectors are small Python programs.
+
+use crate::support::{Answer, folder};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const MANIFEST: &str = r#"{"connector_id":"shop","connector_key":"shop","version":"1","display_name":"Shop","streams":[
+    {"name":"orders","semantics":"mutable_state","primary_key":"id",
+     "schema":{"type":"object","required":["id"],"properties":{"id":{"type":"integer"},"total":{"type":"number"}}}}],
+    "capabilities":{"auth":{"kind":"env","required":["SHOP_TOKEN"]}}}"#;
+
+const PRELUDE: &str = r#"
+import sys, json, os, time, signal
+def say(**m): sys.stdout.write(json.dumps(m) + "\n"); sys.stdout.flush()
+def record(n, **more): say(type="RECORD", stream="orders", key=str(n), data={"id": n, **more}, emitted_at="2031-01-01T00:00:00Z")
+def slice(n): say(type="STATE", stream="orders", cursor={"next": n}, slice=True)
+def done(n, status="succeeded", **more): say(type="DONE", status=status, records_emitted=n, **more)
+def end(code=0): sys.stdin.read(); sys.exit(code)
+start = json.loads(sys.stdin.readline())
+"#;
+
+struct Shop {
+    root: PathBuf,
+}
+
+impl Shop {
+    fn new(test: &str) -> Self {
+        let root = folder(test);
+        fs::remove_dir_all(&root).unwrap();
+        fs::create_dir_all(&root).unwrap();
+        fs::write(root.join("manifest.json"), MANIFEST).unwrap();
+        Self { root }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_gleaner"));
+        command.args(arguments).env("GLEANER_HOME", self.root.join("home")).stdin(Stdio::null());
+        command.current_dir(&self.root);
+        command
+    }
+
+    fn gleaner(&self, arguments: &[&str]) -> Answer {
+        let output = self.command(arguments).output().unwrap();
+        Answer {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    fn script(&self, script: &str) {
+        fs::write(self.root.join("shop.py"), format!("{PRELUDE}{script}")).unwrap();
+    }
+
+    /// Runs a connector that was not added, with these options.
+    fn run(&self, script: &str, options: &[&str]) -> Answer {
+        self.script(script);
+        let mut arguments = vec!["run", "--manifest", "manifest.json"];
+        arguments.extend(options);
+        arguments.extend(["--", "python3", "-u", "shop.py"]);
+        self.gleaner(&arguments)
+    }
+
+    fn start(&self, script: &str) -> Child {
+        self.script(script);
+        let mut command =
+            self.command(&["run", "--manifest", "manifest.json", "--json", "--", "python3", "-u", "shop.py"]);
+        command.stdout(Stdio::piped()).spawn().unwrap()
+    }
+}
+
+fn last_line(answer: &Answer) -> Value {
+    serde_json::from_str(answer.stdout.lines().last().unwrap()).unwrap()
+}
+
+#[test]
+fn a_run_stores_records_and_the_next_one_goes_on() {
+    let shop = Shop::new("run-goes-on");
+    let first = shop.run("for n in range(3): record(n, total=1.50)\nslice(3); done(3); end()", &["--json"]);
+    assert_eq!(first.code, 0, "{first:?}");
+    let end = last_line(&first);
+    assert_eq!(end["message_type"], "run_finished");
+    assert_eq!((end["status"].as_str(), end["records_accepted"].as_u64()), (Some("succeeded"), Some(3)));
+    assert_eq!(end["checkpoints_committed"], serde_json::json!(["orders"]));
+    let second = shop.run("assert start['state'] == {'orders': {'next': 3}}; record(3); slice(4); done(1); end()", &[]);
+    assert_eq!(second.code, 0, "{second:?}");
+    let records = shop.gleaner(&["records", "orders", "--json"]);
+    assert_eq!(records.stdout.lines().count(), 4);
+    assert_eq!(records.stdout.lines().next(), Some(r#"{"key":"0","data":{"id": 0, "total": 1.5},"deleted":false}"#));
+    assert!(shop.gleaner(&["status"]).stdout.starts_with("shop  healthy\n  4 records"));
+    assert_eq!(shop.gleaner(&["runs", "shop", "--json"]).stdout.lines().count(), 2);
+    let verify = shop.gleaner(&["verify"]);
+    assert_eq!((verify.code, verify.stdout.starts_with("the store is whole: 4 versions")), (0, true), "{verify:?}");
+}
+
+#[test]
+fn what_is_missing_is_said_with_exit_3() {
+    let shop = Shop::new("exit-3");
+    let script = r#"
+say(type="DETAIL_GAP", reference_only=True, status="pending", stream="orders", record_key="7", reason="not_found", last_error={"class":"http","http_status":404})
+say(type="DETAIL_GAP", reference_only=True, status="pending", stream="orders", record_key="8", reason="retry_exhausted", last_error={"class":"run_cap_deferred"})
+say(type="RECORD", stream="orders", key="9", data={"id": "nine"}, emitted_at="2031-01-01T00:00:00Z")
+slice(1); done(1); end()"#;
+    let answer = shop.run(script, &["--json"]);
+    assert_eq!(answer.code, 3, "{answer:?}");
+    assert_eq!(
+        (last_line(&answer)["gaps_open"].as_u64(), last_line(&answer)["records_rejected"].as_u64()),
+        (Some(2), Some(1))
+    );
+    let gaps = shop.gleaner(&["gaps", "shop"]).stdout;
+    assert!(gaps.contains("The record was listed but not found."), "{gaps}");
+    assert!(gaps.contains("This run saved a batch and stopped within its own budget."), "{gaps}");
+    assert!(gaps.contains("orders 9  in quarantine") && gaps.contains("/id"), "{gaps}");
+    let kinds = shop.gleaner(&["gaps", "shop", "--json"]).stdout;
+    assert_eq!(
+        kinds.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone()).collect::<Vec<_>>(),
+        ["gap", "gap", "quarantine"]
+    );
+    assert_eq!(shop.gleaner(&["records", "orders"]).stdout, "", "what is rejected is not collected");
+}
+
+#[test]
+fn a_provider_that_pushed_back_is_left_alone_until_the_owner_insists() {
+    let shop = Shop::new("exit-5");
+    let limited = r#"done(0, "failed", error={"message": "shop_rate_limited", "retryable": True}); end(1)"#;
+    let answer = shop.run(limited, &[]);
+    assert_eq!(answer.code, 5, "{answer:?}");
+    let again = shop.run("done(0); end()", &[]);
+    assert_eq!(again.code, 5, "{again:?}");
+    assert!(
+        again.stderr.contains("shop rests until") && again.stderr.contains("hint: wait, or say --now"),
+        "{again:?}"
+    );
+    assert_eq!(shop.run("done(0); end()", &["--now"]).code, 0);
+}
+
+#[test]
+fn missing_and_refused_credentials_have_codes_of_their_own() {
+    let shop = Shop::new("exit-4-12");
+    let missing = r#"done(0, "failed", error={"message": "shop_credentials_missing", "retryable": False}); end(1)"#;
+    assert_eq!(shop.run(missing, &[]).code, 4);
+    let refused =
+        r#"done(0, "failed", error={"message": "no", "retryable": False, "code": "shop_auth_failed"}); end(1)"#;
+    let answer = shop.run(refused, &[]);
+    assert_eq!(answer.code, 12, "{answer:?}");
+    assert!(shop.gleaner(&["status"]).stdout.contains("The credentials of this connection were refused."));
+}
+
+#[test]
+fn a_token_is_handed_to_the_connector_and_is_nowhere_else() {
+    let shop = Shop::new("canary");
+    shop.script(
+        r#"
+token = os.environ["SHOP_TOKEN"]
+import base64, urllib.parse
+print("debug", token, base64.b64encode(("user:" + token).encode()).decode(), token.encode().hex(), file=sys.stderr)
+say(type="PROGRESS", message="token " + token + " " + urllib.parse.quote(token))
+say(type="DETAIL_GAP", reference_only=True, status="pending", stream="orders", record_key="7", reason="not_found", last_error={"class":"http","url":"https://shop/?t=" + token})
+done(0, "failed", error={"message": "bad " + token, "retryable": False}); end(1)"#,
+    );
+    let token = "c4n4ry/+ token\"é";
+    let mut command = shop.command(&["run", "--manifest", "manifest.json", "--json", "--", "python3", "-u", "shop.py"]);
+    let output = command.env("SHOP_TOKEN", token).output().unwrap();
+    let mut shown = output.stdout;
+    shown.extend(output.stderr);
+    shown.extend(shop.gleaner(&["runs", "shop"]).stdout.into_bytes());
+    shown.extend(shop.gleaner(&["gaps", "shop", "--json"]).stdout.into_bytes());
+    for file in fs::read_dir(shop.root.join("home")).unwrap() {
+        shown.extend(fs::read(file.unwrap().path()).unwrap());
+    }
+    let is_shown = |part: &str| shown.windows(part.len()).any(|window| window == part.as_bytes());
+    // As it is, and pieces of it as they stand in URLs, JSON, hex and base64.
+    for part in [token, "c4n4ry", "c4n4ry%2F%2B", "63346e347279", "YzRuNHJ5", "M0bjRyeS", "jNG40cnk"] {
+        assert!(!is_shown(part), "{part}");
+    }
+    assert!(is_shown("[secret]"));
+}
+
+#[test]
+fn a_second_run_is_told_who_is_at_work_with_exit_11() {
+    let shop = Shop::new("exit-11");
+    let mut first = shop.start("record(1); slice(2)\nwhile True: time.sleep(1)");
+    let mut lines = BufReader::new(first.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("\"saved\""));
+    let second = shop.run("done(0); end()", &[]);
+    assert_eq!(second.code, 11, "{second:?}");
+    assert!(second.stderr.contains(&format!("process {}", first.id())), "{second:?}");
+    first.kill().unwrap();
+    first.wait().unwrap();
+    assert_eq!(shop.run("done(0); end()", &[]).code, 0, "at once after it was killed");
+}
+
+#[test]
+fn ctrl_c_finishes_the_slice_and_ends_with_130() {
+    let shop = Shop::new("ctrl-c");
+    let script = r#"
+stop = []
+signal.signal(signal.SIGTERM, lambda *_: stop.append(1))
+n = 0
+while not stop or n % 10 != 0:
+    record(n); n += 1
+    if n % 10 == 0: slice(n)
+    time.sleep(0.002)
+done(n, "cancelled"); end(1)"#;
+    let mut run = shop.start(script);
+    let mut lines = BufReader::new(run.stdout.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("\"saved\""));
+    let began = Instant::now();
+    assert!(Command::new("kill").args(["-INT", &run.id().to_string()]).status().unwrap().success());
+    let last = lines.map_while(Result::ok).last().unwrap();
+    assert_eq!(run.wait().unwrap().code(), Some(130));
+    assert!(began.elapsed() < Duration::from_secs(10));
+    let end = serde_json::from_str::<Value>(&last).unwrap();
+    assert_eq!(end["status"], "cancelled");
+    assert!(end["records_accepted"].as_u64().unwrap().is_multiple_of(10), "{end}");
+}
+
+#[test]
+fn two_accounts_of_one_service_are_two_connections() {
+    let shop = Shop::new("two-accounts");
+    shop.script("record(int(os.environ['ACCOUNT'])); slice(1); done(1); end()");
+    for (name, account) in [("shop-mine", "ACCOUNT=1"), ("shop-ours", "ACCOUNT=2")] {
+        let added = shop.gleaner(&[
+            "add",
+            "--manifest",
+            "manifest.json",
+            "--name",
+            name,
+            "--set",
+            account,
+            "--",
+            "python3",
+            "-u",
+            "shop.py",
+        ]);
+        assert_eq!(added.code, 0, "{added:?}");
+        assert_eq!(shop.gleaner(&["run", name]).code, 0);
+    }
+    let both = shop.gleaner(&["records", "orders"]);
+    assert_eq!(both.code, 2);
+    assert!(both.stderr.contains("hint: say whose, for example shop-mine.orders"), "{both:?}");
+    assert_eq!(shop.gleaner(&["records", "shop-ours.orders"]).stdout, "2  {\"id\": 2}\n");
+}
+
+#[test]
+fn what_was_typed_wrongly_is_answered_with_what_to_do() {
+    let shop = Shop::new("typed-wrongly");
+    assert_eq!(shop.gleaner(&["status"]).code, 10);
+    let no_command = shop.gleaner(&["run", "--manifest", "manifest.json"]);
+    assert!(no_command.code == 2 && no_command.stderr.contains("hint:"), "{no_command:?}");
+    let stream = shop.run("done(0); end()", &["--stream", "order"]);
+    assert!(stream.code == 2 && stream.stderr.contains("did you mean orders?"), "{stream:?}");
+    let unknown = shop.gleaner(&["run", "shopp"]);
+    assert!(unknown.code == 2 && unknown.stderr.contains("there is no connection \"shopp\""), "{unknown:?}");
+    fs::write(shop.root.join("bad.json"), "{\"streams\":[]}").unwrap();
+    let manifest = shop.gleaner(&["add", "--manifest", "bad.json", "--", "true"]);
+    assert!(manifest.code == 2 && manifest.stderr.contains("connector_id"), "{manifest:?}");
+    let set = shop.gleaner(&["add", "--manifest", "manifest.json", "--set", "1x", "--", "true"]);
+    assert!(set.code == 2 && set.stderr.contains("KEY=VALUE"), "{set:?}");
+}
+
+#[test]
+fn a_record_outside_of_the_asked_ones_ends_the_run_and_is_named() {
+    let shop = Shop::new("resources");
+    let answer = shop.run(
+        "assert start['scope']['streams'][0]['resources'] == ['1']; record(2); end()",
+        &["--resource", "orders=1"],
+    );
+    assert_eq!(answer.code, 1);
+    assert!(answer.stdout.contains("stream \"orders\", key \"2\""), "{answer:?}");
+}
+
+#[test]
+fn a_damaged_record_is_named_by_table_and_row() {
+    let shop = Shop::new("damaged");
+    assert_eq!(shop.run("record(1); slice(1); done(1); end()", &[]).code, 0);
+    let store = shop.root.join("home/store.db");
+    let sql = "UPDATE versions SET body = '{\"id\": 2}'";
+    assert!(Command::new("sqlite3").arg(&store).arg(sql).status().unwrap().success());
+    let answer = shop.gleaner(&["verify"]);
+    assert_eq!(answer.code, 1);
+    assert!(answer.stdout.starts_with("versions row 1: it is not what was stored"), "{answer:?}");
+}
