@@ -2,7 +2,7 @@
 
 pub(crate) mod collect;
 
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -52,6 +52,9 @@ pub(crate) enum Command {
     /// The laboratory: rate laws against simulated providers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Lab(LabCommand),
+    /// Shows the whole thing in a minute: a provider with a limit that nobody tells, a connector, a kill, an account.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Demo(collect::DemoArgs),
     /// Adds a connection: a connector with one account.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Add(collect::AddArgs),
@@ -76,6 +79,9 @@ pub(crate) enum Command {
     /// Looks at every page, row and counter of the store, and names what is damaged.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Verify(collect::VerifyArgs),
+    /// A connector that comes with the program, as a process of its own; started by `run`.
+    #[command(hide = true)]
+    Connector { name: ConnectorName },
     /// Between a run and its connector; started by `run`.
     #[command(hide = true)]
     Guard {
@@ -94,6 +100,13 @@ pub(crate) enum Command {
     /// what the API refuses is repeated if that does nothing twice, and what was learned outlives a restart.
     #[command(after_help = PROXY_HELP)]
     Proxy(ProxyArgs),
+}
+
+/// The connectors that come with the program.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum ConnectorName {
+    /// For `gleaner demo`.
+    Demo,
 }
 
 #[derive(Debug, Subcommand)]

@@ -119,9 +119,11 @@ impl Observer for View {
                     let (now, most) = (rate.effective_rate_per_min, rate.ceiling_rate_per_min);
                     self.pace = Some(format!("{now:.0} of at most {most:.0} requests/min"));
                 }
-                self.print(
-                    &json!({"message_type": "progress", "message": progress.message, "stream": progress.stream}),
-                );
+                let rate = progress.collection_rate.valid().map(|rate| rate.effective_rate_per_min);
+                self.print(&json!({
+                    "message_type": "progress", "message": progress.message, "stream": progress.stream,
+                    "rate_per_min": rate,
+                }));
             }
             TraceEvent::Assistance(help) => {
                 let text = format!("{} asks for help: {}", self.name, help.message);

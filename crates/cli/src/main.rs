@@ -7,6 +7,7 @@ mod collect_view;
 mod commands;
 mod connection;
 mod dates;
+mod demo;
 mod error;
 mod home;
 mod live;
@@ -21,7 +22,7 @@ mod scope;
 mod stop_signals;
 mod table;
 
-use args::{Cli, Command, LabCommand};
+use args::{Cli, Command, ConnectorName, LabCommand};
 use clap::Parser;
 use error::CliError;
 use output::Output;
@@ -39,8 +40,15 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<ExitCode, CliError> {
+    // These write by themselves, from several threads, so nobody may hold the output.
+    let command = match cli.command {
+        Command::Connector { name: ConnectorName::Demo } => return Ok(demo::connector::run()),
+        Command::Guard { command } => return Ok(process_code(gleaner_runtime::guard_main(&command))),
+        Command::GuardExec { command } => return Ok(process_code(gleaner_runtime::exec_main(&command))),
+        command => command,
+    };
     let mut out = Output::stdout();
-    match cli.command {
+    match command {
         Command::Lab(LabCommand::Run(args)) => match args.random {
             Some(count) => commands::lab_random::run(&args, count, &mut out),
             None => commands::lab_run::run(&args, &mut out),
@@ -48,6 +56,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
         Command::Proxy(args) => commands::proxy::run(&args),
+        Command::Demo(args) => commands::demo::run(&args, &mut out),
         Command::Add(args) => commands::add::run(&args, &mut out),
         Command::Run(args) => commands::run::run(&args, &mut out),
         Command::Status(args) => commands::status::run(&args, &mut out),
@@ -55,8 +64,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
-        Command::Guard { command } => Ok(process_code(gleaner_runtime::guard_main(&command))),
-        Command::GuardExec { command } => Ok(process_code(gleaner_runtime::exec_main(&command))),
+        Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -138,6 +138,13 @@ pub(crate) struct VerifyArgs {
     pub(crate) home: HomeArgs,
 }
 
+#[derive(Args, Debug)]
+pub(crate) struct DemoArgs {
+    /// Prints one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `90`, `90s`, `10m`, `2h`.
 fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {

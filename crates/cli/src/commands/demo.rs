@@ -1,0 +1,270 @@
+//! `gleaner demo`: the whole thing in a minute, with no account anywhere.
+//!
+//! Starts a provider with a limit that nobody tells, collects from it with a real connector process, kills
+//! itself half-way, goes on, and ends with a plain account. Everything goes through `gleaner run`, started
+//! as a program: nothing here is faked.
+
+use crate::args::collect::DemoArgs;
+use crate::builtin;
+use crate::demo::{self, LOST, MANIFEST, NOTES, provider};
+use crate::error::{CliError, EXIT_FAILED};
+use crate::output::{Output, Tone, visible};
+use gleaner_lab::oracle;
+use gleaner_lab::scenario::Scenario;
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// The provider: ten a second, twenty at once, and it says nothing but 429.
+const SCENARIO: &str = "bucket-bare";
+/// The rate is drawn over this many columns.
+const COLUMNS: usize = 60;
+/// No part of it takes longer than this.
+const PART_MAX: Duration = Duration::from_secs(90);
+
+/// What is shown while it goes on.
+struct Shown {
+    live: bool,
+    json: bool,
+    began: Instant,
+    records: u64,
+    /// Requests per second, as the connector reports them.
+    rates: Vec<f64>,
+    drawn: Instant,
+}
+
+pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let scenario = scenario()?;
+    let provider = provider::start(&scenario).map_err(|error| failed("cannot listen on 127.0.0.1", &error))?;
+    let folder = make_folder()?;
+    let url = format!("http://{}", provider.address);
+    if !args.json {
+        out.line(&format!("A provider is running at {url}. It has {NOTES} notes and a limit that nobody tells."))?;
+        out.line("")?;
+    }
+    let mut shown = Shown::new(args.json);
+    let first = part(&folder, &url, &mut shown, Some(NOTES / 2))?;
+    let before_the_kill = shown.records;
+    if !args.json {
+        shown.clear();
+        out.line(&format!("Half-way: the run was killed with {before_the_kill} notes saved. Starting it again."))?;
+    }
+    let last = part(&folder, &url, &mut shown, None)?;
+    shown.clear();
+    debug_assert!(first.is_none());
+    let account = Account::new(&folder, &provider, &scenario, &shown, before_the_kill, last.as_ref())?;
+    if args.json {
+        out.line(&account.as_json().to_string())?
+    } else {
+        account.print(out)?
+    }
+    let complete = account.records + LOST.len() as u64 == NOTES;
+    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+}
+
+fn scenario() -> Result<Scenario, CliError> {
+    let missing = || CliError::usage(format!("there is no scenario {SCENARIO}"), "this is a bug; please report it");
+    builtin::find(SCENARIO).transpose()?.ok_or_else(missing)
+}
+
+/// A data root of its own, which is left for a look.
+fn make_folder() -> Result<PathBuf, CliError> {
+    let folder = std::env::temp_dir().join(format!("gleaner-demo-{}", std::process::id()));
+    let made = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join("manifest.json"), MANIFEST));
+    made.map_err(|error| failed(&folder.display().to_string(), &error))?;
+    Ok(folder)
+}
+
+fn failed(what: &str, error: &io::Error) -> CliError {
+    CliError::Failed {
+        message: format!("{what}: {error}"),
+        hint: "free some space or ports, then try again".to_owned(),
+    }
+}
+
+/// One run, killed once so many notes are saved. Answers its last line, unless it was killed.
+fn part(folder: &Path, url: &str, shown: &mut Shown, kill_at: Option<u64>) -> Result<Option<Value>, CliError> {
+    let mut child = start(folder, url)?;
+    let output = child.stdout.take().map(BufReader::new);
+    let before = shown.records;
+    let began = Instant::now();
+    let mut last = None;
+    for line in output.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
+        let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        shown.take(&message, before);
+        if kill_at.is_some_and(|notes| shown.records >= notes) || began.elapsed() > PART_MAX {
+            break;
+        }
+        last = Some(message);
+    }
+    if kill_at.is_some() {
+        // Not asked to stop: killed, as a crash would.
+        child.kill().map_err(|error| failed("cannot end the run", &error))?;
+        last = None;
+    }
+    child.wait().map_err(|error| failed("cannot wait for the run", &error))?;
+    Ok(last.filter(|message| message["message_type"] == "run_finished"))
+}
+
+fn start(folder: &Path, url: &str) -> Result<Child, CliError> {
+    let ourselves = std::env::current_exe().map_err(|error| failed("cannot find this program", &error))?;
+    let mut command = Command::new(&ourselves);
+    command.arg("run").arg("--manifest").arg(folder.join("manifest.json")).args(["--json", "--interact", "none"]);
+    command.arg("--home").arg(folder.join("home")).arg("--").arg(&ourselves).args(["connector", "demo"]);
+    command.env(demo::URL, url).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.spawn().map_err(|error| failed("cannot start the run", &error))
+}
+
+impl Shown {
+    fn new(json: bool) -> Self {
+        let now = Instant::now();
+        let live = !json && io::stderr().is_terminal();
+        Self { live, json, began: now, records: 0, rates: Vec::new(), drawn: now }
+    }
+
+    fn take(&mut self, message: &Value, before: u64) {
+        match message["message_type"].as_str() {
+            Some("saved") => self.records = before + message["records_accepted"].as_u64().unwrap_or(0),
+            Some("progress") => self.rates.extend(message["rate_per_min"].as_f64().map(|rate| rate / 60.0)),
+            _ => {}
+        }
+        if self.json && message["message_type"] == "saved" {
+            let line = json!({"message_type": "demo_progress", "records": self.records, "seconds": self.seconds()});
+            let _written = writeln!(io::stdout(), "{line}");
+        }
+        self.draw();
+    }
+
+    fn seconds(&self) -> f64 {
+        (self.began.elapsed().as_secs_f64() * 10.0).round() / 10.0
+    }
+
+    fn draw(&mut self) {
+        if !self.live || self.drawn.elapsed() < Duration::from_millis(100) {
+            return;
+        }
+        self.drawn = Instant::now();
+        let rate = self.rates.last().copied().unwrap_or(0.0);
+        let line = format!(
+            "\r\x1b[K{:>5.1} s  {:>3} notes saved  {rate:>4.1} requests/s  {}",
+            self.seconds(),
+            self.records,
+            sparkline(&self.rates, 30)
+        );
+        let _shown = io::stderr().write_all(line.as_bytes()).and_then(|()| io::stderr().flush());
+    }
+
+    fn clear(&self) {
+        if self.live {
+            let _shown = io::stderr().write_all(b"\r\x1b[K");
+        }
+    }
+}
+
+/// Values as a row of small bars, the newest at the right.
+fn sparkline(values: &[f64], columns: usize) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = values.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    let bar = |value: f64| BARS[((value / most * 7.0).round().clamp(0.0, 7.0)) as usize];
+    let columns = columns.min(values.len());
+    (0..columns).map(|column| bar(values[column * values.len() / columns])).collect()
+}
+
+/// What came of it.
+struct Account {
+    records: u64,
+    gaps: u64,
+    requests: u64,
+    rejected: u64,
+    refetched: u64,
+    seconds: f64,
+    oracle_seconds: f64,
+    before_the_kill: u64,
+    rate: f64,
+    sparkline: String,
+    store: PathBuf,
+    home: PathBuf,
+}
+
+impl Account {
+    fn new(
+        folder: &Path,
+        provider: &provider::Running,
+        scenario: &Scenario,
+        shown: &Shown,
+        before_the_kill: u64,
+        last: Option<&Value>,
+    ) -> Result<Self, CliError> {
+        let home = folder.join("home");
+        let reader = gleaner_store::Reader::open(&home.join("store.db"))?;
+        let records = reader.streams("demo")?.iter().map(|stream| stream.records).sum();
+        let seen = provider.seen();
+        // What everyone has to ask for: the pages of the list with its empty end, and each note.
+        let needed = NOTES.div_ceil(demo::PAGE) + 1 + NOTES;
+        let best = oracle::best(&Scenario { backlog: needed, ..scenario.with_workers(4) }, 1);
+        Ok(Self {
+            records,
+            gaps: last.and_then(|last| last["gaps_open"].as_u64()).unwrap_or(0),
+            requests: seen.requests,
+            rejected: seen.rejected,
+            refetched: (seen.requests - seen.rejected).saturating_sub(needed),
+            seconds: shown.seconds(),
+            oracle_seconds: best.completion_s,
+            before_the_kill,
+            rate: shown.rates.last().copied().unwrap_or(0.0),
+            sparkline: sparkline(&shown.rates, COLUMNS),
+            store: home.join("store.db"),
+            home,
+        })
+    }
+
+    fn print(&self, out: &mut Output) -> Result<(), CliError> {
+        let Self { records, gaps, requests, rejected, refetched, seconds, oracle_seconds, .. } = self;
+        let share = *rejected as f64 * 100.0 / (*requests).max(1) as f64;
+        out.line("")?;
+        out.line(
+            &out.paint(Tone::Strong, &format!("{records} notes are stored, {gaps} are missing and known to be.")),
+        )?;
+        out.line(&format!("  requests   {requests}, of which {rejected} were refused ({share:.1} %)"))?;
+        out.line(&format!("  pace       {:.1} per second were found; the hidden limit is 10", self.rate))?;
+        out.line(&format!("  over time  {}", out.paint(Tone::Accepted, &self.sparkline)))?;
+        out.line(&format!("  time       {seconds:.1} s; who knew the limit would have needed {oracle_seconds:.1} s"))?;
+        let kill = format!("after {} notes were saved; {refetched} requests were made twice", self.before_the_kill);
+        out.line(&format!("  the kill   {kill}"))?;
+        out.line(&format!("  the store  {}", visible(&self.store.display().to_string())))?;
+        out.line("")?;
+        out.line("Look at it:")?;
+        let home = visible(&self.home.display().to_string());
+        out.line(&format!("  gleaner status --home {home}"))?;
+        out.line(&format!("  gleaner gaps demo --home {home}"))?;
+        out.line(&format!(
+            "  sqlite3 {} 'SELECT id, title FROM \"demo.notes\" LIMIT 5'",
+            visible(&self.store.display().to_string())
+        ))?;
+        Ok(())
+    }
+
+    fn as_json(&self) -> Value {
+        json!({
+            "message_type": "demo_finished", "records": self.records, "gaps_open": self.gaps,
+            "requests": self.requests, "rejected": self.rejected, "requests_made_twice": self.refetched,
+            "saved_before_the_kill": self.before_the_kill, "rate_per_s": self.rate, "seconds": self.seconds,
+            "oracle_seconds": self.oracle_seconds, "store": self.store.display().to_string(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::sparkline;
+
+    #[test]
+    fn a_sparkline_has_as_many_bars_as_fit() {
+        assert_eq!(sparkline(&[0.0, 5.0, 10.0], 10), "▁▅█");
+        assert_eq!(sparkline(&[1.0; 100], 4).chars().count(), 4);
+        assert_eq!(sparkline(&[], 4), "");
+    }
+}
