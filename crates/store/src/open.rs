@@ -167,9 +167,11 @@ fn harden(connection: &Connection) -> Result<(), Failure> {
 }
 
 fn check_owner_and_version(connection: &Connection, path: &Path) -> Result<Version, Failure> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (owner, version) = (pragma("application_id")?, pragma("user_version")?);
-    let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+    // One question, so that the answers are of one moment: another process may be making the tables.
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    let (owner, version, tables) = connection
+        .query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
     if owner == 0 && version == 0 && tables == 0 {
         return Ok(Version::Empty);
     }
