@@ -271,10 +271,13 @@ pub(crate) fn open<T: Track>(
     let stream = session.streams.of(&gap.stream)?;
     let identity = GapIdentity::of(&session.start.connection, &session.start.grant, gap);
     let identity = identity_hash(&identity);
-    // One that was served is put back under its id, whatever else the connector says about it.
+    // One that was served is put back under its id, whatever else the connector says about it; unless it
+    // says that another record is missing, which must not be lost.
+    let key = gap.record_key.as_ref().map(GapKey::as_str);
+    let is_meant = |row: &GapRow| row.stream == stream && (key.is_none() || key == row.fixed.record_key.as_deref());
     let by_id = gap.gap_id.as_ref().and_then(|id| parse_gap_id(&GapId::new(id)));
     let served = match by_id {
-        Some(id) => GapRow::find(connection, &id)?.filter(|row| row.stream == stream),
+        Some(id) => GapRow::find(connection, &id)?.filter(is_meant),
         None => None,
     };
     let known = match served {
