@@ -86,6 +86,13 @@ impl Lease {
         self.epoch
     }
 
+    /// Whether one of these is on this connection.
+    pub(crate) fn has_connection(leases: &[Self], name: &str) -> Result<(), StoreError> {
+        let wanted = LeaseOn::Connection(name).name();
+        let found = leases.iter().any(|lease| lease.name == wanted);
+        if found { Ok(()) } else { Err(StoreError::NotLeased(name.to_owned())) }
+    }
+
     /// The fence: inside of the transaction that it guards.
     pub(crate) fn check(&self, connection: &Connection) -> Result<(), Failure> {
         let sql = "SELECT epoch FROM leases WHERE name = ?1 AND released = 0";

@@ -63,7 +63,11 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
     match check().map_err(|failure| failure.at(&path))? {
         Version::Known(version) if version == MIGRATIONS.len() => Ok(connection),
         // Only a writer may change it.
-        Version::Known(_) | Version::Empty => Err(StoreError::NotAStore(path)),
+        other => {
+            let count = |schema: usize| u32::try_from(schema).unwrap_or(u32::MAX);
+            let found = if let Version::Known(version) = other { count(version) } else { 0 };
+            Err(StoreError::OlderSchema { path, found, known: count(MIGRATIONS.len()) })
+        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 mod world;
 
-use world::{Home, done, drive, ingest_command};
+use world::{Home, MANIFEST, Sitting, done, drive, ingest_command, progress};
 
 /// What a driver may need beside what one line holds, in KiB: cache, code, buffers, with room to spare.
 const MOST_KIB: u64 = 40 * 1024;
@@ -66,4 +66,27 @@ fn gaps_with_large_keys_and_ids_do_not_pile_up_in_an_unfinished_slice() {
     };
     feed(&home, (0..LARGE_GAPS).map(recovered));
     assert_eq!(home.reader().streams("c").expect("readable")[2].gaps_pending, LARGE_GAPS as u64);
+}
+
+#[test]
+fn the_trace_of_runs_that_are_long_over_is_forgotten_and_the_runs_are_not() {
+    let home = Home::new();
+    for _ in 0..205 {
+        home.run(&(progress("at work") + &done(0)));
+    }
+    assert_eq!(home.sql::<i64>("SELECT count(*) FROM runs"), 205);
+    assert_eq!(home.sql::<i64>("SELECT count(DISTINCT run) FROM events"), 200);
+    assert_eq!(home.sql::<i64>("SELECT min(run) FROM events"), 6);
+    home.assert_whole();
+}
+
+#[test]
+fn long_events_do_not_wait_until_there_are_hundreds_of_them() {
+    let home = Home::new();
+    let mut sitting = Sitting::begin(home.open(), "c", MANIFEST);
+    let long = progress(&"x".repeat(60_000));
+    for _ in 0..20 {
+        sitting.feed(long.as_bytes()).expect("works");
+    }
+    assert!(home.sql::<i64>("SELECT count(*) FROM events") > 0);
 }

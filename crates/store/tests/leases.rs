@@ -265,3 +265,20 @@ fn processes_that_make_one_store_at_once_all_find_a_store() {
         assert!(note.trim_end().ends_with(&format!(" {epoch}")), "{note} of {epoch}");
     }
 }
+
+#[test]
+fn nothing_is_begun_or_forgotten_without_the_lease_on_the_connection_itself() {
+    let home = Home::new();
+    let mut running = Sitting::begin(home.open(), "c", MANIFEST);
+    let mut other = home.open();
+    let (elsewhere, _) = taken(acquire(&mut other, &[LeaseOn::Connection("d")]).expect("works"));
+    for leases in [Vec::new(), elsewhere] {
+        let start = world::start("c", "next", &parse(MANIFEST));
+        let error = other.begin_run::<Steady>(start, leases.clone(), now().wall).expect_err("not its lease");
+        assert!(matches!(error, StoreError::NotLeased(_)), "{error}");
+        assert!(matches!(other.purge("c", &leases), Err(StoreError::NotLeased(_))));
+    }
+    running.feed((record("items", "k", "{}") + &done(1)).as_bytes()).expect("it goes on");
+    running.end().expect("it goes on");
+    assert!(home.body("items", "k").is_some());
+}
