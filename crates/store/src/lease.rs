@@ -209,7 +209,9 @@ impl Store {
     ///
     /// [`StoreError::OlderThanSeen`] when this is an older copy of the store that was here before.
     pub fn check_not_restored(&self) -> Result<(), StoreError> {
-        let (found, seen) = (self.epoch()?.get(), self.seen.epoch());
+        // The note first: it is written after the store, so what it says is in the store by then.
+        let seen = self.seen.epoch();
+        let found = self.epoch()?.get();
         if found < seen { Err(StoreError::OlderThanSeen { found, seen }) } else { Ok(()) }
     }
 }
