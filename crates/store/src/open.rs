@@ -105,7 +105,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<LogLength, Failur
     harden(connection)?;
     // Before anything is changed.
     check_owner_and_version(connection, path)?;
-    switch_to_log(connection, path)?;
+    switch_to_log_among_others(connection, path)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "secure_delete", "ON")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
@@ -138,6 +138,20 @@ pub(crate) fn move_log(connection: &Connection, length: &LogLength) -> Result<()
 
 fn is_failure_of_device(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt))
+}
+
+/// SQLite does not wait where two make the same file at once; waiting for the other's lock does.
+fn switch_to_log_among_others(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    const TRIES: u32 = 100;
+    for _ in 0..TRIES {
+        match switch_to_log(connection, path) {
+            Err(Failure::Sql(error)) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+            }
+            other => return other,
+        }
+    }
+    switch_to_log(connection, path)
 }
 
 /// The answer comes as a row, before the change is written: only the end says whether it was.
