@@ -9,7 +9,7 @@
 //! | which cursors are committed | [`Ledger`], [`CommitPlan`], [`Receipt`] |
 //! | what becomes durable together | [`Slice`] |
 //! | whether a report accounts for every key | [`CoverageTally`], [`KeysInMemory`] |
-//! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`RowSizes`] |
+//! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`page_bytes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`], [`RunOutcome`] |
 //! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
 //! | how a connection is doing | [`Health`], [`Finding`] |
@@ -46,7 +46,7 @@ pub use coverage::{CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, TooMa
 pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, REST_OF_RUN, Recovery, rest_of_run};
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
-pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, RowSizes, page_bytes, rows_that_fit};
+pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{NoSchema, Refusal, Validate};

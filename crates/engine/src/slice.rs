@@ -64,12 +64,20 @@ pub enum GapChange {
 }
 
 impl GapChange {
-    /// What it holds, roughly: a locator may be as large as a line.
+    /// What it holds, roughly: a locator may be as large as a line, and so may a key or an id.
     fn bytes(&self) -> usize {
-        let Self::Open(gap) = self else { return 0 };
+        let gap = match self {
+            Self::Open(gap) => gap,
+            Self::Attempt { gap_id, lease } | Self::Recover { gap_id, lease } => {
+                return gap_id.as_str().len() + lease.as_str().len();
+            }
+        };
         let raws = [&gap.detail_locator, &gap.list_cursor, &gap.detail];
-        let error = gap.last_error.as_ref().map_or(0, |error| error.raw.as_str().len());
-        raws.into_iter().flatten().map(|raw| raw.as_str().len()).sum::<usize>() + error
+        let raws = raws.into_iter().flatten().map(|raw| raw.as_str().len()).sum::<usize>();
+        let error = gap.last_error.as_ref().map_or(0, |error| error.raw.as_str().len() + error.class.len());
+        let texts = [&gap.parent_stream, &gap.not_before, &gap.gap_id, &gap.lease_id];
+        let texts = texts.into_iter().flatten().map(String::len).sum::<usize>();
+        raws + error + texts + gap.record_key.as_ref().map_or(0, |key| key.as_str().len())
     }
 }
 

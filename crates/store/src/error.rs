@@ -78,6 +78,19 @@ pub enum StoreError {
         /// The newest schema that we know.
         known: u32,
     },
+    /// Written by an older version, and only asked to be read.
+    #[error(
+        "{} was written by an older Gleaner, or is just being made (schema {found}, this one reads {known}): start a run, which brings it up to date",
+        path.display()
+    )]
+    OlderSchema {
+        /// The database.
+        path: PathBuf,
+        /// Its schema; 0 when there is none yet.
+        found: u32,
+        /// The schema that we read.
+        known: u32,
+    },
     /// The file, its folder or its file system does not let us write.
     #[error("{} cannot be written: check the permissions of the file and its folder", .0.display())]
     ReadOnly(PathBuf),
@@ -99,6 +112,9 @@ pub enum StoreError {
         /// What was seen before.
         seen: u64,
     },
+    /// The right to do so is missing: a lease on the connection itself.
+    #[error("nothing is done with connection {0:?} without the lease on it")]
+    NotLeased(String),
     /// Another process has the lease now.
     #[error("another process took {lease} over; this one writes nothing more")]
     Superseded {
@@ -121,7 +137,7 @@ pub enum StoreError {
     BadName(String),
     /// The manifest identifies records by other fields than those that were stored.
     #[error(
-        "stream {stream:?} of {connection:?} now identifies records by {new:?}, and {records} records are stored by {old:?}: they would be stored twice. Add the connector under another name, or purge this connection first"
+        "stream {stream:?} of {connection:?} now identifies records by {new}, and {records} records are stored by {old}: they would be stored twice. Add the connector under another name, or purge this connection first"
     )]
     PrimaryKeyChanged {
         /// The connection.
@@ -136,10 +152,12 @@ pub enum StoreError {
         records: u64,
     },
     /// The connection is being forgotten.
-    #[error("connection {0:?} is being purged and cannot be used")]
+    #[error(
+        "connection {0:?} is being purged and cannot be used; `gleaner purge` again goes on with what was cut short"
+    )]
     Purging(String),
     /// A run with this id exists.
-    #[error("a run with the id {0:?} exists already")]
+    #[error("a run with the id {0:?} exists already: nothing was begun. Choose another id")]
     RunExists(String),
     /// A committed cursor would go back. The store and its caller disagree about what is durable.
     #[error("the cursor of stream {stream:?} would go from commit {from} to {to}: nothing was committed")]
@@ -155,7 +173,7 @@ pub enum StoreError {
     #[error("cannot tell who this process is: {0}")]
     Holder(#[source] std::io::Error),
     /// The note of the last seen epoch could not be written.
-    #[error("{}: {source}", path.display())]
+    #[error("{} cannot be written ({source}): nothing was begun. Check that the folder is yours and that this is a file", path.display())]
     SeenNote {
         /// The note.
         path: PathBuf,
@@ -163,7 +181,9 @@ pub enum StoreError {
         source: std::io::Error,
     },
     /// A statement that should not have failed: a defect of ours.
-    #[error("unexpected answer of the database: {0}")]
+    #[error(
+        "unexpected answer of the database: {0}. Nothing was written; this is a defect of Gleaner, please report it"
+    )]
     Unexpected(#[source] rusqlite::Error),
 }
 
@@ -176,7 +196,7 @@ impl StoreError {
         match code {
             ErrorCode::DiskFull => Self::DiskFull(path),
             ErrorCode::SystemIoFailure => Self::DeviceFailed { path, detail },
-            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => {
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
                 let holder = crate::lock_holder::of(&path);
                 Self::Busy { path, holder, waited: crate::open::BUSY_WAIT }
             }

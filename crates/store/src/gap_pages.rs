@@ -1,14 +1,14 @@
 //! Handing gaps out to a run, page by page.
 //!
-//! Due gaps are read in their order, each is leased by the engine's rule, and as many as fit the page
-//! go out. A page is transport and never a cap: an empty one means that no gap is left that this run
+//! Due gaps are read in their order, one after the other until the page is full, because a single one
+//! may be as large as a line; each is leased by the engine's rule and goes out. A page is transport and never a cap: an empty one means that no gap is left that this run
 //! may have. Gaps that the run deferred itself are not due for it, so recovery ends.
 
 use crate::error::{Failure, StoreError, date_to_sql};
 use crate::gap_rows::{self, COLUMNS, GapRow};
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{REST_OF_RUN, RowSizes, Track, WallTime, rows_that_fit};
+use gleaner_engine::{REST_OF_RUN, Track, WallTime};
 use gleaner_protocol::{GapKey, ServedGap};
 use rusqlite::Connection;
 
@@ -30,20 +30,23 @@ impl Store {
             for stream in streams {
                 wanted.push(session.streams.of(stream)?);
             }
-            let rows = due(transaction, session, &wanted, RowSizes::default().rows_to_read(bytes_max), now)?;
-            lease(transaction, session, rows, bytes_max, now)
+            let page = due(transaction, session, &wanted, bytes_max, now)?;
+            lease(transaction, session, page, now)
         })
     }
 }
 
-/// The gaps that are due, in their order. What was found under another grant is not this run's business.
+/// A gap of a page, and how it is written to the connector.
+type Due = (GapRow, ServedGap);
+
+/// The gaps that are due and fit the page, in their order. What was found under another grant is not this run's business.
 fn due<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     wanted: &[i64],
-    limit: u64,
+    bytes_max: u64,
     now: WallTime,
-) -> Result<Vec<GapRow>, Failure> {
+) -> Result<Vec<Due>, Failure> {
     // The ids are numbers of ours.
     let of_streams = match wanted {
         [] => String::new(),
@@ -51,24 +54,15 @@ fn due<T: Track>(
     };
     let sql = format!(
         "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND (not_before IS NULL OR not_before <= ?2) \
-         AND deferred_under IS NOT ?3 AND grant_id = ?5 AND record_key IS NOT ?6 {of_streams} ORDER BY due LIMIT ?4"
+         AND deferred_under IS NOT ?3 AND grant_id = ?4 AND record_key IS NOT ?5 {of_streams} ORDER BY due"
     );
     let lease = session.start.lease.as_str();
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let values = (session.connection, date_to_sql(now), lease, limit, &session.start.grant, REST_OF_RUN);
-    gap_rows::read_all(connection, &sql, values)
-}
-
-fn lease<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    rows: Vec<GapRow>,
-    bytes_max: u64,
-    now: WallTime,
-) -> Result<Vec<ServedGap>, Failure> {
-    let lease = &session.start.lease;
-    let mut page = Vec::new();
-    for row in rows {
+    let values = (session.connection, date_to_sql(now), lease, &session.start.grant, REST_OF_RUN);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(values)?;
+    let (mut page, mut left) = (Vec::new(), bytes_max);
+    while let Some(row) = rows.next()? {
+        let row = GapRow::read(row)?;
         let Some(named) = gap_rows::name_of(connection, row.id)? else { continue };
         let served = ServedGap {
             gap_id: gap_rows::gap_id(&named.identity).as_str().to_owned(),
@@ -77,14 +71,28 @@ fn lease<T: Track>(
             parent_stream: named.parent_stream,
             detail_locator: row.gap.locator.clone(),
             list_cursor: row.gap.list_cursor.clone(),
-            lease_id: lease.as_str().to_owned(),
+            lease_id: lease.to_owned(),
         };
+        let size = size(&served);
+        // At least one, however large it is: it must be recoverable too.
+        if size > left && !page.is_empty() {
+            break;
+        }
+        left = left.saturating_sub(size);
         page.push((row, served));
     }
-    page.truncate(rows_that_fit(bytes_max, page.iter().map(|(_, served)| size(served))));
+    Ok(page)
+}
+
+fn lease<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    mut page: Vec<Due>,
+    now: WallTime,
+) -> Result<Vec<ServedGap>, Failure> {
     for (row, _) in &mut page {
         let before = row.gap.state.clone();
-        row.gap.lease(lease, now);
+        row.gap.lease(&session.start.lease, now);
         row.update(connection, &before)?;
     }
     Ok(page.into_iter().map(|(_, served)| served).collect())

@@ -105,7 +105,7 @@ pub(crate) const HASHED: [&str; 23] = [
 
 impl GapRow {
     /// In the order of [`COLUMNS`].
-    fn read(row: &Row<'_>) -> Result<Self, Failure> {
+    pub(crate) fn read(row: &Row<'_>) -> Result<Self, Failure> {
         let lease = |at| Ok::<_, Failure>(row.get::<_, Option<String>>(at)?.map(LeaseId::new));
         let code = |at| row.get::<_, Option<String>>(at);
         let state = match row.get::<_, String>(2)?.as_str() {
@@ -271,10 +271,13 @@ pub(crate) fn open<T: Track>(
     let stream = session.streams.of(&gap.stream)?;
     let identity = GapIdentity::of(&session.start.connection, &session.start.grant, gap);
     let identity = identity_hash(&identity);
-    // One that was served is put back under its id, whatever else the connector says about it.
+    // One that was served is put back under its id, whatever else the connector says about it; unless it
+    // says that another record is missing, which must not be lost.
+    let key = gap.record_key.as_ref().map(GapKey::as_str);
+    let is_meant = |row: &GapRow| row.stream == stream && (key.is_none() || key == row.fixed.record_key.as_deref());
     let by_id = gap.gap_id.as_ref().and_then(|id| parse_gap_id(&GapId::new(id)));
     let served = match by_id {
-        Some(id) => GapRow::find(connection, &id)?.filter(|row| row.stream == stream),
+        Some(id) => GapRow::find(connection, &id)?.filter(is_meant),
         None => None,
     };
     let known = match served {
@@ -336,24 +339,18 @@ fn served<T: Track>(
     row.update(connection, &before)
 }
 
-/// Puts back what was held, by a run that ended or by one that never did.
+/// Puts back what was held, by a run that ended or by one that never did. One after the other: a
+/// single gap may be as large as a line.
 pub(crate) fn release_all(connection: &Connection, of: i64, limits: AttemptLimits) -> Result<(), Failure> {
-    /// Rows in memory at a time.
-    const BATCH: i64 = 1000;
-    let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'in_progress' LIMIT ?2");
-    loop {
-        let held = read_all(connection, &sql, (of, BATCH))?;
-        if held.is_empty() {
-            return Ok(());
+    let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'in_progress' LIMIT 1");
+    while let Some(mut row) = read_all(connection, &sql, [of])?.pop() {
+        let before = row.gap.state.clone();
+        if let GapState::InProgress { lease } = &before {
+            row.gap.release(lease, limits);
         }
-        for mut row in held {
-            let before = row.gap.state.clone();
-            if let GapState::InProgress { lease } = &before {
-                row.gap.release(lease, limits);
-            }
-            row.update(connection, &before)?;
-        }
+        row.update(connection, &before)?;
     }
+    Ok(())
 }
 
 pub(crate) fn read_all(

@@ -40,13 +40,26 @@ impl Holder {
         if self.pid_namespace != from.pid_namespace || self.pid_namespace.is_empty() || self.started == 0 {
             return false;
         }
-        started(self.pid) != Some(self.started)
+        match stat(self.pid) {
+            Ok(stat) => parse_started(&stat) != Some(self.started),
+            // Anything else, such as no file handle left, tells about us and not about it.
+            Err(error) => is_nobody(&error),
+        }
     }
 }
 
 /// When a process started, in ticks since the boot; `None` when there is no such process.
 fn started(pid: u32) -> Option<u64> {
-    parse_started(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    parse_started(&stat(pid).ok()?)
+}
+
+fn stat(pid: u32) -> io::Result<String> {
+    fs::read_to_string(format!("/proc/{pid}/stat"))
+}
+
+/// Whether this says that there is no such process: it was not there, or ended while it was read.
+fn is_nobody(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
 /// The 22nd field; the second is a name in parentheses that may hold anything, blanks and
@@ -115,6 +128,15 @@ mod tests {
         assert!(other_boot.is_dead_for(&us));
         let container = Holder { pid: 1, started: 1, pid_namespace: "pid:[1]".to_owned(), ..us.clone() };
         assert!(!container.is_dead_for(&us));
+    }
+
+    #[test]
+    fn who_cannot_look_does_not_know() {
+        assert!(is_nobody(&stat(u32::MAX).unwrap_err()));
+        assert!(is_nobody(&rustix::io::Errno::SRCH.into()));
+        for ours in [rustix::io::Errno::MFILE, rustix::io::Errno::NFILE, rustix::io::Errno::ACCESS] {
+            assert!(!is_nobody(&ours.into()), "{ours}");
+        }
     }
 
     #[test]

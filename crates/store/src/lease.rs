@@ -86,6 +86,13 @@ impl Lease {
         self.epoch
     }
 
+    /// Whether one of these is on this connection.
+    pub(crate) fn has_connection(leases: &[Self], name: &str) -> Result<(), StoreError> {
+        let wanted = LeaseOn::Connection(name).name();
+        let found = leases.iter().any(|lease| lease.name == wanted);
+        if found { Ok(()) } else { Err(StoreError::NotLeased(name.to_owned())) }
+    }
+
     /// The fence: inside of the transaction that it guards.
     pub(crate) fn check(&self, connection: &Connection) -> Result<(), Failure> {
         let sql = "SELECT epoch FROM leases WHERE name = ?1 AND released = 0";
@@ -106,11 +113,10 @@ impl Store {
     pub fn acquire(&mut self, on: &[LeaseOn<'_>], holder: &Holder, now: WallTime) -> Result<Acquired, StoreError> {
         self.check_not_restored()?;
         let names = on.iter().map(|on| on.name()).collect::<Vec<_>>();
-        let boot_now = boot_millis();
         let acquired = self.write(&[], |transaction| {
             let mut took_over = false;
             for name in &names {
-                match judge(transaction, name, holder, boot_now, now)? {
+                match judge(transaction, name, holder, now)? {
                     Standing::Held(by) => return Ok(Acquired::Held(by)),
                     Standing::Abandoned => took_over = true,
                     Standing::Free => {}
@@ -119,18 +125,34 @@ impl Store {
             let epoch = meta_number(transaction, "epoch")?.saturating_add(1);
             set_meta_number(transaction, "epoch", epoch)?;
             for name in &names {
-                take(transaction, name, epoch, holder, boot_now, now)?;
+                take(transaction, name, epoch, holder, now)?;
             }
             let lease = |name: &String| Lease { name: name.clone(), epoch: Epoch::new(epoch) };
             Ok(Acquired::Yes { leases: names.iter().map(lease).collect(), took_over })
         })?;
         if let Acquired::Yes { leases, .. } = &acquired
-            && let Some(lease) = leases.first()
+            && let Err(error) = self.note_epoch()
         {
-            let noted = self.seen.remember(lease.epoch.get());
-            self.heed(noted)?;
+            // Whoever is told no must not hold anything. What went wrong first is what counts.
+            let _given_back = self.release(leases);
+            return Err(error);
         }
         Ok(acquired)
+    }
+
+    /// Notes the epoch of the store outside of it. Two processes may do so at once, and the one with
+    /// the lower epoch may be the last: so each looks again after it wrote.
+    fn note_epoch(&mut self) -> Result<(), StoreError> {
+        let mut noted = 0;
+        loop {
+            let epoch = self.epoch()?.get();
+            if epoch <= noted {
+                return Ok(());
+            }
+            let done = self.seen.remember(epoch);
+            self.heed(done)?;
+            noted = epoch;
+        }
     }
 
     /// Gives a sign of life.
@@ -139,8 +161,8 @@ impl Store {
     ///
     /// [`StoreError::Superseded`] when somebody else has them; then nothing may be sent any more.
     pub fn heartbeat(&mut self, leases: &[Lease]) -> Result<(), StoreError> {
-        let now = boot_millis();
         self.write(leases, |transaction| {
+            let now = boot_millis();
             let sql = "UPDATE leases SET heartbeat_boot_ms = ?2, expires_boot_ms = ?3 WHERE name = ?1";
             for lease in leases {
                 transaction.prepare_cached(sql)?.execute((&lease.name, to_sql(now), to_sql(now + ttl())))?;
@@ -164,7 +186,7 @@ impl Store {
     ///
     /// When the store cannot be read.
     pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
-        self.read(|connection| match judge(connection, &on.name(), asking, boot_millis(), now)? {
+        self.read(|connection| match judge(connection, &on.name(), asking, now)? {
             Standing::Held(by) => Ok(Some(by)),
             Standing::Abandoned | Standing::Free => Ok(None),
         })
@@ -187,7 +209,9 @@ impl Store {
     ///
     /// [`StoreError::OlderThanSeen`] when this is an older copy of the store that was here before.
     pub fn check_not_restored(&self) -> Result<(), StoreError> {
-        let (found, seen) = (self.epoch()?.get(), self.seen.epoch());
+        // The note first: it is written after the store, so what it says is in the store by then.
+        let seen = self.seen.epoch();
+        let found = self.epoch()?.get();
         if found < seen { Err(StoreError::OlderThanSeen { found, seen }) } else { Ok(()) }
     }
 }
@@ -206,18 +230,15 @@ enum Standing {
     Held(HeldBy),
 }
 
-fn judge(
-    connection: &Connection,
-    name: &str,
-    asking: &Holder,
-    boot_now: u64,
-    now: WallTime,
-) -> Result<Standing, Failure> {
+fn judge(connection: &Connection, name: &str, asking: &Holder, now: WallTime) -> Result<Standing, Failure> {
     let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms
                FROM leases WHERE name = ?1 AND released = 0";
     let Some(row) = connection.prepare_cached(sql)?.query_row([name], HeldRow::read).optional()? else {
         return Ok(Standing::Free);
     };
+    // Read after the row and not before waiting for the lock: a sign that was given meanwhile would
+    // seem to come from the future.
+    let boot_now = boot_millis();
     // A clock that is behind the last sign was set to zero: the machine started again.
     let is_over = row.expires <= boot_now || boot_now < row.heartbeat;
     if is_over || row.holder.is_dead_for(asking) {
@@ -243,14 +264,8 @@ impl HeldRow {
     }
 }
 
-fn take(
-    connection: &Connection,
-    name: &str,
-    epoch: u64,
-    holder: &Holder,
-    boot_now: u64,
-    now: WallTime,
-) -> Result<(), Failure> {
+fn take(connection: &Connection, name: &str, epoch: u64, holder: &Holder, now: WallTime) -> Result<(), Failure> {
+    let boot_now = boot_millis();
     let sql = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
     connection.prepare_cached(sql)?.execute((
         name,

@@ -63,7 +63,11 @@ pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
     match check().map_err(|failure| failure.at(&path))? {
         Version::Known(version) if version == MIGRATIONS.len() => Ok(connection),
         // Only a writer may change it.
-        Version::Known(_) | Version::Empty => Err(StoreError::NotAStore(path)),
+        other => {
+            let count = |schema: usize| u32::try_from(schema).unwrap_or(u32::MAX);
+            let found = if let Version::Known(version) = other { count(version) } else { 0 };
+            Err(StoreError::OlderSchema { path, found, known: count(MIGRATIONS.len()) })
+        }
     }
 }
 
@@ -101,7 +105,7 @@ fn prepare(connection: &mut Connection, path: &Path) -> Result<LogLength, Failur
     harden(connection)?;
     // Before anything is changed.
     check_owner_and_version(connection, path)?;
-    switch_to_log(connection, path)?;
+    switch_to_log_among_others(connection, path)?;
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "secure_delete", "ON")?;
     connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
@@ -136,6 +140,20 @@ fn is_failure_of_device(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::SystemIoFailure | ErrorCode::DatabaseCorrupt))
 }
 
+/// SQLite does not wait where two make the same file at once; waiting for the other's lock does.
+fn switch_to_log_among_others(connection: &Connection, path: &Path) -> Result<(), Failure> {
+    const TRIES: u32 = 100;
+    for _ in 0..TRIES {
+        match switch_to_log(connection, path) {
+            Err(Failure::Sql(error)) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK")?;
+            }
+            other => return other,
+        }
+    }
+    switch_to_log(connection, path)
+}
+
 /// The answer comes as a row, before the change is written: only the end says whether it was.
 fn switch_to_log(connection: &Connection, path: &Path) -> Result<(), Failure> {
     let mut statement = connection.prepare("PRAGMA journal_mode = WAL")?;
@@ -167,9 +185,11 @@ fn harden(connection: &Connection) -> Result<(), Failure> {
 }
 
 fn check_owner_and_version(connection: &Connection, path: &Path) -> Result<Version, Failure> {
-    let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (owner, version) = (pragma("application_id")?, pragma("user_version")?);
-    let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0))?;
+    // One question, so that the answers are of one moment: another process may be making the tables.
+    let sql = "SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
+               FROM pragma_application_id, pragma_user_version";
+    let (owner, version, tables) = connection
+        .query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
     if owner == 0 && version == 0 && tables == 0 {
         return Ok(Version::Empty);
     }

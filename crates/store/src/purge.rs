@@ -26,6 +26,7 @@ impl Store {
     ///
     /// When there is no such connection, the lease is lost or the store cannot be written.
     pub fn purge(&mut self, name: &str, leases: &[Lease]) -> Result<u64, StoreError> {
+        Lease::has_connection(leases, name)?;
         let of = self.write(leases, |transaction| {
             let sql = "UPDATE connections SET state = 'purging' WHERE name = ?1 RETURNING id";
             let id = transaction.query_row(sql, [name], |row| row.get::<_, i64>(0)).optional()?;

@@ -103,7 +103,8 @@ fn insert(
 }
 
 fn register_stream(connection: &Connection, of: i64, name: &str, stream: &StreamManifest) -> Result<(), Failure> {
-    let primary_key = format!("{:?}", stream.primary_key);
+    // A list of names can always be written.
+    let primary_key = serde_json::to_string(&stream.primary_key).unwrap_or_default();
     let schema = stream.schema.as_ref().map(|schema| schema.as_str().to_owned());
     let sql = "SELECT id, primary_key, records + tombstones FROM streams WHERE connection = ?1 AND name = ?2";
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));

@@ -9,6 +9,7 @@ use crate::gap_rows;
 use crate::lease::Lease;
 use crate::registry;
 use crate::store::Store;
+use crate::trace;
 use gleaner_engine::{AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, Track, WallTime};
 use gleaner_protocol::{RawJson, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
@@ -137,12 +138,15 @@ impl Store {
         leases: Vec<Lease>,
         now: WallTime,
     ) -> Result<Session<T>, StoreError> {
+        // Without it nothing would be fenced, and the run of somebody else would be taken for dead.
+        Lease::has_connection(&leases, &start.connection)?;
         let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
         let (connection, run, streams, bookmarks, interrupted) = self.write(&leases, |transaction| {
             let connection = registry::find(transaction, &start.connection)?;
             gap_rows::release_all(transaction, connection, start.limits)?;
             let interrupted = end_interrupted(transaction, connection, now)?;
             let run = insert_run::<T>(transaction, &start, connection, epoch, now)?;
+            trace::forget_old(transaction, connection)?;
             let streams = StreamIds::read(transaction, connection, &start.connection)?;
             let bookmarks = read_bookmarks::<T>(transaction, connection)?;
             Ok((connection, run, streams, bookmarks, interrupted))

@@ -1,7 +1,8 @@
 //! What a connector says besides data, kept for people and for health.
 //!
 //! Events wait in memory and are written with the next slice: a line of progress is not worth a sync.
-//! Both the wait and what is kept per run are bounded; the oldest go first, and their number is kept.
+//! The wait, what is kept per run and the runs of which anything is kept are bounded; the oldest go
+//! first, and their number is kept.
 //! The last word about pace and circuit stands in the run's own row, so nobody searches for it.
 
 use crate::error::{Failure, StoreError, date_to_sql, to_sql};
@@ -11,8 +12,12 @@ use gleaner_engine::{TraceEvent, Track, WallTime};
 use gleaner_protocol::ConnectorMessage;
 use rusqlite::Connection;
 
-/// Events that wait. Some 100 KB.
+/// Events that wait. Ordinary ones are some 100 KB.
 const WAITING_MAX: usize = 500;
+/// The same in bytes: an event may be as long as [`EVENT_BYTES_MAX`].
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
+/// Runs of a connection of which events are kept. The runs themselves are kept for good: they are small.
+const RUNS_WITH_EVENTS: i64 = 200;
 /// Events of one kind that are kept per run. Enough to see the last hours of a run.
 const KEPT_MAX: u64 = 2000;
 /// How many more there may be before the oldest are removed: removing costs less in bulk.
@@ -33,7 +38,7 @@ impl Store {
         now: WallTime,
     ) -> Result<(), StoreError> {
         session.pending.push(event, now);
-        if session.pending.events.len() >= WAITING_MAX { self.flush_trace(session) } else { Ok(()) }
+        if session.pending.is_long() { self.flush_trace(session) } else { Ok(()) }
     }
 
     /// Writes the events that wait, and syncs.
@@ -75,6 +80,11 @@ impl Pending {
         }
     }
 
+    fn is_long(&self) -> bool {
+        let bytes = self.events.iter().map(|(_, _, message)| message.len()).sum::<usize>();
+        self.events.len() >= WAITING_MAX || bytes >= WAITING_BYTES_MAX
+    }
+
     fn is_empty(&self) -> bool {
         let Self { events, collection_rate, provider_budget, dropped, .. } = self;
         events.is_empty() && collection_rate.is_none() && provider_budget.is_none() && *dropped == 0
@@ -106,6 +116,15 @@ impl Pending {
         let kept = if kept > KEPT_MAX + KEPT_SLACK { KEPT_MAX } else { kept };
         *self = Self { kept, ..Self::default() };
     }
+}
+
+/// Forgets the events of runs that are long over. It is called once per run, so one run that is too old
+/// is all there is; a second is for runs that the bound did not hold for.
+pub(crate) fn forget_old(connection: &Connection, of: i64) -> Result<(), Failure> {
+    let sql = "DELETE FROM events WHERE run IN
+               (SELECT id FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT 2 OFFSET ?2)";
+    connection.prepare_cached(sql)?.execute((of, RUNS_WITH_EVENTS))?;
+    Ok(())
 }
 
 /// Keeps the newest of each kind: a thousand lines of progress must not push out the one skip.

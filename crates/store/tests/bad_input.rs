@@ -441,3 +441,18 @@ fn f33_a_store_that_is_locked_for_a_while_slows_the_connector_down_and_loses_not
     println!("f33: waited {blocked:?}, peak {} KiB", driven.peak_kib);
     home.assert_whole();
 }
+
+#[test]
+fn a_gap_of_another_record_under_the_id_of_a_served_one_is_kept_beside_it() {
+    let home = Home::new();
+    home.run(&(gap("details", "backlog") + &done(0)));
+    let id = home.reader().gaps("c", GapFilter::default(), 0, 10).expect("readable")[0].gap_id.clone();
+    let request = "{\"type\":\"DETAIL_GAPS_PAGE_REQUEST\",\"request_id\":\"p\",\"reference_only\":true}\n";
+    let again = |key: &str| gap("details", key).replace("\"reason\"", &format!("\"gap_id\":\"{id}\",\"reason\""));
+    // Two of the records that the backlog stood for, and the backlog itself.
+    home.run(&(request.to_owned() + &again("1") + &again("2") + &again("backlog") + &done(0)));
+    let keys = home.reader().gaps("c", GapFilter::default(), 0, 10).expect("readable");
+    let keys = keys.into_iter().filter_map(|gap| gap.record_key).collect::<Vec<_>>();
+    assert_eq!(keys, ["backlog", "1", "2"]);
+    home.assert_whole();
+}

@@ -214,3 +214,71 @@ fn a_new_store_in_place_of_an_old_one_is_no_alarm() {
     fs::remove_file(home.path()).expect("removed");
     assert!(acquire(&mut home.open(), &[C]).is_ok());
 }
+
+#[test]
+fn a_sign_given_while_another_waits_for_the_lock_is_no_sign_of_a_restart() {
+    let home = Home::new();
+    let mut holder = home.open();
+    taken(acquire(&mut holder, &[C]).expect("works"));
+    let mut second = home.open();
+    let other = rusqlite::Connection::open(home.path()).expect("a database");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    let waiting = std::thread::spawn(move || acquire(&mut second, &[C]));
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    // The holder's sign, given after the other began to wait.
+    other.execute_batch("UPDATE leases SET heartbeat_boot_ms = heartbeat_boot_ms + 250; COMMIT").expect("written");
+    let by = held(waiting.join().expect("a thread").expect("works"));
+    assert_eq!(by.pid, std::process::id());
+}
+
+#[test]
+fn who_is_told_no_holds_nothing() {
+    let home = Home::new();
+    let mut store = home.open();
+    // The note beside the store cannot be written.
+    fs::create_dir(home.at("store.db.seen")).expect("a folder");
+    let error = acquire(&mut store, &[C]).expect_err("it cannot be noted");
+    assert!(error.to_string().contains("store.db.seen"), "{error}");
+    fs::remove_dir(home.at("store.db.seen")).expect("removed");
+    taken(acquire(&mut store, &[C]).expect("works"));
+}
+
+#[test]
+fn processes_that_make_one_store_at_once_all_find_a_store() {
+    for _ in 0..if full_size() { 100 } else { 10 } {
+        let home = Home::new();
+        let start = |_| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_store-driver"));
+            command.arg("collect").arg(home.path()).args(["--ids", "2", "--slice", "1"]);
+            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the driver starts")
+        };
+        let children = (0..8).map(start).collect::<Vec<_>>();
+        for child in children {
+            let ended = child.wait_with_output().expect("it ends");
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert!(ended.status.success() || said.starts_with("error: held by "), "{said}");
+        }
+        home.assert_whole();
+        // Whoever wrote the note last, it has the highest epoch.
+        let note = fs::read_to_string(home.at("store.db.seen")).expect("a note");
+        let epoch = home.open().epoch().expect("readable").get();
+        assert!(note.trim_end().ends_with(&format!(" {epoch}")), "{note} of {epoch}");
+    }
+}
+
+#[test]
+fn nothing_is_begun_or_forgotten_without_the_lease_on_the_connection_itself() {
+    let home = Home::new();
+    let mut running = Sitting::begin(home.open(), "c", MANIFEST);
+    let mut other = home.open();
+    let (elsewhere, _) = taken(acquire(&mut other, &[LeaseOn::Connection("d")]).expect("works"));
+    for leases in [Vec::new(), elsewhere] {
+        let start = world::start("c", "next", &parse(MANIFEST));
+        let error = other.begin_run::<Steady>(start, leases.clone(), now().wall).expect_err("not its lease");
+        assert!(matches!(error, StoreError::NotLeased(_)), "{error}");
+        assert!(matches!(other.purge("c", &leases), Err(StoreError::NotLeased(_))));
+    }
+    running.feed((record("items", "k", "{}") + &done(1)).as_bytes()).expect("it goes on");
+    running.end().expect("it goes on");
+    assert!(home.body("items", "k").is_some());
+}

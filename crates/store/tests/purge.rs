@@ -90,6 +90,8 @@ fn a_purge_that_was_cut_short_goes_on_and_nothing_runs_meanwhile() {
     // As a process leaves it that was killed after its first batches.
     home.execute("UPDATE connections SET state = 'purging' WHERE name LIKE 'CANARY%'");
     home.execute("PRAGMA secure_delete = ON; DELETE FROM versions WHERE seq IN (SELECT seq FROM versions WHERE key LIKE 'CANARY%' LIMIT 120)");
+    // What is left is no damage.
+    home.assert_whole();
     let mut store = home.open();
     let states = home.reader().connections().expect("readable").into_iter().map(|connection| connection.state);
     assert!(states.collect::<Vec<_>>().contains(&ConnectionState::Purging));

@@ -347,3 +347,17 @@ fn a_trace_has_a_bound_and_the_one_skip_outlives_the_flood() {
     assert!(newest.contains(&format!("\"p{}\"", lines - 1)), "{newest}");
     drop(lease(&mut home.open(), "c"));
 }
+
+#[test]
+fn a_store_of_an_older_version_is_not_called_a_foreign_file() {
+    let home = Home::new();
+    home.run(&done(0));
+    home.execute("PRAGMA user_version = 0");
+    let error = Reader::open(&home.path()).expect_err("it has to be brought up to date");
+    assert!(matches!(error, StoreError::OlderSchema { found: 0, .. }), "{error}");
+    // One that a process is about to make.
+    let new = home.at("new.db");
+    std::fs::write(&new, "").expect("a file");
+    let error = Reader::open(&new).expect_err("there is nothing in it");
+    assert!(error.to_string().contains("start a run"), "{error}");
+}
