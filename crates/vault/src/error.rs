@@ -7,7 +7,8 @@ use crate::secret::ValueFault;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the vault did not do what it was asked. Nothing was changed.
+/// Why the vault did not do what it was asked. Nothing was changed; only after a sync that failed it is
+/// open whether the old or the new content is there.
 #[derive(Debug, thiserror::Error)]
 pub enum VaultError {
     /// The system refused.

@@ -47,16 +47,7 @@ pub(crate) struct Locked<'a> {
 impl Folder {
     /// Opens the folder, or makes it with all that is above it.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, VaultError> {
-        let mut builder = DirBuilder::new();
-        builder.mode(FOLDER_MODE);
-        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-            builder.recursive(true).create(parent).map_err(VaultError::io("make the folder", parent))?;
-        }
-        match builder.recursive(false).create(path) {
-            Ok(()) => sync_parent(path)?,
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(VaultError::io("make the folder", path)(error)),
-        }
+        make_folder(path)?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = match openat(CWD, path, flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
@@ -213,6 +204,19 @@ impl Locked<'_> {
         }
         // If it stays, whoever opens the vault next tries again.
         let _left_over = unlinkat(&self.folder.file, name, AtFlags::empty());
+    }
+}
+
+/// Makes a folder and those above it, each durable before the next: a secret is as lost with its folder
+/// as without it.
+fn make_folder(path: &Path) -> Result<(), VaultError> {
+    if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
+        make_folder(parent)?;
+    }
+    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
+        Ok(()) => sync_parent(path),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(VaultError::io("make the folder", path)(error)),
     }
 }
 

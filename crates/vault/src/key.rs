@@ -17,6 +17,8 @@ const KEY_BYTES: usize = 32;
 const FILE: &str = "key";
 /// Begins the file. Another number will mean another format.
 const HEADING: &str = "gleaner-key 1";
+/// How much of a hash is shown: enough to tell all accounts of one person apart.
+const HASH_DIGITS: usize = 32;
 const NOTE_BYTES_MAX: usize = 256;
 
 /// A place outside of the data root for one key per vault: the keyring of the operating system.
@@ -63,7 +65,7 @@ pub(crate) type KeyId = [u8; 8];
 pub(crate) struct Key {
     pub(crate) id: KeyId,
     pub(crate) sealing: Zeroizing<[u8; KEY_BYTES]>,
-    pub(crate) hashing: Zeroizing<[u8; KEY_BYTES]>,
+    hashing: Zeroizing<[u8; KEY_BYTES]>,
 }
 
 impl fmt::Debug for Key {
@@ -82,6 +84,19 @@ impl Key {
             sealing: Zeroizing::new(derive("gleaner vault 2026 sealing")),
             hashing: Zeroizing::new(derive("gleaner vault 2026 credential hash")),
         }
+    }
+
+    /// A keyed hash of a provider and of secrets in any order, cut short.
+    pub(crate) fn credential_hash(&self, provider: &str, mut secrets: Vec<&Secret>) -> String {
+        secrets.sort_by(|one, other| one.expose().cmp(other.expose()));
+        let mut hasher = blake3::Hasher::new_keyed(&self.hashing);
+        for text in std::iter::once(provider).chain(secrets.iter().map(|secret| secret.expose())) {
+            // With its length, so that no two lists are one text.
+            hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
+        }
+        let mut text = hasher.finalize().to_hex().to_string();
+        text.truncate(HASH_DIGITS);
+        text
     }
 }
 
@@ -153,7 +168,7 @@ pub(crate) fn fill_random(bytes: &mut [u8]) -> Result<(), VaultError> {
     getrandom::fill(bytes).map_err(|error| VaultError::NoRandomness(error.to_string()))
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> Zeroizing<String> {
+fn hex(bytes: &[u8]) -> Zeroizing<String> {
     // In one piece: a text that grows leaves copies behind.
     let mut text = Zeroizing::new(String::with_capacity(2 * bytes.len()));
     for byte in bytes {

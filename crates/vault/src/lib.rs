@@ -10,6 +10,17 @@
 //! | what a connector gets, and where it comes from | [`resolve`], [`Found`], [`Source`] |
 //! | a value that nothing shows | [`Secret`] |
 //!
+//! ```
+//! use gleaner_vault::{Secret, Vault};
+//!
+//! let data_root = tempfile::tempdir()?;
+//! let vault = Vault::open_with(data_root.path(), None)?;
+//! vault.set("github", "GITHUB_TOKEN", Secret::new("ghp_example".to_owned()))?;
+//! assert_eq!(vault.names("github")?, ["GITHUB_TOKEN"]);
+//! println!("stored; {}", vault.key_place());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Where things are
 //!
 //! ```text

@@ -11,7 +11,7 @@
 //! outside of the file remembers the newer one.
 
 use crate::error::VaultError;
-use crate::key::{Key, KeyId, fill_random, hex};
+use crate::key::{Key, KeyId, fill_random};
 use crate::secret::Secret;
 use chacha20poly1305::aead::AeadInOut as _;
 use chacha20poly1305::{KeyInit as _, XChaCha20Poly1305, XNonce};
@@ -128,19 +128,6 @@ fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
     let (text, rest) = rest.split_at_checked(length)?;
     *bytes = rest;
     std::str::from_utf8(text).ok()
-}
-
-/// A keyed hash of a provider and of secrets in any order, cut short.
-pub(crate) fn credential_hash(key: &Key, provider: &str, mut secrets: Vec<&Secret>) -> String {
-    const HASH_BYTES: usize = 16;
-    secrets.sort_by(|one, other| one.expose().cmp(other.expose()));
-    let mut hasher = blake3::Hasher::new_keyed(&key.hashing);
-    for text in std::iter::once(provider).chain(secrets.iter().map(|secret| secret.expose())) {
-        // With its length, so that no two lists are one text.
-        hasher.update(&(text.len() as u64).to_le_bytes()).update(text.as_bytes());
-    }
-    let hash = hasher.finalize();
-    hex(&hash.as_bytes()[..HASH_BYTES]).as_str().to_owned()
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 //! The command is the owner's own and gets the owner's environment. It gets no input, 30 seconds and
 //! 64 KiB; then its whole process group is killed, also when it ended well and left something behind.
 //! Pipes are polled and not read by threads: a grandchild that left the group and keeps a pipe open
-//! holds up nobody. What it printed is never shown, and what it wrote to its errors only if it
+//! holds up nobody. Being in a group of its own, a command cannot ask at the terminal: one that tries is
+//! stopped by the system and then killed here. What it printed is never shown, and what it wrote to its errors only if it
 //! printed nothing: otherwise the one may hold the other.
 
 use crate::secret::{Secret, VALUE_BYTES_MAX, ValueFault};

@@ -80,7 +80,7 @@ impl Vault {
     /// What stands for an account where its credentials must not: equal for equal secrets in any order,
     /// today and tomorrow, different in every vault, and of no use for guessing.
     pub fn credential_hash<'a>(&self, provider: &str, secrets: impl IntoIterator<Item = &'a Secret>) -> String {
-        sealed::credential_hash(&self.key, provider, secrets.into_iter().collect())
+        self.key.credential_hash(provider, secrets.into_iter().collect())
     }
 
     fn read(&self, connection: &str) -> Result<Secrets, VaultError> {
