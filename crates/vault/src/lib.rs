@@ -7,7 +7,7 @@
 //! |---|---|
 //! | storing and removing | [`Vault`] |
 //! | where the key is | [`KeyPlace`], [`KeyStore`] |
-//! | what a connector gets, and where it comes from | [`resolve`], [`Found`], [`Source`] |
+//! | what a connector gets, and where it comes from | [`resolve()`], [`Found`], [`Source`] |
 //! | a value that nothing shows | [`Secret`] |
 //!
 //! ```
