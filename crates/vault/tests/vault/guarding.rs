@@ -157,7 +157,13 @@ fn a_changed_byte_anywhere_is_an_error_and_nothing_is_overwritten() {
             let mut changed = whole.clone();
             changed[at] ^= bits;
             fs::write(&file, &changed).unwrap();
-            vault.get("mail").unwrap_err();
+            let error = vault.get("mail").unwrap_err();
+            let is_named = match at {
+                8 => matches!(error, VaultError::NewerFormat { .. }),
+                9..17 => matches!(error, VaultError::WrongKey(_)),
+                _ => matches!(error, VaultError::Damaged(_)),
+            };
+            assert!(is_named, "byte {at}: {error}");
             vault.names("mail").unwrap_err();
             vault.set("mail", "OTHER", secret("x")).unwrap_err();
             assert_eq!(fs::read(&file).unwrap(), changed, "byte {at}");
@@ -234,6 +240,11 @@ fn secrets_without_their_key_are_an_error_and_no_new_key_is_made() {
             fs::write(&key, &whole[..at]).unwrap();
             assert!(matches!(open(root.path()), Err(VaultError::KeyDamaged(_))), "{at} bytes");
         }
+    }
+    let text = String::from_utf8(whole.clone()).unwrap();
+    for longer in [text.replace('\n', "00\n"), text.replace('\n', " 00\n"), format!("{text}\n"), text.repeat(100)] {
+        fs::write(&key, longer).unwrap();
+        assert!(matches!(open(root.path()), Err(VaultError::KeyDamaged(_))));
     }
     fs::write(&key, &whole).unwrap();
     assert_eq!(stored(&open(root.path()).unwrap(), "mail").len(), 1);

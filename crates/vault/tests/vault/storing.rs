@@ -151,6 +151,30 @@ fn a_writer_that_is_killed_leaves_the_old_or_the_new() {
     }
 }
 
+/// Does nothing unless it is started by another test, which lets it write nothing.
+#[test]
+fn helper_that_cannot_write() {
+    let Ok(root) = env::var("VAULT_TEST_FULL_ROOT") else { return };
+    let error = open(Path::new(&root)).unwrap().set("mail", "PASSWORD", secret("new")).unwrap_err();
+    assert!(matches!(error, VaultError::Io { doing: "write", .. }), "{error}");
+}
+
+#[test]
+fn a_write_that_fails_is_an_error_and_leaves_the_old_content() {
+    let root = tempfile::tempdir().unwrap();
+    let vault = open(root.path()).unwrap();
+    vault.set("mail", "PASSWORD", secret("old")).unwrap();
+    let mut command = Command::new("sh");
+    // As on a full disk: files can be made, and hold nothing.
+    let limit = "trap '' XFSZ; ulimit -f 0; exec \"$0\" --exact storing::helper_that_cannot_write";
+    command.args(["-c", limit]).arg(env::current_exe().unwrap()).env("VAULT_TEST_FULL_ROOT", root.path());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
+    assert_eq!(stored(&vault, "mail"), pairs(&[("PASSWORD", "old")]));
+    assert!(files(root.path(), ".new").is_empty());
+}
+
 #[test]
 fn what_a_crash_left_before_the_rename_is_cleared_and_the_old_content_stays() {
     let root = tempfile::tempdir().unwrap();
