@@ -280,4 +280,14 @@ mod tests {
         assert_eq!(std::fs::read(&other).unwrap(), [0; 12]);
         assert_eq!(folder.names().unwrap().iter().filter(|name| name.starts_with('a')).count(), 0);
     }
+
+    #[test]
+    fn of_a_file_that_is_too_long_only_the_beginning_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = Folder::open_or_make(&root.path().join("secrets")).unwrap();
+        folder.lock().unwrap().replace("a", b"0123456789").unwrap();
+        assert_eq!(folder.read("a", 10).unwrap().unwrap().as_slice(), b"0123456789");
+        assert_eq!(folder.read("a", 4).unwrap().unwrap().as_slice(), b"01234");
+        assert!(folder.read("b", 4).unwrap().is_none());
+    }
 }
