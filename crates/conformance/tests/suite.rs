@@ -1,0 +1,194 @@
+//! A good connector passes every check, and for each check there is a bad one that it catches.
+//!
+//! The connectors are one Python program with a switch (`connector.py`), and the manifest with a change.
+//! What a bad connector must fail is written down here, and it may fail nothing else.
+
+#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+
+use gleaner_conformance::{CHECKS, CheckResult, Finding, Limits, Report, Subject, Verdict, check};
+use gleaner_runtime::Environment;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+const SECRET: &str = "s3cr3t-token-value";
+/// How many subjects are checked at the same time.
+const WORKERS: usize = 2;
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+fn manifest() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(folder().join("manifest.json")).unwrap()).unwrap()
+}
+
+/// Short, so that the suite is; long enough for a machine that is busy.
+fn limits() -> Limits {
+    Limits {
+        total: Duration::from_secs(60),
+        start: Duration::from_secs(5),
+        first_line: Duration::from_secs(4),
+        after_term: Duration::from_secs(2),
+        after_ack: Duration::from_secs(2),
+        slow: Duration::from_millis(300),
+        linger: Duration::from_millis(200),
+        kills: 3,
+    }
+}
+
+fn subject(program: &str, fault: &str, manifest: &Value) -> Subject {
+    let driver = env!("CARGO_BIN_EXE_conformance-driver");
+    let mut environment = Environment::for_connector(std::env::vars_os(), &[]);
+    environment.set("SHOP_TOKEN", SECRET);
+    let program = folder().join(program).into_os_string();
+    let mut command = ["python3", "-S", "-E"].map(Into::into).to_vec();
+    command.push(program);
+    if !fault.is_empty() {
+        command.extend(["--fault", fault].map(Into::into));
+    }
+    Subject {
+        command,
+        manifest: Some(manifest.to_string()),
+        streams: Vec::new(),
+        environment,
+        secrets: Vec::new(),
+        folder: None,
+        guard: vec![driver.into(), "guard".into()],
+        exec: vec![driver.into(), "exec".into()],
+        limits: limits(),
+        seed: 20_310_101,
+    }
+}
+
+fn run(subject: &Subject) -> Report {
+    check(subject, &mut |_| {})
+}
+
+/// The checks that did not hold, with a `?` behind those that only warn.
+fn caught(report: &Report) -> Vec<String> {
+    let name = |result: &CheckResult| match result.verdict {
+        Verdict::Failed { .. } => Some(result.id.to_owned()),
+        Verdict::Warned { .. } => Some(format!("{}?", result.id)),
+        Verdict::Passed | Verdict::Skipped { .. } => None,
+    };
+    report.checks.iter().filter_map(name).collect()
+}
+
+/// A bad connector: its fault, and what catches it.
+struct Bad {
+    fault: &'static str,
+    manifest: Value,
+    caught: Vec<String>,
+}
+
+/// The manifest with one place changed.
+fn changed(place: &str, value: Value) -> Value {
+    let mut manifest = manifest();
+    *manifest.pointer_mut(place).unwrap() = value;
+    manifest
+}
+
+/// Faults of the manifest, which the program has no part in.
+fn bad_manifests() -> Vec<Bad> {
+    let warned = |id: &str| vec![format!("{id}?")];
+    let bad = |manifest, caught| Bad { fault: "", manifest, caught };
+    let unavailable = json!({"name": "orders", "semantics": "append_only", "coverage_policy": "unavailable"});
+    let mut contradiction = manifest();
+    contradiction["streams"].as_array_mut().unwrap().push(unavailable);
+    let mut no_policy = manifest();
+    no_policy["capabilities"].as_object_mut().unwrap().remove("refresh_policy");
+    vec![
+        bad(changed("/streams/0/semantics", json!("sometimes")), vec!["manifest_valid".to_owned()]),
+        bad(contradiction, warned("manifest_clean")),
+        bad(changed("/streams/0/schema", json!({"type": 7})), vec!["manifest_schemas".to_owned()]),
+        bad(changed("/streams/0/schema", Value::Null), warned("manifest_schemas")),
+        bad(changed("/streams/0/primary_key", json!("number")), vec![
+            "manifest_primary_keys".to_owned(),
+            // Records do not have it either.
+            "primary_key_matches".to_owned(),
+        ]),
+        bad(no_policy, warned("manifest_refresh_policy")),
+    ]
+}
+
+/// Faults of the program. Each bears the name of the check that catches it, alone unless it says so.
+fn bad_programs() -> Vec<Bad> {
+    const ONLY_WARNED: [&str; 3] = ["full_run", "deterministic", "evidence"];
+    let of_manifest = |id: &&str| id.starts_with("manifest_");
+    let ids = CHECKS.iter().map(|check| check.id).filter(|id| !of_manifest(id));
+    let own = ids.map(|id| {
+        let caught = if ONLY_WARNED.contains(&id) { format!("{id}?") } else { id.to_owned() };
+        Bad { fault: id, manifest: manifest(), caught: vec![caught] }
+    });
+    let more = ["utf8_nul", "utf8_mark"]
+        .map(|fault| Bad { fault, manifest: manifest(), caught: vec!["utf8".to_owned()] });
+    own.chain(more).collect()
+}
+
+/// Runs something for each, two at a time.
+fn for_each<T: Sync>(items: &[T], work: impl Fn(&T) -> Option<String> + Sync) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let faults = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(|| {
+                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let fault = work(item);
+                    faults.lock().unwrap().extend(fault);
+                }
+            });
+        }
+    });
+    faults.into_inner().unwrap()
+}
+
+#[test]
+fn a_good_connector_passes_every_check() {
+    let mut starts = 0;
+    let mut decided = 0;
+    let report = check(&subject("connector.py", "", &manifest()), &mut |finding| match finding {
+        Finding::Start(_) => starts += 1,
+        Finding::Decided(_) => decided += 1,
+    });
+    for result in &report.checks {
+        assert_eq!(result.verdict, Verdict::Passed, "{}", result.id);
+    }
+    assert_eq!((decided, starts), (CHECKS.len(), report.starts));
+}
+
+#[test]
+fn every_check_has_a_bad_connector_that_it_catches() {
+    let bad = bad_manifests().into_iter().chain(bad_programs()).collect::<Vec<_>>();
+    for check in CHECKS {
+        let has_one = bad.iter().any(|bad| bad.caught.iter().any(|id| id.trim_end_matches('?') == check.id));
+        assert!(has_one, "{} has no bad connector", check.id);
+    }
+    let faults = for_each(&bad, |bad| {
+        let began = Instant::now();
+        let report = run(&subject("connector.py", bad.fault, &bad.manifest));
+        println!("{:?} {:?} after {} starts, {:?}", bad.fault, bad.caught, report.starts, began.elapsed());
+        let found = caught(&report);
+        let results = report.checks.iter().filter(|result| result.verdict != Verdict::Passed);
+        let shown = || results.map(|result| format!("\n    {result:?}")).collect::<String>();
+        (found != bad.caught).then(|| format!("{:?}: expected {:?}, found {found:?}{}", bad.fault, bad.caught, shown()))
+    });
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_fault_is_named_with_its_line_and_what_to_do() {
+    let report = run(&subject("connector.py", "fits_schema", &manifest()));
+    let Verdict::Failed { what, line, hint } = &report.result("fits_schema").unwrap().verdict else { panic!() };
+    // After the news and the albums 0 and 1.
+    assert_eq!(*line, Some(4));
+    assert!(what.contains("\"albums\"") && what.contains("/size") && !hint.is_empty(), "{what}");
+    let report = run(&subject("connector.py", "no_noise", &manifest()));
+    let Verdict::Failed { line, what, .. } = &report.result("no_noise").unwrap().verdict else { panic!() };
+    assert_eq!(*line, Some(2));
+    assert!(!what.contains("shop"), "a line is never repeated: {what}");
+    let Verdict::Skipped { why } = &report.result("resume_complete").unwrap().verdict else { panic!() };
+    assert!(why.contains("bad_json at line 2"), "{why}");
+}
