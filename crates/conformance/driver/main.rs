@@ -37,6 +37,7 @@ fn check(words: &[OsString]) -> Option<i32> {
         },
         secrets: Vec::new(),
         folder: None,
+        scratch: None,
         guard: vec![ourselves.clone(), "guard".into()],
         exec: vec![ourselves, "exec".into()],
         limits: Limits::default(),

@@ -38,7 +38,8 @@ pub(crate) struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub(crate) fn new(subject: &'a Subject, ground: Ground, manifest_text: String) -> std::io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix("gleaner-conformance-").tempdir()?;
+        let place = subject.scratch.clone().unwrap_or_else(std::env::temp_dir);
+        let folder = tempfile::Builder::new().prefix("gleaner-conformance-").tempdir_in(place)?;
         let until = Instant::now() + subject.limits.total;
         Ok(Self { subject, ground, manifest_text, folder, until, starts: 0, stores: 0 })
     }
@@ -240,6 +241,10 @@ impl<'t, 's> Trial<'t, 's> {
         let errors = self.child.errors(DRAIN_MAX);
         self.keeper.end(exit, cancelled);
         let broken = self.keeper.violation().is_some();
+        // How much comes after a breach is chance.
+        if let Some(breach) = self.keeper.violation().and_then(|violation| violation.position) {
+            self.lines.lines.retain(|line| line.number <= breach.line);
+        }
         let (served, drained) = (std::mem::take(&mut self.keeper.served), self.keeper.drained);
         Ok(Observed {
             name: self.ask.name,

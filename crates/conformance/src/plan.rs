@@ -78,9 +78,9 @@ impl<'a> Plan<'a> {
     }
 
     fn carry_out(&mut self, board: &mut Board<'_>) {
-        treatment::missing_credentials(self, board);
         let missing = self.missing_credentials();
         if !missing.is_empty() {
+            treatment::missing_credentials(self, board);
             board.not_reached =
                 format!("credentials are missing, so nothing was collected; set {}", missing.join(" and "));
             return;
@@ -96,6 +96,7 @@ impl<'a> Plan<'a> {
         selection::fields(self, &full, board);
         selection::time_range(self, &full, board);
         resume::kill(self, &full, again, board);
+        treatment::missing_credentials(self, board);
         treatment::budget(self, &full, board);
         treatment::slow_reader(self, &full, board);
         treatment::end_of_input(self, board);

@@ -21,6 +21,8 @@ pub struct Subject {
     pub secrets: Vec<String>,
     /// Where it runs.
     pub folder: Option<PathBuf>,
+    /// Where scratch stores are made. `None` means the system's temporary folder.
+    pub scratch: Option<PathBuf>,
     /// How to start this program as a guard: see [`gleaner_runtime::guard_main`].
     pub guard: Vec<OsString>,
     /// How to start it as what becomes the connector: see [`gleaner_runtime::exec_main`].

@@ -86,7 +86,10 @@ pub(crate) fn end_of_input(plan: &mut Plan<'_>, board: &mut Board<'_>) {
 pub(crate) fn terminate(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
     const ID: &str = "stops_on_sigterm";
     let after = (full.line_count / 2).max(1);
-    let ask = Ask::full("SIGTERM in the middle", &plan.streams).treated(Treatment::Terminate(after));
+    // Its input stays open: the end must come from the signal.
+    let linger = plan.bench.subject.limits.after_term * 2;
+    let ask = Ask { linger, ..Ask::full("SIGTERM in the middle", &plan.streams) };
+    let ask = ask.treated(Treatment::Terminate(after));
     let run = match plan.bench.start_fresh(&ask, board) {
         Ok(run) => run,
         Err(why) => return board.skip(ID, why),

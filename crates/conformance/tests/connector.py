@@ -3,7 +3,7 @@
 Without a fault it passes every check. `--fault NAME` makes it wrong in one way; the table in suite.rs
 says which check catches it. Standard library only.
 """
-import json, os, random, select, signal, sys, time
+import json, os, select, signal, sys, time
 
 FAULT = sys.argv[sys.argv.index("--fault") + 1] if "--fault" in sys.argv else ""
 ALBUMS, PHOTOS, PAGE = 24, 24, 4
@@ -59,7 +59,7 @@ def state(stream, cursor, **more):
 def album(n):
     key = f"a{n}"
     if is_fault("deterministic") and n == 20:
-        key = f"a{random.randrange(10**9) + 100}"
+        key = f"a{time.time_ns()}"
     data = {"id": key, "title": f"Album {n}", "size": n}
     if n == 2:
         key = {"key_shape": 2, "key_type_stable": [key]}.get(FAULT, key)
@@ -107,9 +107,13 @@ def first(stream, total):
     at = cursor.get("next", 0)
     if is_fault("resume_bounded") and at < total:
         return 0
-    if is_fault("continues_with_little") and at >= total:
+    if is_fault("continues_with_little") and is_complete():
         return 0
     return at
+
+
+def is_complete():
+    return ((START.get("state") or {}).get("photos") or {}).get("next") == PHOTOS
 
 
 def look_at_input():
@@ -169,7 +173,7 @@ def recover():
         for served in page:
             if is_fault("gaps_answered") and request == 1:
                 continue
-            photo(served["detail_locator"]["n"])
+            photo(int(served["record_key"][1:]))
             gap_id = served["gap_id"] + "x" * is_fault("gap_ids")
             say("DETAIL_GAP_RECOVERED", gap_id=gap_id, lease_id=served["lease_id"], stream="photos", reference_only=True)
         if is_fault("gap_pages"):
@@ -200,7 +204,7 @@ def begin_badly():
         done("failed", error={"message": "unknown_key", "retryable": False})
     if is_fault("first_incremental") and START["collection_mode"] == "incremental":
         START["state"].get("albums")
-    if is_fault("continues") and START.get("state") and START["state"]["albums"]["next"] == ALBUMS and not START.get("recovery_only"):
+    if is_fault("continues") and is_complete() and not START.get("recovery_only"):
         done("failed", error={"message": "cursor_not_understood", "retryable": False})
     if is_fault("full_run"):
         done("failed", error={"message": "shop_unreachable", "retryable": True})

@@ -9,8 +9,9 @@ use gleaner_conformance::{CHECKS, CheckResult, Finding, Limits, Report, Subject,
 use gleaner_runtime::Environment;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 const SECRET: &str = "s3cr3t-token-value";
@@ -19,6 +20,23 @@ const WORKERS: usize = 2;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests")
+}
+
+/// The interpreter itself, which also compiles the programs. What is found on the PATH may be a script
+/// that looks for it, and takes longer than all that a connector here does.
+fn python() -> &'static str {
+    static PYTHON: OnceLock<String> = OnceLock::new();
+    PYTHON.get_or_init(|| {
+        let compile = r"
+import py_compile, sys
+for name in ('connector.py', 'plain_connector.py'):
+    py_compile.compile(f'{sys.argv[1]}/{name}', cfile=f'{sys.argv[2]}/{name}c', doraise=True)
+print(sys.executable)";
+        let mut command = Command::new("python3");
+        let output = command.args(["-c", compile]).arg(folder()).arg(env!("CARGO_TARGET_TMPDIR")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+    })
 }
 
 fn manifest() -> Value {
@@ -35,7 +53,7 @@ fn limits() -> Limits {
         after_ack: Duration::from_secs(2),
         slow: Duration::from_millis(300),
         linger: Duration::from_millis(200),
-        kills: 3,
+        kills: 2,
     }
 }
 
@@ -43,9 +61,9 @@ fn subject(program: &str, fault: &str, manifest: &Value) -> Subject {
     let driver = env!("CARGO_BIN_EXE_conformance-driver");
     let mut environment = Environment::for_connector(std::env::vars_os(), &[]);
     environment.set("SHOP_TOKEN", SECRET);
-    let program = folder().join(program).into_os_string();
-    let mut command = ["python3", "-S", "-E"].map(Into::into).to_vec();
-    command.push(program);
+    let python = python();
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{program}c")).into_os_string();
+    let mut command = vec![python.into(), "-S".into(), "-E".into(), program];
     if !fault.is_empty() {
         command.extend(["--fault", fault].map(Into::into));
     }
@@ -56,6 +74,8 @@ fn subject(program: &str, fault: &str, manifest: &Value) -> Subject {
         environment,
         secrets: Vec::new(),
         folder: None,
+        // In memory where there is such a folder: the disk is synced after every slice.
+        scratch: Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir()),
         guard: vec![driver.into(), "guard".into()],
         exec: vec![driver.into(), "exec".into()],
         limits: limits(),
@@ -105,11 +125,14 @@ fn bad_manifests() -> Vec<Bad> {
         bad(contradiction, warned("manifest_clean")),
         bad(changed("/streams/0/schema", json!({"type": 7})), vec!["manifest_schemas".to_owned()]),
         bad(changed("/streams/0/schema", Value::Null), warned("manifest_schemas")),
-        bad(changed("/streams/0/primary_key", json!("number")), vec![
-            "manifest_primary_keys".to_owned(),
-            // Records do not have it either.
-            "primary_key_matches".to_owned(),
-        ]),
+        bad(
+            changed("/streams/0/primary_key", json!("number")),
+            vec![
+                "manifest_primary_keys".to_owned(),
+                // Records do not have it either.
+                "primary_key_matches".to_owned(),
+            ],
+        ),
         bad(no_policy, warned("manifest_refresh_policy")),
     ]
 }
@@ -123,8 +146,8 @@ fn bad_programs() -> Vec<Bad> {
         let caught = if ONLY_WARNED.contains(&id) { format!("{id}?") } else { id.to_owned() };
         Bad { fault: id, manifest: manifest(), caught: vec![caught] }
     });
-    let more = ["utf8_nul", "utf8_mark"]
-        .map(|fault| Bad { fault, manifest: manifest(), caught: vec!["utf8".to_owned()] });
+    let more =
+        ["utf8_nul", "utf8_mark"].map(|fault| Bad { fault, manifest: manifest(), caught: vec!["utf8".to_owned()] });
     own.chain(more).collect()
 }
 
@@ -171,7 +194,8 @@ fn every_check_has_a_bad_connector_that_it_catches() {
         let report = run(&subject("connector.py", bad.fault, &bad.manifest));
         println!("{:?} {:?} after {} starts, {:?}", bad.fault, bad.caught, report.starts, began.elapsed());
         let found = caught(&report);
-        let results = report.checks.iter().filter(|result| result.verdict != Verdict::Passed);
+        let results =
+            report.checks.iter().filter(|result| !matches!(result.verdict, Verdict::Passed | Verdict::Skipped { .. }));
         let shown = || results.map(|result| format!("\n    {result:?}")).collect::<String>();
         (found != bad.caught).then(|| format!("{:?}: expected {:?}, found {found:?}{}", bad.fault, bad.caught, shown()))
     });
@@ -191,4 +215,88 @@ fn a_fault_is_named_with_its_line_and_what_to_do() {
     assert!(!what.contains("shop"), "a line is never repeated: {what}");
     let Verdict::Skipped { why } = &report.result("resume_complete").unwrap().verdict else { panic!() };
     assert!(why.contains("bad_json at line 2"), "{why}");
+}
+
+/// The other connector: nothing but what is demanded.
+fn plain(names: &[&str]) -> Subject {
+    let stream = |name: &&str| {
+        json!({"name": name, "semantics": "append", "primary_key": ["id"], "incremental": true,
+            "schema": {"type": "object", "properties": {"id": {"type": "integer"}}}})
+    };
+    let manifest = json!({"connector_id": "plain", "connector_key": "plain", "version": "1",
+        "streams": names.iter().map(stream).collect::<Vec<_>>()});
+    subject("plain_connector.py", "", &manifest)
+}
+
+fn is_skipped(report: &Report, id: &str, because: &str) -> bool {
+    matches!(&report.result(id).unwrap().verdict, Verdict::Skipped { why } if why.contains(because))
+}
+
+#[test]
+fn a_connector_without_slices_and_gaps_fails_nothing() {
+    let report = run(&plain(&["events", "tasks"]));
+    assert_eq!(caught(&report), ["manifest_refresh_policy?"]);
+    assert!(is_skipped(&report, "resume_bounded", "no states with `slice`"));
+    assert!(is_skipped(&report, "gaps_answered", "left no gap"));
+    assert!(is_skipped(&report, "missing_credentials", "declares no credentials"));
+    assert_eq!(report.result("resume_complete").unwrap().verdict, Verdict::Passed);
+}
+
+#[test]
+fn without_a_manifest_a_stream_is_asked_for_by_name() {
+    let named = Subject { manifest: None, streams: vec!["events".to_owned()], ..plain(&[]) };
+    let report = run(&named);
+    assert_eq!(caught(&report), [""; 0]);
+    assert!(is_skipped(&report, "manifest_valid", "no manifest"));
+    assert_eq!(report.result("resume_complete").unwrap().verdict, Verdict::Passed);
+    let nothing = run(&Subject { streams: Vec::new(), ..named });
+    assert_eq!((caught(&nothing), nothing.starts), (Vec::new(), 0));
+    assert!(is_skipped(&nothing, "starts", "neither a manifest nor a stream"));
+}
+
+#[test]
+fn missing_credentials_are_named_and_the_rest_is_skipped() {
+    let with = subject("connector.py", "", &manifest());
+    let report = run(&Subject { environment: Environment::for_connector(std::env::vars_os(), &[]), ..with });
+    assert_eq!((caught(&report), report.starts), (Vec::new(), 1));
+    assert!(is_skipped(&report, "resume_complete", "set SHOP_TOKEN"));
+    assert_eq!(report.result("missing_credentials").unwrap().verdict, Verdict::Passed);
+}
+
+#[test]
+fn a_connector_that_cannot_sign_in_says_so_in_the_report() {
+    let mut subject = plain(&["events"]);
+    subject.environment.set("PLAIN_SIGN_IN", "1");
+    let report = run(&subject);
+    assert_eq!(caught(&report), ["manifest_refresh_policy?", "full_run?"]);
+    assert!(is_skipped(&report, "fields", "plain_credentials_rejected"));
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named() {
+    let subject = Subject { command: vec!["/no/such/connector".into()], ..plain(&["events"]) };
+    let report = run(&subject);
+    let Verdict::Failed { what, .. } = &report.result("starts").unwrap().verdict else { panic!() };
+    assert!(what.contains("/no/such/connector"), "{what}");
+}
+
+#[test]
+fn the_time_of_the_whole_is_bounded() {
+    let mut subject = subject("connector.py", "", &manifest());
+    subject.limits.total = Duration::from_millis(1500);
+    subject.limits.slow = Duration::from_secs(30);
+    let began = Instant::now();
+    let report = run(&subject);
+    assert!(began.elapsed() < Duration::from_secs(8), "{:?}", began.elapsed());
+    assert!(is_skipped(&report, "stops_on_sigterm", "no time was left"));
+}
+
+#[test]
+fn the_same_seed_kills_at_the_same_lines() {
+    let lost = |seed| {
+        let subject = Subject { seed, ..subject("connector.py", "resume_complete", &manifest()) };
+        run(&subject).result("resume_complete").unwrap().verdict.clone()
+    };
+    assert_eq!(lost(5), lost(5));
+    assert!(matches!(lost(6), Verdict::Failed { .. }));
 }
