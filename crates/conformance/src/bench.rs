@@ -249,6 +249,7 @@ impl<'t, 's> Trial<'t, 's> {
         Ok(Observed {
             name: self.ask.name,
             line_count: self.lines.count(),
+            is_cut: self.lines.is_cut(),
             lines: self.lines.lines,
             served,
             drained,

@@ -30,6 +30,8 @@ const SLOW_PIPE_BYTES: usize = 4096;
 /// Some 1 KB per second: what a slow reader takes, and when it takes again.
 const SLOW_BYTES: usize = 64;
 const SLOW_EVERY: Duration = Duration::from_millis(60);
+/// How long a killed process may take to be gone.
+const KILL_MAX: Duration = Duration::from_secs(3);
 /// The variable by which a process is known as one of a run.
 const MARK: &str = "CONNECTOR_CONFORMANCE_RUN";
 
@@ -122,11 +124,15 @@ impl Child {
         self.exit
     }
 
-    /// Kills it and waits for that.
+    /// Kills it and waits for that, but not for ever: what hangs in the kernel cannot be killed.
     pub(crate) fn kill(&mut self) -> Exit {
+        let until = Instant::now() + KILL_MAX;
         loop {
             if let Some(exit) = self.exit() {
                 return exit;
+            }
+            if Instant::now() > until {
+                return Exit::Signal(Signal::KILL.as_raw());
             }
             self.signal(Signal::KILL);
             thread::sleep(Duration::from_millis(1));

@@ -4,12 +4,12 @@
 //! not bounded, so what is kept is: lines after that are judged by the engine alone.
 
 use gleaner_engine::{Exit, RunOutcome};
-use gleaner_protocol::{ServedGap, TerminalReason, Violation};
-use serde_json::Value;
+use gleaner_protocol::{ConnectorMessage, RecordKey, ServedGap, TerminalReason, Violation};
+use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of a run's output is kept.
-const KEPT_BYTES_MAX: usize = 256 * 1024 * 1024;
+const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// A stream and a key in it.
 pub(crate) type Place = (String, String);
@@ -93,11 +93,16 @@ impl Lines {
                 let mut bytes = std::mem::take(&mut self.open);
                 bytes.truncate(bytes.trim_ascii_end().len());
                 if !bytes.is_empty() {
-                    let value = serde_json::from_slice(&bytes).ok();
+                    let value = serde_json::from_slice(&bytes).ok().or_else(|| outline(&bytes));
                     self.lines.push(Line { number: self.number, bytes, value });
                 }
             }
         }
+    }
+
+    /// Whether there was more than is kept.
+    pub(crate) const fn is_cut(&self) -> bool {
+        self.kept >= KEPT_BYTES_MAX
     }
 
     /// How many lines there were, blank ones too.
@@ -106,12 +111,26 @@ impl Lines {
     }
 }
 
+/// A record whose body does not survive a parser (a huge number, half a character): the body as text.
+fn outline(bytes: &[u8]) -> Option<Value> {
+    let Ok(ConnectorMessage::Record(record)) = ConnectorMessage::decode(bytes) else { return None };
+    let key = match &record.key {
+        RecordKey::Single(key) => json!(key),
+        RecordKey::Compound(parts) => json!(parts),
+    };
+    let data = record.data.as_ref().map(|data| data.as_str());
+    Some(json!({"type": "RECORD", "stream": record.stream, "key": key, "op": record.op.code(), "data": data,
+        "emitted_at": record.emitted_at}))
+}
+
 /// What was seen.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pub(crate) name: &'static str,
     pub(crate) lines: Vec<Line>,
     pub(crate) line_count: u64,
+    /// There was more than is kept, so it cannot be compared.
+    pub(crate) is_cut: bool,
     pub(crate) served: Vec<ServedGap>,
     /// It was told that there are no more gaps.
     pub(crate) drained: bool,

@@ -26,6 +26,7 @@ pub fn check(subject: &Subject, progress: &mut dyn FnMut(&Finding)) -> Report {
     if let Some((manifest, text)) = judge::manifest::judge(subject, &mut board) {
         let has_secrets = !secrets(subject, &manifest).is_empty();
         let ground = ground(subject, manifest);
+        board.redactor = ground.redactor.clone();
         match Bench::new(subject, ground, text) {
             Ok(bench) => {
                 let mut plan = Plan::new(bench, has_secrets);
@@ -133,6 +134,10 @@ impl<'a> Plan<'a> {
         judge::coverage::judge(&full, &self.manifest, &self.streams, board);
         self.judge_always(&full, board);
         match full.trouble() {
+            None if full.is_cut => {
+                board.not_reached = "its output is too large to compare runs; ask for fewer streams".to_owned();
+                None
+            }
             None => Some((full, store)),
             Some((what, _)) => {
                 board.not_reached = format!("the run from the beginning did not succeed: {what}");

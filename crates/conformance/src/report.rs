@@ -4,6 +4,7 @@
 //! anybody's mail.
 
 use crate::checks::{self, CHECKS, Check};
+use gleaner_runtime::Redactor;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -85,6 +86,13 @@ impl Report {
         self.failed().next().is_none()
     }
 
+    /// Whether a run from the beginning succeeded. Without it little was checked, and a report without
+    /// failures says little.
+    #[must_use]
+    pub fn is_conclusive(&self) -> bool {
+        self.result("full_run").is_some_and(|result| result.verdict == Verdict::Passed)
+    }
+
     /// The result of one check.
     #[must_use]
     pub fn result(&self, id: &str) -> Option<&CheckResult> {
@@ -107,11 +115,18 @@ pub(crate) struct Board<'p> {
     progress: &'p mut dyn FnMut(&Finding),
     /// Why what was never looked at was not.
     pub(crate) not_reached: String,
+    /// Takes credentials out of what is said: a connector's own words are part of it.
+    pub(crate) redactor: Redactor,
 }
 
 impl<'p> Board<'p> {
     pub(crate) fn new(progress: &'p mut dyn FnMut(&Finding)) -> Self {
-        Self { verdicts: BTreeMap::new(), progress, not_reached: "nothing of the kind was seen".to_owned() }
+        Self {
+            verdicts: BTreeMap::new(),
+            progress,
+            not_reached: "nothing of the kind was seen".to_owned(),
+            redactor: Redactor::default(),
+        }
     }
 
     pub(crate) fn tell(&mut self, finding: &Finding) {
@@ -123,15 +138,15 @@ impl<'p> Board<'p> {
     }
 
     pub(crate) fn skip(&mut self, id: &'static str, why: impl Into<String>) {
-        self.put(id, Verdict::Skipped { why: why.into() });
+        self.put(id, Verdict::Skipped { why: self.redactor.mask(&why.into()) });
     }
 
     pub(crate) fn warn(&mut self, id: &'static str, what: impl Into<String>, line: Option<u64>) {
-        self.put(id, Verdict::Warned { what: what.into(), line, hint: hint(id) });
+        self.put(id, Verdict::Warned { what: self.redactor.mask(&what.into()), line, hint: hint(id) });
     }
 
     pub(crate) fn fail(&mut self, id: &'static str, what: impl Into<String>, line: Option<u64>) {
-        self.put(id, Verdict::Failed { what: what.into(), line, hint: hint(id) });
+        self.put(id, Verdict::Failed { what: self.redactor.mask(&what.into()), line, hint: hint(id) });
     }
 
     /// A fault, or none: then it holds.
@@ -152,8 +167,9 @@ impl<'p> Board<'p> {
 
     pub(crate) fn into_report(mut self, seed: u64, starts: u32) -> Report {
         let mut checks = Vec::new();
+        let why = self.redactor.mask(&self.not_reached);
         for Check { id, title, .. } in CHECKS {
-            let not_reached = || Verdict::Skipped { why: self.not_reached.clone() };
+            let not_reached = || Verdict::Skipped { why: why.clone() };
             let verdict = self.verdicts.remove(id).unwrap_or_else(not_reached);
             let result = CheckResult { id, title, verdict };
             (self.progress)(&Finding::Decided(result.clone()));

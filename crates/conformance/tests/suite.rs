@@ -300,3 +300,21 @@ fn the_same_seed_kills_at_the_same_lines() {
     assert_eq!(lost(5), lost(5));
     assert!(matches!(lost(6), Verdict::Failed { .. }));
 }
+
+#[test]
+fn what_a_connector_says_about_itself_is_shown_without_its_credentials() {
+    let mut subject = plain(&["events"]);
+    subject.environment.set("PLAIN_SIGN_IN", "1");
+    subject.secrets = vec!["plain_credentials_rejected".to_owned()];
+    let report = run(&subject);
+    assert!(!format!("{report:?}").contains("plain_credentials"), "{report:?}");
+    assert!(report.is_clean() && !report.is_conclusive());
+}
+
+#[test]
+fn every_check_is_explained_in_the_documentation() {
+    let text = std::fs::read_to_string(folder().join("../../../docs/conformance.md")).unwrap();
+    for check in CHECKS {
+        assert!(text.contains(&format!("| `{}` | {} |", check.id, check.title)), "{} is missing", check.id);
+    }
+}

@@ -3,7 +3,7 @@
 use crate::observed::{Line, Observed, Place};
 use crate::report::Board;
 use gleaner_engine::{Schemas, Validate};
-use gleaner_protocol::{Manifest, RawJson, Semantics, StreamManifest};
+use gleaner_protocol::{ConnectorMessage, Evidence, Manifest, Semantics, StreamManifest};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -86,8 +86,9 @@ fn judge_schemas(run: &Observed, manifest: &Manifest, board: &mut Board<'_>) {
     };
     let Ok(schemas) = Schemas::new(manifest) else { return };
     let misfit = |line: &Line| {
-        let body = RawJson::new(line.data()?.to_string()).ok()?;
-        let pointer = schemas.check(line.text("stream")?, &body).err()?;
+        // The bytes as they were written: numbers do not survive a parser.
+        let Ok(ConnectorMessage::Record(record)) = ConnectorMessage::decode(&line.bytes) else { return None };
+        let pointer = schemas.check(&record.stream, record.data.as_ref()?).err()?;
         at(line, format!("{}: {pointer:?} does not fit the schema", named(line)))
     };
     if run.of_type("RECORD").any(|line| with_schema(&line)) {
@@ -98,7 +99,7 @@ fn judge_schemas(run: &Observed, manifest: &Manifest, board: &mut Board<'_>) {
 fn wrong_key(line: &Line, stream: &StreamManifest) -> Fault {
     // A key of another kind is another check's.
     line.place().filter(|_| !line.is_delete())?;
-    let data = line.data()?;
+    let data = line.data().filter(|data| data.is_object())?;
     let mut values = Vec::new();
     for field in &stream.primary_key {
         match data.get(field) {
@@ -120,7 +121,6 @@ fn text_of(value: &Value) -> String {
 }
 
 fn judge_evidence(run: &Observed, board: &mut Board<'_>) {
-    use gleaner_protocol::{ConnectorMessage, Evidence};
     for line in run.of_type("PROGRESS") {
         let Ok(ConnectorMessage::Progress(progress)) = ConnectorMessage::decode(&line.bytes) else { continue };
         let (rate, budget) = (&progress.collection_rate, &progress.provider_budget);
