@@ -34,6 +34,8 @@ pub(crate) struct Bench<'a> {
     until: Instant,
     pub(crate) starts: u32,
     stores: u32,
+    /// The system could not start it.
+    pub(crate) spawn_failed: bool,
 }
 
 impl<'a> Bench<'a> {
@@ -41,7 +43,7 @@ impl<'a> Bench<'a> {
         let place = subject.scratch.clone().unwrap_or_else(std::env::temp_dir);
         let folder = tempfile::Builder::new().prefix("gleaner-conformance-").tempdir_in(place)?;
         let until = Instant::now() + subject.limits.total;
-        Ok(Self { subject, ground, manifest_text, folder, until, starts: 0, stores: 0 })
+        Ok(Self { subject, ground, manifest_text, folder, until, starts: 0, stores: 0, spawn_failed: false })
     }
 
     /// A store that nothing was written to.
@@ -60,9 +62,22 @@ impl<'a> Bench<'a> {
     pub(crate) fn deadline(&self) -> Result<Instant, String> {
         let now = Instant::now();
         if now + WORTH_STARTING > self.until {
-            return Err(format!("no time was left: all checks together may take {:?}", self.subject.limits.total));
+            return Err(self.no_time());
         }
         Ok(self.until.min(now + self.subject.limits.start))
+    }
+
+    fn no_time(&self) -> String {
+        format!("no time was left: all checks together may take {:?}", self.subject.limits.total)
+    }
+
+    /// What a start proves that did not end: nothing, if it was ended because the whole must end.
+    ///
+    /// # Errors
+    ///
+    /// That there was no time left.
+    pub(crate) fn check_time(&self, ended: bool) -> Result<(), String> {
+        if ended || Instant::now() < self.until { Ok(()) } else { Err(self.no_time()) }
     }
 
     /// Starts the connector once, in a store of its own.
@@ -83,14 +98,18 @@ impl<'a> Bench<'a> {
         let mark = format!("{}-{}", std::process::id(), self.folder.path().join(self.starts.to_string()).display());
         let (keeper, line) = Keeper::begin(store, &self.ground, ask)?;
         let slow = if let Treatment::Slow(slow) = ask.treatment { Some(slow) } else { None };
-        let child = Child::start(self.subject, &self.environment(&ask.without), mark, slow)?;
+        let child = Child::start(self.subject, &self.environment(&ask.without), mark, slow);
+        self.spawn_failed = child.is_err();
+        let child = child?;
         let mut trial = Trial::new(self.subject, ask, keeper, child, deadline);
         trial.child.send(line);
         if ask.treatment == Treatment::EndOfInput {
             trial.child.close_input();
         }
         let exit = trial.drive();
-        trial.observe(exit)
+        let run = trial.observe(exit)?;
+        self.check_time(run.late != Some(Late::End))?;
+        Ok(run)
     }
 
     pub(crate) fn environment(&self, without: &[String]) -> Environment {

@@ -78,6 +78,9 @@ impl Child {
         }
         let (pieces, output) = sync_channel(WAITING_MAX);
         if let Some(pipe) = process.stdout.take() {
+            if slow.is_some() {
+                narrow(&pipe);
+            }
             thread::spawn(move || read_output(pipe, &pieces, slow));
         }
         let errors = Arc::new(Mutex::new(Vec::new()));
@@ -179,13 +182,16 @@ fn write_input(mut pipe: ChildStdin, messages: &Receiver<Vec<u8>>) {
     // Dropping it closes it.
 }
 
+/// Makes a pipe small, before anything is in it. Where that is refused, it is as large as everywhere.
+fn narrow(pipe: &ChildStdout) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, SLOW_PIPE_BYTES);
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, SLOW_PIPE_BYTES);
+}
+
 fn read_output(mut pipe: ChildStdout, pieces: &SyncSender<Vec<u8>>, slow: Option<Duration>) {
-    let slow_until = slow.map(|slow| {
-        #[cfg(target_os = "linux")]
-        // Where it is refused, the pipe is as large as everywhere.
-        let _ = rustix::pipe::fcntl_setpipe_size(&pipe, SLOW_PIPE_BYTES);
-        Instant::now() + slow
-    });
+    let slow_until = slow.map(|slow| Instant::now() + slow);
     let mut buffer = vec![0; READ_BYTES];
     loop {
         let slowly = slow_until.is_some_and(|until| Instant::now() < until);

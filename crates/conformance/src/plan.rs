@@ -124,7 +124,9 @@ impl<'a> Plan<'a> {
         let full = match self.bench.start(&ask, &mut store, board) {
             Ok(full) => full,
             Err(why) => {
-                board.fail("starts", why.clone(), None);
+                if self.bench.spawn_failed {
+                    board.fail("starts", why.clone(), None);
+                }
                 board.not_reached = why;
                 return None;
             }

@@ -47,7 +47,9 @@ fn run(plan: &mut Plan<'_>, board: &mut Board<'_>) -> Result<RunReport, String> 
     // Dropping it wakes the watch, which then has nobody to tell.
     drop(ended);
     drop(watch.join());
-    report.map_err(|error| error.to_string())
+    let report = report.map_err(|error| error.to_string())?;
+    plan.bench.check_time(report.outcome.reason != TerminalReason::Cancelled)?;
+    Ok(report)
 }
 
 fn request(plan: &Plan<'_>) -> Result<RunRequest, String> {

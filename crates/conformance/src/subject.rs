@@ -2,11 +2,12 @@
 
 use gleaner_runtime::Environment;
 use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A connector to be checked.
-#[derive(Clone, Debug)]
+/// A connector to be checked. Prints how many secrets it has, never which.
+#[derive(Clone)]
 pub struct Subject {
     /// The program and its arguments.
     pub command: Vec<OsString>,
@@ -31,6 +32,19 @@ pub struct Subject {
     pub limits: Limits,
     /// Chooses the points of kill. The same number chooses the same points.
     pub seed: u64,
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subject")
+            .field("command", &self.command)
+            .field("streams", &self.streams)
+            .field("environment", &self.environment)
+            .field("secrets", &self.secrets.len())
+            .field("limits", &self.limits)
+            .field("seed", &self.seed)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How long things may take.
