@@ -1,0 +1,63 @@
+//! Coverage reports: that every key has an outcome, and that no parent waits for a report.
+
+use crate::observed::{Line, Observed, Place};
+use crate::report::Board;
+use gleaner_protocol::{Checkpoint, Manifest};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Judges the reports of a run that succeeded from the beginning.
+pub(crate) fn judge(run: &Observed, manifest: &Manifest, asked: &[String], board: &mut Board<'_>) {
+    if !run.succeeded() {
+        return;
+    }
+    let reports = run.of_type("DETAIL_COVERAGE").collect::<Vec<_>>();
+    if !reports.is_empty() {
+        let gaps = run.gaps();
+        board.judge("coverage_complete", reports.iter().find_map(|line| shortfall(line, &gaps)));
+    }
+    judge_parents(&reports, manifest, asked, board);
+}
+
+fn keys<'a>(line: &'a Line, field: &str) -> impl Iterator<Item = &'a str> {
+    let list = line.value.as_ref().and_then(|value| value.get(field)?.as_array());
+    list.into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn shortfall(line: &Line, gaps: &BTreeSet<Place>) -> Option<(String, Option<u64>)> {
+    let stream = line.text("stream")?;
+    let mut open = keys(line, "required_keys").collect::<BTreeSet<_>>();
+    for key in keys(line, "hydrated_keys").chain(keys(line, "optional_skip_keys")) {
+        open.remove(key);
+    }
+    let backed = |key: &str| gaps.contains(&(stream.to_owned(), key.to_owned()));
+    for key in keys(line, "gap_keys") {
+        if !backed(key) {
+            let what = format!("stream {stream:?}, key {key:?} is called a gap, and no DETAIL_GAP was sent for it");
+            return Some((what, Some(line.number)));
+        }
+        open.remove(key);
+    }
+    let key = open.first()?;
+    let what = format!("stream {stream:?}: {} required keys have no outcome, for instance {key:?}", open.len());
+    Some((what, Some(line.number)))
+}
+
+fn judge_parents(reports: &[&Line], manifest: &Manifest, asked: &[String], board: &mut Board<'_>) {
+    let is_asked = |name: &String| asked.contains(name);
+    for stream in manifest.streams.iter().filter(|stream| is_asked(&stream.name)) {
+        let Checkpoint::ParentStreams(parents) = &stream.checkpoint else { continue };
+        for parent in parents.iter().filter(|parent| is_asked(parent)) {
+            let is_it = |line: &&Line| {
+                line.text("stream") == Some(&stream.name) && line.text("state_stream") == Some(parent.as_str())
+            };
+            if reports.iter().any(is_it) {
+                board.pass("coverage_reported");
+            } else {
+                let what =
+                    format!("stream {:?} has the parent {parent:?}, and there is no report for the two", stream.name);
+                board.fail("coverage_reported", what, None);
+            }
+        }
+    }
+}

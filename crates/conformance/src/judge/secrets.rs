@@ -1,0 +1,32 @@
+//! What must hold in every start, whatever it is for: no secret on standard error, no process left.
+
+use crate::observed::Observed;
+use crate::report::Board;
+
+/// Judges one start. `has_secrets`: whether there is anything to look for.
+pub(crate) fn judge(run: &Observed, redactor: &gleaner_runtime::Redactor, has_secrets: bool, board: &mut Board<'_>) {
+    let left = run.leftovers.first().map(|name| {
+        let what =
+            format!("in the run {:?}: {} processes outlived it, one is called {name:?}", run.name, run.leftovers.len());
+        (what, None)
+    });
+    if cfg!(target_os = "linux") {
+        board.judge("no_processes_left", left);
+    } else {
+        board.skip("no_processes_left", "processes can be looked for on Linux only");
+    }
+    if !has_secrets {
+        for id in ["no_credentials_in_errors", "no_credentials_in_output"] {
+            board.skip(id, "it was given no credentials");
+        }
+        return;
+    }
+    let errors = String::from_utf8_lossy(&run.errors);
+    let at = errors.lines().position(|line| redactor.reveals(line));
+    let place =
+        |at: usize| (format!("in the run {:?}: line {} of its errors has a credential", run.name, at + 1), None);
+    board.judge("no_credentials_in_errors", at.map(place));
+    if run.violation().is_none() && !run.lines.is_empty() {
+        board.pass("no_credentials_in_output");
+    }
+}

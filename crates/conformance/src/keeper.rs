@@ -1,0 +1,281 @@
+//! Engine and store behind a run that is checked: the same judgement, and the same durable state, as in
+//! a run for an owner.
+//!
+//! Why not the runtime's own loop: a check must see the raw lines and cut a run after an exact one, so
+//! that a point of kill can be chosen again. The loop here carries out the same effects. It never
+//! touches a store that is not scratch.
+
+use crate::ask::Ask;
+use gleaner_engine::{
+    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas,
+    Steady, Time, Validate, WallTime,
+};
+use gleaner_protocol::{
+    CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, Violation,
+};
+use gleaner_runtime::Redactor;
+use gleaner_store::{Acquired, Holder, LeaseOn, RunStart, Session, Store, StoreError};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// The connection in the scratch store.
+pub(crate) const CONNECTION: &str = "subject";
+/// One gap per page, so that few gaps are enough to see whether a connector asks for more.
+const PAGE_BYTES: u64 = 1;
+/// What a runtime of another year might say.
+const UNKNOWN_KEYS: &str = r#"{"conformance_future_flag":true,"conformance_future":{"nested":[1,null]},"#;
+
+/// What is to be done with the process.
+pub(crate) enum Order {
+    Send(Vec<u8>),
+    CloseInput,
+    /// The run is broken off.
+    End,
+}
+
+/// What every run of a subject shares.
+#[derive(Clone, Debug)]
+pub(crate) struct Ground {
+    pub(crate) manifest: Arc<Manifest>,
+    pub(crate) redactor: Redactor,
+    pub(crate) bindings: Vec<(String, RawJson<'static>)>,
+}
+
+#[derive(Debug)]
+struct Checks {
+    schemas: Schemas,
+    redactor: Redactor,
+}
+
+impl Validate for Checks {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String> {
+        self.schemas.check(stream, body)
+    }
+
+    fn reveals_credential(&self, text: &str) -> bool {
+        self.redactor.reveals(text)
+    }
+}
+
+/// One run, as engine and store see it.
+pub(crate) struct Keeper<'s> {
+    store: &'s mut Store,
+    session: Option<Session<Steady>>,
+    run: Run<Steady>,
+    decoder: Decoder,
+    began: Instant,
+    /// Every gap that was served, in order.
+    pub(crate) served: Vec<ServedGap>,
+    /// Whether the connector was told that there are no more.
+    pub(crate) drained: bool,
+    outcome: Option<RunOutcome>,
+    store_error: Option<String>,
+}
+
+impl<'s> Keeper<'s> {
+    /// Opens a run and says what the connector is told first.
+    pub(crate) fn begin(store: &'s mut Store, ground: &Ground, ask: &Ask) -> Result<(Self, Vec<u8>), String> {
+        let began = Instant::now();
+        let now = now(began);
+        let session = open(store, &ground.manifest, now.wall).map_err(|error| error.to_string())?;
+        let scope = Scope::new(ask.streams.clone()).map_err(|fault| fault.to_string())?;
+        let schemas = Schemas::new(&ground.manifest).map_err(|fault| fault.to_string())?;
+        let config = RunConfig {
+            run_id: session.run_id().clone(),
+            lease: session.lease().clone(),
+            manifest: Arc::clone(&ground.manifest),
+            scope: scope.clone(),
+            bookmarks: session.bookmarks().to_vec(),
+            bindings: ground.bindings.iter().map(|(name, _)| name.clone()).collect(),
+            grant_expires_at: None,
+            validator: Box::new(Checks { schemas, redactor: ground.redactor.clone() }),
+            silence_max: None,
+            effects_max: EFFECTS_MAX,
+        };
+        let run = Run::new(config, now).map_err(|refusal| refusal.to_string())?;
+        let mut keeper = Self {
+            store,
+            session: Some(session),
+            run,
+            decoder: Decoder::new(Limits::default()),
+            began,
+            served: Vec::new(),
+            drained: false,
+            outcome: None,
+            store_error: None,
+        };
+        let start = keeper.start(ground, ask, scope).map_err(|error| error.to_string())?;
+        Ok((keeper, start))
+    }
+
+    fn start(&mut self, ground: &Ground, ask: &Ask, scope: Scope) -> Result<Vec<u8>, StoreError> {
+        let Some(session) = &self.session else { return Ok(Vec::new()) };
+        let streams = scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
+        let cursors = session.bookmarks().iter().filter(|cursor| scope.stream(cursor.stream()).is_some());
+        let state = cursors.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
+        let from_cursor = ask.mode == CollectionMode::Incremental && !state.is_empty();
+        let detail_gaps = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now(self.began).wall)?;
+        self.served.extend(detail_gaps.iter().cloned());
+        let start = Start {
+            run_id: session.run_id().as_str().to_owned(),
+            collection_mode: ask.mode,
+            scope,
+            state: from_cursor.then_some(state),
+            bindings: ground.bindings.clone(),
+            detail_gaps,
+            recovery_only: ask.recovery_only,
+            run_budget: ask.budget,
+        };
+        let mut line = Vec::new();
+        RuntimeMessage::Start(Box::new(start)).encode(&mut line);
+        if ask.unknown_keys {
+            line.splice(..1, UNKNOWN_KEYS.bytes());
+        }
+        Ok(line)
+    }
+
+    /// Takes output and says what to do.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Order> {
+        let mut orders = Vec::new();
+        let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(Limits::default()));
+        let mut feed = decoder.feed(bytes);
+        while let Some(event) = feed.next() {
+            while self.run.handle_event(&event, now(self.began)).is_err() {
+                if !self.step(&mut orders) {
+                    self.run.handle_store_failed(now(self.began));
+                }
+            }
+        }
+        self.decoder = decoder;
+        self.settle(&mut orders);
+        orders
+    }
+
+    /// The process has ended and its output is all there. A run that was cancelled, or cut by us, is not
+    /// judged by how it ended.
+    pub(crate) fn end(&mut self, exit: Exit, cancelled: bool) {
+        if cancelled {
+            self.run.handle_cancel(now(self.began));
+        } else if let Err(violation) = self.decoder.finish() {
+            self.run.handle_violation(violation, now(self.began));
+        }
+        self.run.handle_exit(exit, now(self.began));
+        self.settle(&mut Vec::new());
+    }
+
+    /// How it ended; an error is the store's.
+    pub(crate) fn outcome(self) -> Result<RunOutcome, String> {
+        match (self.outcome, self.store_error) {
+            (_, Some(error)) => Err(format!("the scratch store failed: {error}")),
+            (Some(outcome), None) => Ok(outcome),
+            (None, None) => Err("the run has no outcome".to_owned()),
+        }
+    }
+
+    /// The breach that was found so far.
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.outcome.as_ref().and_then(|outcome| outcome.violation.as_ref())
+    }
+
+    fn settle(&mut self, orders: &mut Vec<Order>) {
+        while self.step(orders) {}
+    }
+
+    fn step(&mut self, orders: &mut Vec<Order>) -> bool {
+        let Some(effect) = self.run.poll_effect() else { return false };
+        let carried_out = match effect {
+            Effect::Send(message) => {
+                let mut line = Vec::new();
+                message.encode(&mut line);
+                orders.push(Order::Send(line));
+                Ok(())
+            }
+            Effect::CloseInput => {
+                orders.push(Order::CloseInput);
+                Ok(())
+            }
+            Effect::Stop | Effect::Kill => {
+                orders.push(Order::End);
+                Ok(())
+            }
+            Effect::Finish(outcome) => self.finish(outcome),
+            of_store => self.of_store(of_store),
+        };
+        if let Err(error) = carried_out {
+            self.run.handle_store_failed(now(self.began));
+            self.store_error.get_or_insert_with(|| error.to_string());
+        }
+        true
+    }
+
+    fn finish(&mut self, outcome: RunOutcome) -> Result<(), StoreError> {
+        let finished = match self.session.take() {
+            Some(session) => self.store.finish_run(session, &outcome, now(self.began).wall),
+            None => Ok(()),
+        };
+        self.outcome = Some(outcome);
+        finished
+    }
+
+    fn of_store(&mut self, effect: Effect<Steady>) -> Result<(), StoreError> {
+        let Some(session) = self.session.as_mut() else { return Ok(()) };
+        let now = now(self.began);
+        match effect {
+            Effect::WriteSlice(slice) => {
+                let receipt = self.store.write_slice(session, slice, now.wall)?;
+                self.run.handle_receipt(receipt, now);
+            }
+            Effect::KeepCoverageKeys { report, field, keys } => {
+                self.store.keep_coverage_keys(session, report, field, &keys)?;
+            }
+            Effect::TallyCoverage { report, stream, state_stream } => {
+                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
+                self.run.handle_tally(report, &tally, now);
+            }
+            Effect::WriteUnaccounted { report, stream, state_stream } => {
+                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, now.wall)?;
+                self.run.handle_unaccounted_written(gaps, now);
+            }
+            Effect::LeaseGapsPage { streams, .. } => {
+                let page = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now.wall)?;
+                self.drained |= page.is_empty();
+                self.served.extend(page.iter().cloned());
+                self.run.handle_gaps_page(page, now);
+            }
+            Effect::Commit(plan) => {
+                self.store.commit(session, &plan, now.wall)?;
+                self.run.handle_committed(now);
+            }
+            // Nobody looks at a trace here, and nobody answers.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+fn now(began: Instant) -> Now {
+    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    Now { time: Time::from_millis(millis(began.elapsed())), wall: WallTime::from_unix_millis(millis(wall)) }
+}
+
+fn open(store: &mut Store, manifest: &Manifest, now: WallTime) -> Result<Session<Steady>, StoreError> {
+    let holder = Holder::current().map_err(StoreError::Holder)?;
+    let leases = match store.acquire(&[LeaseOn::Connection(CONNECTION)], &holder, now)? {
+        Acquired::Yes { leases, .. } => leases,
+        // Nobody else knows of a scratch store; begin_run says what is wrong.
+        Acquired::Held(_) => Vec::new(),
+    };
+    let epoch = leases.first().map_or(0, |lease| lease.epoch().get());
+    let name = format!("{CONNECTION}-{epoch}");
+    let policy = manifest.refresh_policy.as_ref();
+    let start = RunStart {
+        connection: CONNECTION.to_owned(),
+        run_id: RunId::new(&name),
+        lease: LeaseId::new(&name),
+        grant: "conformance".to_owned(),
+        limits: AttemptLimits::of(policy),
+        cooldown: CooldownPolicy::of(None, policy),
+    };
+    store.begin_run(start, leases, now)
+}

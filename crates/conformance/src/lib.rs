@@ -1,0 +1,40 @@
+//! Checks any connector program, in any language, against the protocol.
+//!
+//! It starts the connector several times with different STARTs, treats it roughly (slow reading,
+//! SIGTERM, the end of its input, SIGKILL at random lines), and says what failed and in which line.
+//! Engine and store behind it are those of a real run, and one start goes through the runtime and its
+//! guard. Stores are scratch and in a temporary folder.
+//!
+//! | for | see |
+//! |---|---|
+//! | what is checked | [`CHECKS`], [`Check`] |
+//! | checking | [`check`], [`Subject`], [`Limits`] |
+//! | what was found | [`Report`], [`CheckResult`], [`Verdict`], [`Finding`] |
+//!
+//! # What is deliberately absent
+//!
+//! - What a line said. A verdict names streams, keys and places; records are private.
+//! - A way to touch the user's store, or to answer a connector's questions.
+//! - Trust: every start has a limit, and all of them together have one.
+
+#![warn(missing_docs)]
+
+mod ask;
+mod bench;
+mod checks;
+mod child;
+mod judge;
+mod keeper;
+mod observed;
+mod plan;
+mod report;
+mod resume;
+mod runtime_run;
+mod selection;
+mod subject;
+mod treatment;
+
+pub use checks::{CHECKS, Check};
+pub use plan::check;
+pub use report::{CheckResult, Finding, Report, Verdict};
+pub use subject::{Limits, Subject};

@@ -1,0 +1,113 @@
+//! Starts that ask for less: one stream, one record, some fields, a range of time.
+
+use crate::ask::Ask;
+use crate::observed::{Line, Observed};
+use crate::plan::Plan;
+use crate::report::Board;
+use gleaner_protocol::{Checkpoint, StreamManifest, StreamScope, TimeRange};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// One stream alone, one that needs no other.
+pub(crate) fn one_stream(plan: &mut Plan<'_>, board: &mut Board<'_>) {
+    if plan.streams.len() < 2 {
+        return board.skip("one_stream", "there is only one stream");
+    }
+    let alone = |name: &&String| plan.manifest.stream(name).is_some_and(|stream| stream.checkpoint == Checkpoint::Own);
+    let Some(name) = plan.streams.iter().find(alone).cloned() else {
+        return board.skip("one_stream", "no stream can be collected without another");
+    };
+    if plan.start_for("one_stream", &Ask::full("one stream", &[name]), board).is_some() {
+        board.pass("one_stream");
+    }
+}
+
+/// The streams in scope that claim something, each with its records in the full run.
+fn claiming<'r>(
+    plan: &Plan<'_>,
+    full: &'r Observed,
+    claims: fn(&StreamManifest) -> bool,
+) -> Vec<(StreamManifest, Vec<&'r Line>)> {
+    let records = full.records();
+    let of = |name: &str| records.iter().filter(|((stream, _), _)| stream == name).map(|(_, line)| *line).collect();
+    let asked = plan.manifest.streams.iter().filter(|stream| plan.streams.contains(&stream.name) && claims(stream));
+    asked.map(|stream| (stream.clone(), of(&stream.name))).collect()
+}
+
+/// All streams, with one of them narrowed. Its parents stay in scope, because it may need them.
+fn narrowed(plan: &Plan<'_>, name: &'static str, scope: &StreamScope) -> Ask {
+    let mut ask = Ask::full(name, &plan.streams);
+    for stream in &mut ask.streams {
+        if stream.name == scope.name {
+            stream.clone_from(scope);
+        }
+    }
+    ask
+}
+
+/// One record of a stream that claims to be selectable by records.
+pub(crate) fn resources(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
+    let streams = claiming(plan, full, |stream| stream.selection.resources);
+    let Some((stream, records)) = streams.into_iter().find(|(_, records)| records.len() > 1) else {
+        return board.skip("resources", "no stream with several records claims `selection.resources`");
+    };
+    let Some(key) = records.get(records.len() / 2).and_then(|line| line.key()) else { return };
+    let scope = StreamScope { resources: vec![key.clone()], ..StreamScope::all_of(&stream.name) };
+    let ask = narrowed(plan, "one record", &scope);
+    let Some(run) = plan.start_for("resources", &ask, board) else { return };
+    if run.known().contains(&(stream.name.clone(), key.clone())) {
+        board.pass("resources");
+    } else {
+        let what = format!("stream {:?}: the record {key:?} was asked for and did not come", stream.name);
+        board.warn("resources", what, None);
+    }
+}
+
+/// All but one field of a stream that claims to be selectable by fields.
+pub(crate) fn fields(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
+    let streams = claiming(plan, full, |stream| stream.selection.fields);
+    let found = streams.iter().find_map(|(stream, records)| {
+        let all = records.iter().filter_map(|line| line.data()?.as_object()).flat_map(|data| data.keys());
+        let all = all.cloned().collect::<BTreeSet<_>>();
+        let needed = needed_fields(stream);
+        let left_out = all.iter().find(|field| !needed.contains(*field))?.clone();
+        let fields = all.into_iter().filter(|field| *field != left_out).collect::<Vec<_>>();
+        (!fields.is_empty()).then(|| StreamScope { fields, ..StreamScope::all_of(&stream.name) })
+    });
+    let Some(scope) = found else {
+        return board.skip("fields", "no stream that claims `selection.fields` has a field that could be left out");
+    };
+    let ask = narrowed(plan, "some fields", &scope);
+    if plan.start_for("fields", &ask, board).is_some() {
+        board.pass("fields");
+    }
+}
+
+/// What a record has whatever was asked for.
+fn needed_fields(stream: &StreamManifest) -> BTreeSet<String> {
+    let schema = stream.schema.as_ref().and_then(|schema| serde_json::from_str::<Value>(schema.as_str()).ok());
+    let required = schema.as_ref().and_then(|schema| schema.get("required")?.as_array());
+    let required = required.into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned);
+    required.chain(stream.primary_key.iter().cloned()).chain(stream.consent_time_field.clone()).collect()
+}
+
+/// The later part of a stream whose records have times.
+pub(crate) fn time_range(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
+    let streams = claiming(plan, full, |stream| stream.consent_time_field.is_some());
+    let found = streams.iter().find_map(|(stream, records)| {
+        let field = stream.consent_time_field.as_deref()?;
+        // Texts of one form are in the order of their times; only such a stream is asked.
+        let times = records.iter().filter_map(|line| line.data()?.get(field)?.as_str()).collect::<BTreeSet<_>>();
+        let alike = times.iter().all(|time| time.ends_with('Z') && super::judge::time::is_time(time));
+        let since = times.iter().nth(times.len() / 2).filter(|_| alike && times.len() > 1)?;
+        let time_range = Some(TimeRange { since: Some((*since).to_owned()), until: None });
+        Some(StreamScope { time_range, ..StreamScope::all_of(&stream.name) })
+    });
+    let Some(scope) = found else {
+        return board.skip("time_range", "no stream has several times in UTC in its `consent_time_field`");
+    };
+    let ask = narrowed(plan, "a range of time", &scope);
+    if plan.start_for("time_range", &ask, board).is_some() {
+        board.pass("time_range");
+    }
+}
