@@ -76,6 +76,9 @@ pub(crate) enum Command {
     /// The records of a stream.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Records(collect::RecordsArgs),
+    /// Checks any connector program against the protocol, kills included, and says what to mend.
+    #[command(after_help = EXIT_CODES)]
+    Conformance(collect::ConformanceArgs),
     /// Looks at every page, row and counter of the store, and names what is damaged.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Verify(collect::VerifyArgs),

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod add;
+pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod gaps;
 pub(crate) mod lab_list;

@@ -76,6 +76,19 @@ impl CliError {
     }
 }
 
+impl From<gleaner_vault::VaultError> for CliError {
+    fn from(error: gleaner_vault::VaultError) -> Self {
+        let hint = "the message says what to do; `gleaner add` asks for credentials again".to_owned();
+        Self::Failed { message: error.to_string(), hint }
+    }
+}
+
+impl From<gleaner_vault::ResolveError> for CliError {
+    fn from(error: gleaner_vault::ResolveError) -> Self {
+        Self::usage(error.to_string(), "correct the variable, or unset it to use what is stored")
+    }
+}
+
 impl From<gleaner_store::StoreError> for CliError {
     /// These say themselves what to do; the hint is where to look.
     fn from(error: gleaner_store::StoreError) -> Self {

@@ -63,6 +63,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
+        Command::Conformance(args) => commands::conformance::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }

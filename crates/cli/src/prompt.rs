@@ -9,7 +9,7 @@ use gleaner_runtime::Control;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Write};
 use std::sync::mpsc::Sender;
 use std::thread;
 
@@ -26,6 +26,16 @@ pub(crate) fn ask(question: Interaction, orders: Sender<Control>) {
         // A run that is over needs no answer.
         drop(orders.send(Control::Answer(response)));
     });
+}
+
+/// Asks for one value that is not shown; `None` without a terminal, or when nothing is typed.
+pub(crate) fn secret(name: &str) -> Option<String> {
+    // Whoever starts us from a script does not want to be asked.
+    if !io::stdin().is_terminal() {
+        return None;
+    }
+    let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+    read_hidden(&mut terminal, name).ok().flatten()
 }
 
 fn read_answer(question: &Interaction) -> io::Result<Option<RawJson<'static>>> {

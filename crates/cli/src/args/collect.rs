@@ -139,6 +139,28 @@ pub(crate) struct VerifyArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct ConformanceArgs {
+    /// The connector's manifest.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) manifest: Option<PathBuf>,
+    /// The streams to ask for [default: all of the manifest].
+    #[arg(long = "stream", value_name = "STREAM", value_delimiter = ',')]
+    pub(crate) streams: Vec<String>,
+    /// Chooses the points at which it is killed; the same number chooses the same ones.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Prints one JSON object per line and check.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Also names the checks that passed.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// How to start the connector.
+    #[arg(last = true, value_name = "COMMAND", required = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct DemoArgs {
     /// Prints one JSON object per line.
     #[arg(long)]

@@ -5,7 +5,10 @@ use crate::connection::{Settings, read_manifest};
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, visible};
+use crate::output::{Output, report_to_stderr, visible};
+use crate::prompt;
+use gleaner_protocol::Auth;
+use gleaner_vault::{Secret, Vault};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -16,11 +19,15 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
         return Err(CliError::usage("the manifest does not say how to start the connector", hint));
     }
     let name = args.name.clone().unwrap_or_else(|| manifest.connector_key.clone());
-    let mut store = Home::find(&args.home)?.store()?;
+    let home = Home::find(&args.home)?;
+    let mut store = home.store()?;
     store.register(&name, &text, &manifest, dates::now())?;
     store.set_settings(&name, &settings.to_json())?;
+    if let Some(auth) = &manifest.auth {
+        ask_for_credentials(auth, &home, &name)?;
+    }
     for warning in &manifest.warnings {
-        crate::output::report_to_stderr(&format!("warning: {}", visible(&warning.to_string())));
+        report_to_stderr(&format!("warning: {}", visible(&warning.to_string())));
     }
     let streams = manifest.streams.len();
     out.line(&format!(
@@ -29,4 +36,22 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
         visible(&name)
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Asks once for what the connector signs in with and neither the environment nor the vault has. Without a
+/// terminal nothing is asked; the first run then says what is missing.
+fn ask_for_credentials(auth: &Auth, home: &Home, name: &str) -> Result<(), CliError> {
+    let vault = Vault::open(home.root())?;
+    let missing = gleaner_vault::resolve(auth, name, &vault, &|name| std::env::var_os(name))?.missing;
+    let mut stored = false;
+    for group in missing {
+        let Some(variable) = group.first() else { continue };
+        let Some(value) = prompt::secret(variable) else { continue };
+        vault.set(name, variable, Secret::new(value))?;
+        stored = true;
+    }
+    if stored {
+        report_to_stderr(&format!("stored encrypted under the data root; {}", vault.key_place()));
+    }
+    Ok(())
 }

@@ -6,13 +6,14 @@ use crate::connection::{Settings, parse_manifest, read_manifest};
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, visible};
+use crate::output::{Output, report_to_stderr, visible};
 use crate::scope;
 use crate::stop_signals;
 use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Rest, Steady, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
 use gleaner_store::{HeldBy, Store};
+use gleaner_vault::Vault;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -111,7 +112,7 @@ fn request(
     recovery_only: bool,
 ) -> Result<RunRequest, CliError> {
     let command = if settings.command.is_empty() { manifest.command.clone() } else { Some(settings.command.clone()) };
-    let (environment, secrets) = environment(&manifest, settings, args);
+    let (environment, secrets, credential) = environment(&manifest, settings, args, home, name)?;
     let interactive = match args.interact {
         Some(Interact::Prompt) => true,
         Some(Interact::None) => false,
@@ -141,7 +142,7 @@ fn request(
         bindings: bindings(&manifest, interactive),
         budget: budget(args),
         overrun: OVERRUN,
-        credential: None,
+        credential,
         redactor: Redactor::new(secrets),
         interval: None,
         silence_max: None,
@@ -149,11 +150,17 @@ fn request(
     })
 }
 
-/// What the connector finds around it, and which of it is secret: what its manifest signs in with.
-fn environment(manifest: &Manifest, settings: &Settings, args: &CollectArgs) -> (Environment, Vec<String>) {
-    let signs_in = manifest.auth.iter().flat_map(|auth| auth.required.iter().flatten()).cloned().collect::<Vec<_>>();
-    let declared = manifest.environment_variables.iter().chain(&signs_in).cloned().collect::<Vec<_>>();
-    let mut environment = Environment::for_connector(std::env::vars_os(), &declared);
+/// What the connector finds around it, which of it is secret, and whose limit it shares.
+type Surroundings = (Environment, Vec<String>, Option<(String, String)>);
+
+fn environment(
+    manifest: &Manifest,
+    settings: &Settings,
+    args: &CollectArgs,
+    home: &Home,
+    name: &str,
+) -> Result<Surroundings, CliError> {
+    let mut environment = Environment::for_connector(std::env::vars_os(), &manifest.environment_variables);
     for (name, value) in &settings.set {
         environment.set(name, value);
     }
@@ -163,9 +170,21 @@ fn environment(manifest: &Manifest, settings: &Settings, args: &CollectArgs) -> 
     if let Some(duration) = args.max_duration {
         environment.set("GLEANER_MAX_DURATION_MS", duration.as_millis().to_string());
     }
-    let secret = |name: &String| environment.get(name).and_then(|value| value.to_str()).map(str::to_owned);
-    let secrets = signs_in.iter().filter_map(secret).collect();
-    (environment, secrets)
+    let Some(auth) = &manifest.auth else { return Ok((environment, Vec::new(), None)) };
+    let vault = Vault::open(home.root())?;
+    let found = gleaner_vault::resolve(auth, name, &vault, &|name| std::env::var_os(name))?.found;
+    let mut secrets = Vec::new();
+    for found in &found {
+        if let Some(warning) = found.source.warning() {
+            report_to_stderr(&format!("warning: {}", visible(&warning)));
+        }
+        environment.set(&found.name, found.secret.expose());
+        secrets.push(found.secret.expose().to_owned());
+    }
+    let provider = manifest.provider.clone().unwrap_or_else(|| manifest.connector_id.clone());
+    let hash = vault.credential_hash(&provider, found.iter().map(|found| &found.secret));
+    let credential = (!found.is_empty()).then_some((provider, hash));
+    Ok((environment, secrets, credential))
 }
 
 /// What was asked for and can be had, and what every connector gets.
