@@ -140,7 +140,7 @@ impl SendGovernor {
                 Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
                     let reason = if meaning.says_when { WaitReason::Gate } else { WaitReason::Pacing };
-                    // As above.
+                    // As before a turn: who waits can afford a box.
                     Box::pin(self.pause_until(at, reason, &mut call)).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
