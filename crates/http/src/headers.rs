@@ -11,6 +11,12 @@ pub struct Headers<'a>(pub &'a HeaderMap);
 /// some twenty names that most answers do not have.
 const FEW: usize = 12;
 
+/// Whether there is a header of this name.
+#[cfg(feature = "client")]
+pub(crate) fn has(map: &HeaderMap, name: &http::HeaderName) -> bool {
+    if map.len() <= FEW { map.keys().any(|own| own == name) } else { map.contains_key(name) }
+}
+
 impl HeaderSource for Headers<'_> {
     fn for_each_value(&self, name: &str, visit: &mut dyn FnMut(&[u8])) {
         if self.0.len() <= FEW {

@@ -69,14 +69,25 @@ impl SendGovernor {
     /// When the request may not be sent at all, or not within the caller's patience.
     pub async fn admit(&self, patience: &Patience) -> Result<Admitted, Refused> {
         let mut call = Call::new(patience);
-        let permit = self.shared.turn(&mut call).await?;
+        let permit = match self.shared.admit_at_once(&mut call)? {
+            Some(permit) => permit,
+            None => self.shared.queue_up(&mut call).await?,
+        };
         Ok(Admitted { inner: Some((Arc::clone(&self.shared), permit)), waited: call.waited })
     }
 
-    /// Waits until a request of `call` may be sent, and takes it for sent: the caller does so at once.
+    /// Takes a request of `call` for sent if that may be now: the caller does so at once.
+    pub(crate) fn send_at_once(&self, call: &mut Call) -> Result<Option<InFlight<'_>>, Refused> {
+        Ok(self.shared.admit_at_once(call)?.map(|permit| self.in_flight(permit)))
+    }
+
+    /// The same for a request that has to wait first.
     pub(crate) async fn turn_to_send(&self, call: &mut Call) -> Result<InFlight<'_>, Refused> {
-        let permit = self.shared.turn(call).await?;
-        Ok(InFlight { shared: &self.shared, permit: Some(permit) })
+        Ok(self.in_flight(self.shared.queue_up(call).await?))
+    }
+
+    fn in_flight(&self, permit: Permit) -> InFlight<'_> {
+        InFlight { shared: &self.shared, permit: Some(permit) }
     }
 
     /// Takes what was learned elsewhere, for example from a connector's cursor.
@@ -123,16 +134,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a request of `call` may be sent. Whoever gets the permit answers it.
-    async fn turn(&self, call: &mut Call) -> Result<Permit, Refused> {
-        match self.admit_at_once(call)? {
-            Some(permit) => Ok(permit),
-            // Who waits can afford a box, and who does not has a smaller future for it.
-            None => Box::pin(self.queue_up(call)).await,
-        }
-    }
-
-    /// The short way: nobody waits and the governor agrees.
+    /// The short way: nobody waits and the governor agrees. Whoever gets the permit answers it.
     fn admit_at_once(&self, call: &mut Call) -> Result<Option<Permit>, Refused> {
         let now = self.clock.now();
         let mut state = self.lock();

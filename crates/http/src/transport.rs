@@ -24,6 +24,13 @@ pub trait Transport: Send {
     /// Why there is no answer.
     type Failure: Send;
 
+    /// Whether no request comes out of sending this one that another governor would see. One that is sent by
+    /// other people's code, such as a middleware, may be the reason for any number of others.
+    const IS_LAST_HOP: bool = false;
+
+    /// Told before each attempt when it is given up.
+    fn on_attempt(&mut self, _ends: Instant) {}
+
     /// Sends the request once. Must not wait for anything but the provider.
     fn send(&mut self) -> impl Future<Output = Result<Self::Answer, Self::Failure>> + Send;
 
@@ -92,22 +99,9 @@ type SendResult<T> = Result<<T as Transport>::Answer, <T as Transport>::Failure>
 /// An attempt number that no backoff allows a retry after.
 const LAST: u32 = u32::MAX;
 
-/// What this task is sending.
-struct Sending {
-    governed_by: Arc<Key>,
-    /// When the attempt is given up.
-    #[cfg_attr(not(feature = "client"), expect(dead_code, reason = "only the client asks"))]
-    ends: Instant,
-}
-
 tokio::task_local! {
-    static SENDING: Sending;
-}
-
-/// When the attempt that this task is sending is given up, whoever asks.
-#[cfg(feature = "client")]
-pub(crate) fn attempt_ends() -> Option<Instant> {
-    SENDING.try_with(|sending| sending.ends).ok()
+    /// By which key the request is governed that this task is sending.
+    static GOVERNED_BY: Arc<Key>;
 }
 
 impl SendGovernor {
@@ -120,8 +114,12 @@ impl SendGovernor {
         let mut call = Call::new(patience);
         let mut attempt = 0;
         loop {
-            let sent = self.turn_to_send(&mut call).await;
-            let sent = sent.map_err(|refused| Refused { attempts: attempt, ..refused })?;
+            let of_this_call = |refused| Refused { attempts: attempt, ..refused };
+            let sent = match self.send_at_once(&mut call).map_err(of_this_call)? {
+                Some(sent) => sent,
+                // Who waits can afford a box, and who does not has a smaller future for it.
+                None => Box::pin(self.turn_to_send(&mut call)).await.map_err(of_this_call)?,
+            };
             let (result, is_cut) = self.send_once(patience, call.admitted_at, transport).await;
             if is_cut {
                 // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
@@ -142,7 +140,7 @@ impl SendGovernor {
                 Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
                     let reason = if meaning.says_when { WaitReason::Gate } else { WaitReason::Pacing };
-                    // As in a turn: who waits can afford a box.
+                    // As before a turn: who waits can afford a box.
                     Box::pin(self.pause_until(at, reason, &mut call)).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
@@ -158,8 +156,8 @@ impl SendGovernor {
     /// A request that comes from inside another one to the same provider passes two governors, and would
     /// wait at both.
     fn refuse_second_governor(&self) -> Result<(), Refused> {
-        let is_same_provider = |sending: &Sending| sending.governed_by.provider() == self.key().provider();
-        let by = SENDING.try_with(|sending| is_same_provider(sending).then(|| Key::clone(&sending.governed_by)));
+        let is_same_provider = |key: &Key| key.provider() == self.key().provider();
+        let by = GOVERNED_BY.try_with(|key| is_same_provider(key).then(|| Key::clone(key)));
         match by {
             Ok(Some(by)) => Err(self.shared.refused(Refusal::GovernedTwice { by }, None)),
             _ => Ok(()),
@@ -176,11 +174,15 @@ impl SendGovernor {
         // It is sent as soon as it is admitted; asking the clock again would cost more than it tells.
         let start = self.shared.clock.instant(admitted_at);
         let ends = patience.attempt_ends(start);
+        transport.on_attempt(ends);
         let in_time = {
             // Sending is a large future: it stays where it is, and what goes around it is small.
             let sending = pin!(transport.send());
-            let governed_by = Arc::clone(&self.shared.key);
-            timeout_at(ends, SENDING.scope(Sending { governed_by, ends }, sending)).await
+            if T::IS_LAST_HOP {
+                timeout_at(ends, sending).await
+            } else {
+                timeout_at(ends, GOVERNED_BY.scope(Arc::clone(&self.shared.key), sending)).await
+            }
         };
         match in_time {
             Ok(result) => (result, false),

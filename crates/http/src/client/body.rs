@@ -9,7 +9,7 @@ use super::error::Cause;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
-use http::{HeaderMap, Method, StatusCode};
+use http::{HeaderMap, Method, StatusCode, Version};
 use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
@@ -189,6 +189,9 @@ impl Body {
     /// All that is left.
     pub(crate) async fn bytes(&mut self) -> Result<Bytes, BodyError> {
         let Some(first) = self.chunk().await? else { return Ok(Bytes::new()) };
+        if matches!(self.state, State::Ended) {
+            return Ok(first);
+        }
         let Some(second) = self.chunk().await? else { return Ok(first) };
         let mut all = BytesMut::with_capacity(first.len() + second.len() + PIECE);
         all.extend_from_slice(&first);
@@ -205,8 +208,8 @@ impl Body {
             Ok(piece)
         });
         match &result {
-            Ok(Some(_)) => {}
-            Ok(None) => self.state = State::Ended,
+            Ok(Some(_)) if !self.state.is_complete() => {}
+            Ok(_) => self.state = State::Ended,
             Err(error) => self.state = State::Broken(error.fault),
         }
         result
@@ -253,6 +256,15 @@ impl State {
             Ok::<_, io::Error>(piece)
         });
         Self::Encoded { reader: decoded(StreamReader::new(pieces), codings), went_in }
+    }
+
+    /// Whether nothing more can come, so that there is no need to ask. HTTP/2 may still have something to say.
+    fn is_complete(&self) -> bool {
+        match self {
+            Self::Plain(response) => response.version() <= Version::HTTP_11 && response.content_length() == Some(0),
+            Self::Encoded { .. } | Self::Broken(_) => false,
+            Self::Ended => true,
+        }
     }
 
     async fn piece(&mut self, cause: &mut Option<Cause>) -> Result<Option<Bytes>, BodyError> {

@@ -5,6 +5,7 @@
 //! look at a flag. Which cookie belongs where is still the jar's own business. Never replaces what the
 //! caller sends as `Cookie`.
 
+use crate::headers::has;
 use http::HeaderMap;
 use http::header::{COOKIE, SET_COOKIE};
 use reqwest::cookie::{CookieStore, Jar};
@@ -32,9 +33,8 @@ impl Cookies {
 
     /// Keeps what an answer from `url` sets.
     pub(crate) fn keep(&self, headers: &HeaderMap, url: &Url) {
-        let mut set = headers.get_all(SET_COOKIE).iter().peekable();
-        if set.peek().is_some() {
-            self.jar.set_cookies(&mut set, url);
+        if has(headers, &SET_COOKIE) {
+            self.jar.set_cookies(&mut headers.get_all(SET_COOKIE).iter(), url);
             self.is_used.store(true, Ordering::Release);
         }
     }

@@ -5,6 +5,7 @@
 //! piece, so a bomb costs a buffer and not the memory of the machine.
 
 use super::body::BodyFault;
+use crate::headers::has;
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
 use async_compression::zstd::DParameter;
 use http::HeaderMap;
@@ -37,6 +38,9 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// The codings of a body, in the order in which they were applied.
 pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, BodyFault> {
     let mut found = Vec::new();
+    if !has(headers, &CONTENT_ENCODING) {
+        return Ok(found);
+    }
     for value in headers.get_all(CONTENT_ENCODING) {
         for name in value.as_bytes().split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
             let coding = match name.to_ascii_lowercase().as_slice() {

@@ -5,7 +5,7 @@
 //! takes along what is harmless there (`redirect.rs`).
 
 use super::decode::ACCEPTED;
-use http::header::{ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
+use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
 use std::borrow::Cow;
 
 /// What the owner sets for all requests, and what this client can decode.
@@ -22,6 +22,8 @@ impl DefaultHeaders {
         if encoding_is_ours {
             owners.insert(ACCEPT_ENCODING, HeaderValue::from_static(ACCEPTED));
         }
+        // reqwest would add it to each copy that is sent, and each copy would have to grow for it.
+        owners.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         Self { all: owners, encoding_is_ours }
     }
 

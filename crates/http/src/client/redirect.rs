@@ -10,7 +10,6 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use std::borrow::Cow;
-use std::collections::HashSet;
 use url::{Host, Origin, Url};
 
 /// One request of a call: the caller's, or what a redirect made of it.
@@ -63,7 +62,8 @@ pub(crate) struct Redirects {
     home: Option<Origin>,
     rules: RedirectRules,
     followed: u32,
-    seen: HashSet<(Method, Url)>,
+    /// As few as there are redirects at most.
+    seen: Vec<(Method, Url)>,
 }
 
 /// What the owner allows.
@@ -84,7 +84,7 @@ impl Default for RedirectRules {
 
 impl Redirects {
     pub(crate) fn new(rules: RedirectRules) -> Self {
-        Self { home: None, rules, followed: 0, seen: HashSet::new() }
+        Self { home: None, rules, followed: 0, seen: Vec::new() }
     }
 
     /// Whether `url` is where the caller itself has sent the request.
@@ -117,7 +117,7 @@ impl Redirects {
         if self.must_be_public(&url) && names_private_address(&url) {
             return Err(RedirectFault::PrivateTarget);
         }
-        self.seen.insert((hop.method.clone(), hop.url.clone()));
+        self.seen.push((hop.method.clone(), hop.url.clone()));
         let next = redirected(hop, status, url)?;
         // A cookie makes the same request another one: sites that set it and send you back are common.
         let sets_cookie = headers.contains_key(header::SET_COOKIE);

@@ -187,12 +187,15 @@ impl RequestBuilder {
         patience.deadline = deadline.and_then(Deadline::moment);
         let inner = &client.inner;
         let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
-        let hop = Hop { method, url: url?, headers, body };
+        let mut hop = Hop { method, url: url?, headers, body };
         let span =
             tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
-        // A call is a large future: it stays where it is, and what goes around it is small.
-        let call = pin!(send::call(inner, hop, patience));
-        call.instrument(span).await
+        let answer = {
+            // A call is a large future: it stays where it is, and what goes around it is small.
+            let call = pin!(send::call(inner, &mut hop, &patience));
+            call.instrument(span).await?
+        };
+        Ok(Response { answer, url: hop.url })
     }
 
     pub(crate) fn url(&self) -> Result<&Url, RequestFault> {

@@ -10,14 +10,14 @@ use super::body::Body;
 use super::error::{Cause, Error, Terminal, TerminalReason, TransportKind};
 use super::place::Place;
 use super::redirect::{Hop, RedirectFault, Redirects};
-use super::response::{Answer, Response, Story};
+use super::response::{Answer, Story};
 use crate::causes::cause;
 use crate::governors::{KeyError, Settings};
 use crate::headers::Headers;
 use crate::patience::Patience;
 use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
-use crate::transport::{End, Finished, Transport, attempt_ends};
+use crate::transport::{End, Finished, Transport};
 use gleaner_governor::{
     Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
@@ -27,8 +27,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// Sends `hop` and follows where it leads to.
-pub(crate) async fn call(client: &Inner, mut hop: Hop<'_>, patience: Patience) -> Result<Response, Error> {
+/// Sends `hop` and follows where it leads to; `hop` is then the last one.
+pub(crate) async fn call<'a>(client: &'a Inner, hop: &mut Hop<'a>, patience: &Patience) -> Result<Box<Answer>, Error> {
     let start = patience.max_wait.map(|_| Instant::now());
     let mut redirects = Redirects::new(client.redirect_rules);
     let mut story = Story::default();
@@ -38,22 +38,23 @@ pub(crate) async fn call(client: &Inner, mut hop: Hop<'_>, patience: Patience) -
             client,
             wire: client.wire(redirects.must_be_public(&hop.url))?,
             repeatable: Repeatable::new(&hop.method, true),
-            hop: &hop,
-            patience: &patience,
+            hop,
+            deadline: patience.deadline,
+            ends: None,
         };
-        let finished = governor.run(&left_of(patience, start), &mut attempt).await?;
+        let finished = governor.run(&left_of(*patience, start), &mut attempt).await?;
         story.attempts += finished.attempts;
         story.waited += finished.waited;
         let mut answer = conclude(client, &hop.url, finished)?;
-        let next = redirects.next(&hop, answer.status, &answer.headers);
+        let next = redirects.next(hop, answer.status, &answer.headers);
         let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
         let Some(next) = next else {
             story.redirects = redirects.followed();
             answer.story = story;
-            return Ok(Response { answer, url: hop.url });
+            return Ok(answer);
         };
         tracing::debug!(status = answer.status.as_u16(), to = %Place::of(&next.url), "redirected");
-        hop = next;
+        *hop = next;
     }
 }
 
@@ -85,7 +86,9 @@ struct Attempt<'a> {
     wire: &'a reqwest::Client,
     hop: &'a Hop<'a>,
     repeatable: Repeatable,
-    patience: &'a Patience,
+    deadline: Option<Instant>,
+    /// When the attempt that is being sent is given up.
+    ends: Option<Instant>,
 }
 
 /// Why an attempt has no answer.
@@ -105,6 +108,12 @@ enum Why {
 impl Transport for Attempt<'_> {
     type Answer = Box<Answer>;
     type Failure = NoAnswer;
+    /// reqwest knows nothing of governors.
+    const IS_LAST_HOP: bool = true;
+
+    fn on_attempt(&mut self, ends: Instant) {
+        self.ends = Some(ends);
+    }
 
     async fn send(&mut self) -> Result<Box<Answer>, NoAnswer> {
         let mut request = request_of(self.hop);
@@ -117,16 +126,17 @@ impl Transport for Attempt<'_> {
         if let Some(cookies) = &self.client.cookies {
             cookies.keep(&headers, &self.hop.url);
         }
-        let mut body =
-            Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.patience.deadline);
+        let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
+        // In its box before anything is waited for: a future that keeps it would have to be as large.
+        let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
         let peek = self.client.peek.of(status);
         if peek > 0 {
             // Not all of the time that is left: an attempt that ends while its body is read would lose the
             // head that it has.
-            let left = attempt_ends().map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-            body.peek(peek, left / 2).await;
+            let left = self.ends.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
+            answer.body.peek(peek, left / 2).await;
         }
-        Ok(Box::new(Answer { status, version, headers, body, story: Story::default() }))
+        Ok(answer)
     }
 
     fn timed_out(&self, limit: Duration) -> NoAnswer {

@@ -56,6 +56,8 @@ impl Forward<'_> {
 impl Transport for Forward<'_> {
     type Answer = Response<Incoming>;
     type Failure = Trouble;
+    /// hyper knows nothing of governors.
+    const IS_LAST_HOP: bool = true;
 
     async fn send(&mut self) -> Result<Response<Incoming>, Trouble> {
         let Some(request) = self.request() else {

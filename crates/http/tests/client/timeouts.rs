@@ -88,6 +88,17 @@ async fn a_refusal_whose_body_hangs_is_still_a_refusal_when_the_attempt_ends() {
     assert_eq!(error.to_string(), "p_rate_limited");
 }
 
+/// Whoever uses up the attempt on the body depends on which of two timers is asked first.
+#[tokio::test]
+async fn a_body_that_hangs_leaves_time_of_the_attempt() {
+    let provider = Provider::always(head(429, &[("retry-after", "9"), ("content-length", "6")]).then(Act::Hang)).await;
+    let whole = Duration::from_secs(2);
+    let client = builder("p").attempt_timeout(whole).single_attempt().build().unwrap();
+    let start = Instant::now();
+    client.get(provider.url("/")).send().await.unwrap_err();
+    assert!(start.elapsed() < whole.mul_f64(0.9), "{:?}", start.elapsed());
+}
+
 #[tokio::test]
 async fn the_longest_timeouts_do_not_overflow() {
     let provider = Provider::always(answer(200, &[], "x")).await;
