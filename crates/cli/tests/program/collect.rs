@@ -170,8 +170,12 @@ done(0, "failed", error={"message": "bad " + token, "retryable": False}); end(1)
     shown.extend(output.stderr);
     shown.extend(shop.gleaner(&["runs", "shop"]).stdout.into_bytes());
     shown.extend(shop.gleaner(&["gaps", "shop", "--json"]).stdout.into_bytes());
-    for file in fs::read_dir(shop.root.join("home")).unwrap() {
-        shown.extend(fs::read(file.unwrap().path()).unwrap());
+    let home = shop.root.join("home");
+    for entry in fs::read_dir(&home).unwrap().chain(fs::read_dir(home.join("secrets")).unwrap()) {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            shown.extend(fs::read(path).unwrap());
+        }
     }
     let is_shown = |part: &str| shown.windows(part.len()).any(|window| window == part.as_bytes());
     // As it is, and pieces of it as they stand in URLs, JSON, hex and base64.
@@ -285,4 +289,66 @@ fn a_damaged_record_is_named_by_table_and_row() {
     let answer = shop.gleaner(&["verify"]);
     assert_eq!(answer.code, 1);
     assert!(answer.stdout.starts_with("versions row 1: it is not what was stored"), "{answer:?}");
+}
+
+#[test]
+fn the_demonstration_is_killed_half_way_and_accounts_for_everything() {
+    let shop = Shop::new("demo");
+    let mut command = shop.command(&["demo", "--json"]);
+    // It leaves its store for a look; here it is looked at at once.
+    let output = command.env("TMPDIR", &shop.root).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let end = serde_json::from_str::<Value>(text.lines().last().unwrap()).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!((end["records"].as_u64(), end["gaps_open"].as_u64()), (Some(198), Some(2)), "{end}");
+    // At most one slice: a page of the list and its notes.
+    assert!(end["requests_made_twice"].as_u64().unwrap() <= 21 + 20, "{end}");
+    assert!(end["saved_before_the_kill"].as_u64().unwrap() >= 100, "{end}");
+    assert!(end["rate_per_s"].as_f64().unwrap() > 2.0, "{end}");
+    assert!(end["seconds"].as_f64().unwrap() < 60.0, "{end}");
+    let home = shop.root.join(format!("gleaner-demo-{}/home", pid_of_demo(&end)));
+    let verify = shop.gleaner(&["verify", "--home", home.to_str().unwrap()]);
+    assert_eq!(verify.code, 0, "{verify:?}");
+    assert_eq!(shop.gleaner(&["runs", "demo", "--json", "--home", home.to_str().unwrap()]).stdout.lines().count(), 2);
+}
+
+/// The folder has the number of the process in its name.
+fn pid_of_demo(end: &Value) -> String {
+    let store = end["store"].as_str().unwrap();
+    store.split("gleaner-demo-").nth(1).unwrap().split('/').next().unwrap().to_owned()
+}
+
+#[test]
+fn a_connector_that_breaks_the_protocol_is_told_so_with_the_line() {
+    let shop = Shop::new("conformance");
+    shop.script("record(1); print('a line of log'); slice(1); done(1); end()");
+    let arguments = ["conformance", "--manifest", "manifest.json", "--", "python3", "-u", "shop.py"];
+    let answer = shop.gleaner(&arguments);
+    assert_eq!(answer.code, 1, "{answer:?}");
+    assert!(answer.stdout.contains("FAILED") && answer.stdout.contains("no_noise"), "{answer:?}");
+    assert!(answer.stdout.contains("line 2:"), "{answer:?}");
+    let nothing = shop.gleaner(&["conformance", "--", "true"]);
+    assert!(nothing.code == 2 && nothing.stderr.contains("--manifest FILE"), "{nothing:?}");
+}
+
+#[test]
+fn a_stored_credential_is_used_and_is_not_in_the_store() {
+    let shop = Shop::new("vault");
+    let home = shop.root.join("home");
+    let vault = gleaner_vault::Vault::open(&{
+        fs::create_dir_all(&home).unwrap();
+        fs::set_permissions(&home, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        home.clone()
+    })
+    .unwrap();
+    vault.set("shop", "SHOP_TOKEN", gleaner_vault::Secret::new("v4ult-c4n4ry".to_owned())).unwrap();
+    let script = "assert os.environ['SHOP_TOKEN'] == 'v4ult-c4n4ry'\nprint(os.environ['SHOP_TOKEN'], file=sys.stderr)\nrecord(1); slice(1); done(1); end()";
+    let answer = shop.run(script, &["--json"]);
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let is_shown = |bytes: &[u8]| bytes.windows(12).any(|window| window == b"v4ult-c4n4ry");
+    assert!(!is_shown(answer.stdout.as_bytes()) && !is_shown(answer.stderr.as_bytes()));
+    for entry in fs::read_dir(&home).unwrap().chain(fs::read_dir(home.join("secrets")).unwrap()) {
+        let path = entry.unwrap().path();
+        assert!(!path.is_file() || !is_shown(&fs::read(&path).unwrap()), "{}", path.display());
+    }
 }
