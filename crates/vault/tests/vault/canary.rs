@@ -1,7 +1,7 @@
 //! A secret that is easy to recognise goes through everything and is then looked for everywhere: in
 //! every file under the data root, and in what every type and error says of itself.
 
-use crate::common::{files, open, sealed_file, secret};
+use crate::support::{files, open, sealed_file, secret};
 use gleaner_protocol::Auth;
 use gleaner_vault::resolve;
 use std::ffi::OsString;

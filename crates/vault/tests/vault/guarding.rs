@@ -1,6 +1,6 @@
 //! What the vault refuses: files that are not private, not whole, not its own, or whose key is gone.
 
-use crate::common::{files, open, sealed_file, secret, stored};
+use crate::support::{files, open, sealed_file, secret, stored};
 use gleaner_vault::{KeyPlace, KeyStore, KeyStoreError, Secret, Vault, VaultError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
 mod canary;
-mod common;
 mod guarding;
 mod resolving;
 mod storing;
+mod support;

@@ -1,6 +1,6 @@
 //! Where credentials are looked for, in which order, and what is an error.
 
-use crate::common::{open, sealed_file, secret};
+use crate::support::{open, sealed_file, secret};
 use gleaner_protocol::Auth;
 use gleaner_vault::{FileFault, Resolution, ResolveError, Source, ValueFault, Vault, resolve};
 use std::ffi::OsString;

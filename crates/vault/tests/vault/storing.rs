@@ -1,6 +1,6 @@
 //! Storing and reading back: what comes out is what went in, after restarts, crashes and other writers.
 
-use crate::common::{files, open, pairs, sealed_file, secret, stored};
+use crate::support::{files, open, pairs, sealed_file, secret, stored};
 use gleaner_vault::VaultError;
 #[cfg(not(feature = "keyring"))]
 use gleaner_vault::{KeyPlace, Vault};
