@@ -9,7 +9,7 @@
 //! |---|---|
 //! | opening a store, adding a connection | [`Store::open`], [`Store::register`] |
 //! | who may work on what | [`Store::acquire`], [`Lease`], [`Holder`] |
-//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Session`] |
+//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Store::carry_out`], [`Session`] |
 //! | everything that is shown | [`Reader`] |
 //! | whether the file is whole | [`Reader::verify`] |
 //! | forgetting | [`Store::purge`] |
@@ -23,6 +23,7 @@
 //! - Secrets. Answers of the owner and credentials are never handed to this crate.
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
 
+mod carry_out;
 mod coverage_keys;
 mod error;
 mod finish;
