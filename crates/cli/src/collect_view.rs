@@ -94,6 +94,7 @@ fn write_live(text: &str) {
 
 impl Drop for View {
     fn drop(&mut self) {
+        prompt::show_again();
         if self.live {
             write_live("\r\x1b[K");
         }
@@ -147,6 +148,10 @@ impl Observer for View {
             write_live("\r\x1b[K");
         }
         prompt::ask(question.clone(), self.orders.clone());
+    }
+
+    fn withdrawn(&mut self, _request_id: &str) {
+        prompt::show_again();
     }
 }
 

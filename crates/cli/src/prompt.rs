@@ -6,12 +6,26 @@
 use crate::output::visible;
 use gleaner_protocol::{Answer, Interaction, InteractionKind, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::Control;
-use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde_json::{Map, Value};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::sync::Mutex;
 use std::sync::mpsc::Sender;
 use std::thread;
+
+/// How the terminal was before it was told to hide what is typed, as long as it does.
+static HIDDEN: Mutex<Option<(File, Termios)>> = Mutex::new(None);
+
+/// Gives the terminal back: a question may be over while somebody is still asked for the answer.
+pub(crate) fn show_again() {
+    let hidden = HIDDEN.lock().ok().and_then(|mut hidden| hidden.take());
+    if let Some((mut terminal, shown)) = hidden {
+        // A terminal that is gone needs nothing.
+        let _restored = tcsetattr(&terminal, OptionalActions::Now, &shown);
+        let _ended = writeln!(terminal);
+    }
+}
 
 /// Asks, and sends the answer.
 pub(crate) fn ask(question: Interaction, orders: Sender<Control>) {
@@ -72,11 +86,13 @@ fn read_hidden(terminal: &mut File, field: &str) -> io::Result<Option<String>> {
     let shown = tcgetattr(&*terminal)?;
     let mut hidden = shown.clone();
     hidden.local_modes.remove(LocalModes::ECHO);
+    if let Ok(mut kept) = HIDDEN.lock() {
+        *kept = Some((terminal.try_clone()?, shown));
+    }
     tcsetattr(&*terminal, OptionalActions::Flush, &hidden)?;
     let mut line = String::new();
     let read = BufReader::new(&*terminal).read_line(&mut line);
-    tcsetattr(&*terminal, OptionalActions::Now, &shown)?;
-    writeln!(terminal)?;
+    show_again();
     read?;
     let line = line.trim_end_matches(['\n', '\r']).to_owned();
     Ok((!line.is_empty()).then_some(line))

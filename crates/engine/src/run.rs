@@ -9,6 +9,7 @@
 
 mod effect;
 mod ending;
+pub(crate) mod masking;
 mod messages;
 mod question;
 

@@ -100,8 +100,10 @@ struct Supervisor<'a, T: Track> {
     output_closed: bool,
     /// When its time is over for good.
     over_at: Option<Instant>,
-    /// When the connector was asked to stop.
-    stopping_since: Option<Instant>,
+    /// Whether the connector was asked to stop.
+    is_stopping: bool,
+    /// When it has had its time for that.
+    stop_by: Option<Instant>,
     /// When the process ended, while its output has not.
     draining_since: Option<Instant>,
     next_heartbeat: Instant,
@@ -158,7 +160,8 @@ impl<'a, T: Track> Supervisor<'a, T> {
             exit: None,
             output_closed: false,
             over_at,
-            stopping_since: None,
+            is_stopping: false,
+            stop_by: None,
             draining_since: None,
             next_heartbeat: clock.0 + HEARTBEAT,
             next_trace: clock.0 + TRACE_MAX,
@@ -253,7 +256,7 @@ impl<T: Track> Supervisor<'_, T> {
             .map(|time| Duration::from_millis(time.as_millis().saturating_sub(now.time.as_millis())));
         let own = self.next_heartbeat.min(self.next_trace);
         let own = self.draining_since.map_or(own, |since| own.min(since + DRAIN_MAX));
-        let own = self.stopping_since.map_or(own, |since| own.min(since + STOP_MAX));
+        let own = self.stop_by.map_or(own, |at| own.min(at));
         let own = self.over_at.map_or(own, |at| own.min(at));
         let own = own.saturating_duration_since(Instant::now());
         due.map_or(own, |due| due.min(own)).max(Duration::from_millis(1))
@@ -272,8 +275,9 @@ impl<T: Track> Supervisor<'_, T> {
             self.over_at = None;
             self.end_over_time();
         }
-        if self.stopping_since.is_some_and(|since| instant >= since + STOP_MAX) {
-            self.run.handle_cancel(now);
+        if self.stop_by.is_some_and(|at| instant >= at) {
+            self.stop_by = None;
+            self.end_at_once();
         }
         if instant >= self.next_heartbeat {
             self.next_heartbeat = instant + HEARTBEAT;
@@ -340,7 +344,7 @@ impl<T: Track> Supervisor<'_, T> {
     fn hand_over_exit(&mut self) {
         let Some(exit) = self.exit else { return };
         let now = self.clock.now();
-        if self.stopping_since.is_some() {
+        if self.is_stopping {
             self.run.handle_cancel(now);
         }
         self.run.handle_exit(exit, now);
@@ -350,12 +354,7 @@ impl<T: Track> Supervisor<'_, T> {
         let now = self.clock.now();
         match order {
             Control::Cancel => self.begin_to_stop(),
-            Control::CancelNow => {
-                self.run.handle_cancel(now);
-                if let Some(process) = &self.process {
-                    process.kill();
-                }
-            }
+            Control::CancelNow => self.end_at_once(),
             Control::Answer(response) => {
                 let taken = self.run.handle_answer(response, now);
                 if taken == gleaner_engine::AnswerTaken::Yes {
@@ -379,11 +378,19 @@ impl<T: Track> Supervisor<'_, T> {
 
     /// Asks the connector to stop and goes on listening: the slice that it is in is finished and saved.
     fn begin_to_stop(&mut self) {
-        if self.stopping_since.is_none() {
-            self.stopping_since = Some(Instant::now());
+        if !std::mem::replace(&mut self.is_stopping, true) {
+            self.stop_by = Some(Instant::now() + STOP_MAX);
             if let Some(process) = &self.process {
                 process.stop();
             }
+        }
+    }
+
+    /// Whatever the connector is doing. It was asked before, or the owner does not want to wait for that.
+    fn end_at_once(&mut self) {
+        self.run.handle_cancel(self.clock.now());
+        if let Some(process) = &self.process {
+            process.kill();
         }
     }
 

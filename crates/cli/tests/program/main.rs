@@ -5,11 +5,21 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
 mod bad_input;
+mod canary;
 mod collect;
+mod cores;
 mod expectations;
+mod first_record;
 mod html;
 mod json;
+mod killed;
+mod place;
 mod proxy;
 mod proxy_support;
+mod races;
+mod stops;
 mod support;
 mod tables;
+mod terminal;
+mod tracks;
+mod transcripts;

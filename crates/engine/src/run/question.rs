@@ -86,11 +86,10 @@ impl<T: Track> Run<T> {
         if !self.questions.can_ask {
             return Err(Violation::new(ViolationCode::InteractionWithoutBinding));
         }
+        let question = self.masked_question(interaction)?;
         let deadline = interaction.timeout_seconds.map(|seconds| now.time + Duration::from_secs(seconds));
         self.questions.open = Some(Question { request_id: interaction.request_id.clone(), deadline });
-        let mut interaction = interaction.clone();
-        self.mask(&mut interaction.message);
-        self.effects.push_back(Effect::Ask(interaction));
+        self.effects.push_back(Effect::Ask(question));
         Ok(())
     }
 

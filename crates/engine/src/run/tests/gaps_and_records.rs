@@ -98,10 +98,16 @@ fn the_connections_own_credential_in_what_would_be_stored_ends_the_run() {
         state("photos", 1).replace("1}", "\"hunter2\"}"),
         located.clone(),
         located.replace("detail_locator", "list_cursor"),
+        record("photos", "hunter2"),
+        gap("photos", "photos", "hunter2", "gone"),
+        gap("photos", "hunter2", "a", "gone"),
+        coverage(&["hunter2"], &[], &[]),
+        r#"{"type":"INTERACTION","request_id":"hunter2","kind":"otp","message":"?"}"#.to_owned(),
     ];
     for line in lines {
         let mut config = config::<Steady>(&["photos"]);
         config.validator = Box::new(KnowsTheSecret);
+        config.bindings.push("interactive".to_owned());
         let mut world = World::new(config);
         world.line(&line);
         let violation = world.outcome().violation.clone().unwrap();
