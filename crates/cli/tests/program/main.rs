@@ -17,6 +17,7 @@ mod place;
 mod proxy;
 mod proxy_support;
 mod races;
+mod scenarios;
 mod stops;
 mod support;
 mod tables;
