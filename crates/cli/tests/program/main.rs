@@ -5,7 +5,9 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
 mod bad_input;
+mod care;
 mod collect;
+mod doctor;
 mod expectations;
 mod html;
 mod json;
