@@ -27,18 +27,27 @@ pub enum CopyStep {
 }
 
 impl Reader {
-    /// Writes a backup to a file that is not there yet. Says how far it is; answers how many bytes it has.
+    /// Writes a backup to a file that is not there yet, with the owner's settings beside the store if there
+    /// are any: a text that only [`restore()`](crate::restore()) looks at. Says how far it is; answers how
+    /// many bytes it has.
     ///
     /// # Errors
     ///
     /// When the file exists or cannot be written, or the store is damaged. Then there is no backup.
-    pub fn backup(&self, to: &Path, mut progress: impl FnMut(CopyStep, u64, u64)) -> Result<u64, StoreError> {
+    pub fn backup(
+        &self,
+        to: &Path,
+        settings: Option<&str>,
+        mut progress: impl FnMut(CopyStep, u64, u64),
+    ) -> Result<u64, StoreError> {
         if fs::symlink_metadata(to).is_ok() {
             return Err(StoreError::FileExists(to.to_owned()));
         }
         let unfinished = Unfinished::beside(to)?;
         let path = unfinished.path();
-        self.ask(|from| copy_to_file(from, path, &mut |done, total| progress(CopyStep::Copying, done, total)))?;
+        self.ask(|from| {
+            copy_to_file(from, path, settings, &mut |done, total| progress(CopyStep::Copying, done, total))
+        })?;
         let damage = Self::open(path)?.verify(|done, total| progress(CopyStep::Checking, done, total))?;
         if let Some(first) = damage.first() {
             return Err(StoreError::Corrupt { path: self.path().to_owned(), detail: first.to_string() });
@@ -55,14 +64,25 @@ impl Reader {
     }
 }
 
+/// Where the settings are in a backup. A store that is used has none.
+pub(crate) const SETTINGS: &str = "settings";
+
 /// Copies the pages of one moment into an empty file, which then needs no log.
-pub(crate) fn copy_to_file(from: &Connection, to: &Path, progress: &mut dyn FnMut(u64, u64)) -> Result<(), Failure> {
+pub(crate) fn copy_to_file(
+    from: &Connection,
+    to: &Path,
+    settings: Option<&str>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<(), Failure> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let at = |error: rusqlite::Error| Failure::Ours(StoreError::of(error, to));
     let mut copy = Connection::open_with_flags(to, flags).map_err(at)?;
     copy_pages(from, &mut copy, progress)?;
     // The copy says of itself that it has a log. Whoever reads it would have to make one.
     copy.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).map_err(at)?;
+    if let Some(settings) = settings {
+        copy.execute("INSERT OR REPLACE INTO meta VALUES (?1, ?2)", (SETTINGS, settings)).map_err(at)?;
+    }
     copy.close().map_err(|(_, error)| at(error))
 }
 

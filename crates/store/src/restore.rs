@@ -7,7 +7,7 @@
 //! long as that can be opened: another program may have it open, and would go on with the log of one
 //! file beside another. What was there before is kept under another name.
 
-use crate::backup::{CopyStep, Unfinished, copy_pages, copy_to_file, sync_folder_of};
+use crate::backup::{CopyStep, SETTINGS, Unfinished, copy_pages, copy_to_file, sync_folder_of};
 use crate::error::{Failure, StoreError};
 use crate::holder::Holder;
 use crate::lease::{HeldBy, Lease, LeaseOn, Standing, judge, take};
@@ -15,7 +15,7 @@ use crate::read::Reader;
 use crate::seen::SeenNote;
 use crate::store::{Store, meta_number, meta_text, set_meta_number};
 use gleaner_engine::{Epoch, WallTime};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,6 +29,8 @@ pub enum RestoreOutcome {
         kept: Option<PathBuf>,
         /// Whether the backup is older than what was here: later changes are in the kept file only.
         was_older: bool,
+        /// The owner's settings, if the backup has any. They are the caller's to put back.
+        settings: Option<String>,
     },
     /// Somebody is at work. Nothing was changed.
     Held(HeldBy),
@@ -52,6 +54,7 @@ pub fn restore(
 ) -> Result<RestoreOutcome, StoreError> {
     let unfinished = Unfinished::beside(store)?;
     let mut fresh = prepare(file, unfinished.path(), &mut progress)?;
+    let settings = fresh.take_settings()?;
     let kept = beside(store, &format!(".before-restore-{stamp}"));
     let old = if fs::symlink_metadata(store).is_ok() { Old::open(store)? } else { Old::Absent };
     match old {
@@ -65,18 +68,18 @@ pub fn restore(
                 // What went wrong first is what counts.
                 let _given_back = old.release(&leases);
             }
-            Ok(RestoreOutcome::Restored { kept: Some(kept), was_older: replaced? })
+            Ok(RestoreOutcome::Restored { kept: Some(kept), was_older: replaced?, settings })
         }
         Old::Broken => {
             let was_older = fresh.go_on_from(SeenNote::beside(store, fresh.id()?).epoch(), 0)?;
             move_aside(store, &kept).map_err(|error| StoreError::of_copy(error, store))?;
             move_in(fresh, unfinished, store)?;
-            Ok(RestoreOutcome::Restored { kept: Some(kept), was_older })
+            Ok(RestoreOutcome::Restored { kept: Some(kept), was_older, settings })
         }
         Old::Absent => {
             let was_older = fresh.go_on_from(SeenNote::beside(store, fresh.id()?).epoch(), 0)?;
             move_in(fresh, unfinished, store)?;
-            Ok(RestoreOutcome::Restored { kept: None, was_older })
+            Ok(RestoreOutcome::Restored { kept: None, was_older, settings })
         }
     }
 }
@@ -102,7 +105,7 @@ impl Old {
 /// Copies the backup and looks at it.
 fn prepare(file: &Path, to: &Path, progress: &mut impl FnMut(CopyStep, u64, u64)) -> Result<Store, StoreError> {
     let source = crate::open::source(file).map_err(|error| of_backup(error, file))?;
-    copy_to_file(&source, to, &mut |done, total| progress(CopyStep::Copying, done, total))
+    copy_to_file(&source, to, None, &mut |done, total| progress(CopyStep::Copying, done, total))
         .map_err(|failure| of_backup(failure.at(file), file))?;
     // As a writer, which brings an older schema up to date.
     let fresh = Store::open(to).map_err(|error| of_backup(error, file))?;
@@ -131,7 +134,7 @@ fn replace(
 ) -> Result<bool, StoreError> {
     let mut copying = |done, total| progress(CopyStep::Copying, done, total);
     let copy = Unfinished::beside(kept)?;
-    old.read(|connection| copy_to_file(connection, copy.path(), &mut copying))?;
+    old.read(|connection| copy_to_file(connection, copy.path(), None, &mut copying))?;
     copy.give_name(kept).map_err(|error| StoreError::of_copy(error, kept))?;
     let same = old.id()? == fresh.id()?;
     let seen = SeenNote::beside(old.path(), fresh.id()?).epoch();
@@ -180,6 +183,13 @@ impl Store {
 
     fn next_seq(&self) -> Result<u64, StoreError> {
         self.read(|connection| meta_number(connection, "next_seq"))
+    }
+
+    fn take_settings(&mut self) -> Result<Option<String>, StoreError> {
+        self.write(&[], |transaction| {
+            let sql = "DELETE FROM meta WHERE name = ?1 AND typeof(value) = 'text' RETURNING value";
+            Ok(transaction.query_row(sql, [SETTINGS], |row| row.get(0)).optional()?)
+        })
     }
 
     /// Takes every right that somebody could have, unless somebody has one.

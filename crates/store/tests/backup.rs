@@ -21,7 +21,7 @@ fn page(n: u64) -> String {
 
 fn back_up(home: &Home, name: &str) -> PathBuf {
     let to = home.at(name);
-    home.reader().backup(&to, |_, _, _| {}).expect("a backup");
+    home.reader().backup(&to, None, |_, _, _| {}).expect("a backup");
     to
 }
 
@@ -70,9 +70,12 @@ fn a_backup_is_its_owners_alone_has_no_log_and_replaces_nothing() {
     assert_eq!(fs::metadata(&file).expect("a file").permissions().mode() & 0o777, 0o600);
     drop(Reader::open(&file).expect("a store"));
     assert!(!home.at("backup-wal").exists() && !home.at("backup-shm").exists());
-    let error = home.reader().backup(&file, |_, _, _| {}).expect_err("it is there");
+    let error = home.reader().backup(&file, None, |_, _, _| {}).expect_err("it is there");
     assert!(matches!(error, StoreError::FileExists(_)), "{error}");
-    assert!(matches!(home.reader().backup(&home.at("no/where"), |_, _, _| {}), Err(StoreError::CannotOpen { .. })));
+    assert!(matches!(
+        home.reader().backup(&home.at("no/where"), None, |_, _, _| {}),
+        Err(StoreError::CannotOpen { .. })
+    ));
     assert_eq!(leftovers(&home), [""; 0]);
 }
 
@@ -81,7 +84,7 @@ fn a_damaged_store_gives_no_backup() {
     let home = Home::new();
     home.run(&(page(0) + &done(10)));
     home.execute("UPDATE versions SET body = '{}' WHERE seq = 3");
-    let error = home.reader().backup(&home.at("backup"), |_, _, _| {}).expect_err("damaged");
+    let error = home.reader().backup(&home.at("backup"), None, |_, _, _| {}).expect_err("damaged");
     assert!(error.to_string().contains("versions row 3"), "{error}");
     assert!(!home.at("backup").exists());
     assert_eq!(leftovers(&home), [""; 0]);
@@ -96,7 +99,7 @@ fn an_older_backup_is_put_back_with_every_number_going_on() {
     let (epoch, next) = (home.open().epoch().expect("an epoch"), home.sql::<i64>(NEXT));
     let outcome = put_back(&home, &file).expect("restored");
     let kept = home.at("store.db.before-restore-stamp");
-    assert_eq!(outcome, RestoreOutcome::Restored { kept: Some(kept.clone()), was_older: true });
+    assert_eq!(outcome, RestoreOutcome::Restored { kept: Some(kept.clone()), was_older: true, settings: None });
     assert_eq!(home.cursor("items").as_deref(), Some(r#"{"page":0}"#));
     home.assert_whole();
     let store = home.open();
@@ -114,6 +117,17 @@ fn an_older_backup_is_put_back_with_every_number_going_on() {
 }
 
 const NEXT: &str = "SELECT value FROM meta WHERE name = 'next_seq'";
+
+#[test]
+fn settings_travel_in_the_backup_and_are_not_left_in_the_store() {
+    let home = Home::new();
+    home.run(&(page(0) + &done(10)));
+    home.reader().backup(&home.at("backup"), Some("a = 1\n"), |_, _, _| {}).expect("a backup");
+    let outcome = put_back(&home, &home.at("backup")).expect("restored");
+    assert!(matches!(outcome, RestoreOutcome::Restored { settings: Some(text), .. } if text == "a = 1\n"));
+    assert!(!home.dump().contains("a = 1"));
+    home.assert_whole();
+}
 
 #[test]
 fn nothing_is_put_back_while_somebody_is_at_work() {
@@ -188,13 +202,13 @@ fn a_store_that_cannot_be_opened_any_more_is_moved_aside() {
     .expect("written");
     let kept = home.at("store.db.before-restore-stamp");
     let outcome = put_back(&home, &file).expect("restored");
-    assert_eq!(outcome, RestoreOutcome::Restored { kept: Some(kept.clone()), was_older: true });
+    assert_eq!(outcome, RestoreOutcome::Restored { kept: Some(kept.clone()), was_older: true, settings: None });
     assert!(fs::read_to_string(kept).expect("a text").starts_with("overwritten"));
     home.assert_whole();
     home.run(&(page(1) + &done(10)));
     fs::remove_file(home.path()).expect("gone");
     let outcome = put_back(&home, &file).expect("restored");
-    assert_eq!(outcome, RestoreOutcome::Restored { kept: None, was_older: true });
+    assert_eq!(outcome, RestoreOutcome::Restored { kept: None, was_older: true, settings: None });
     home.open().check_not_restored().expect("accepted");
 }
 

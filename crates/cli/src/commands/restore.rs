@@ -8,7 +8,9 @@ use crate::home::Home;
 use crate::output::{Output, visible};
 use gleaner_store::{HeldBy, Holder, RestoreOutcome, StoreError};
 use serde_json::json;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -37,12 +39,15 @@ fn restore(args: &RestoreArgs, file: &Path, home: &Home, out: &mut Output) -> Re
     let shown = |step, done, total| progress.show(step, done, total);
     let restored = gleaner_store::restore(file, &store, &holder, now, &stamp, shown);
     progress.clear();
-    let (kept, was_older) = match restored? {
-        RestoreOutcome::Restored { kept, was_older } => (kept, was_older),
+    let (kept, was_older, settings) = match restored? {
+        RestoreOutcome::Restored { kept, was_older, settings } => (kept, was_older, settings),
         RestoreOutcome::Held(by) => return Err(held(&by)),
     };
+    let config = put_back(settings.as_deref(), home)?;
     if args.json {
-        let line = json!({"message_type": "restored", "file": file, "kept": kept, "was_older": was_older});
+        let line = json!({
+            "message_type": "restored", "file": file, "kept": kept, "was_older": was_older, "config": config,
+        });
         return Ok(out.line(&line.to_string()).map(|()| ExitCode::SUCCESS)?);
     }
     out.line(&visible(&format!("restored {}; it was found whole", file.display())))?;
@@ -52,8 +57,24 @@ fn restore(args: &RestoreArgs, file: &Path, home: &Home, out: &mut Output) -> Re
     if was_older {
         out.line("  it is older than what was here: runs go on from its cursors and collect the rest again")?;
     }
-    out.line("  credentials and config.toml are as they were")?;
+    let config = if config { "config.toml came with it; credentials" } else { "config.toml and credentials" };
+    out.line(&format!("  {config} are as they were"))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes `config.toml` where there is none. One that is there is newer, and its owner's.
+fn put_back(settings: Option<&str>, home: &Home) -> Result<bool, CliError> {
+    let Some(text) = settings else { return Ok(false) };
+    let path = home.config_path();
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    match made.and_then(|mut file| file.write_all(text.as_bytes())) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(CliError::Failed {
+            message: format!("the store was restored, but {}: {error}", path.display()),
+            hint: "check that the data root is yours and has space".to_owned(),
+        }),
+    }
 }
 
 fn held(by: &HeldBy) -> CliError {

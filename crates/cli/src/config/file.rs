@@ -30,7 +30,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<InFile>, CliError> {
     };
     let file = match File::open(path) {
         Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        // The data root may not be there yet.
+        Err(error) if is_absent(&error) => return Ok(Vec::new()),
         Err(error) => return Err(unreadable(error)),
     };
     let mut text = String::new();
@@ -47,6 +48,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<InFile>, CliError> {
     let mut found = Vec::new();
     reading.walk("", table.get_ref(), &mut found)?;
     Ok(found)
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 struct Reading<'a> {

@@ -340,13 +340,20 @@ fn restore_refuses_what_is_no_backup_and_says_so() {
     let itself = place.gleaner(&["restore", "home/store.db"]);
     assert!(itself.code == 2 && itself.stderr.contains("is the store itself"), "{itself:?}");
     assert_eq!(fs::read(place.at("store.db")).unwrap(), before);
-    // Somewhere else it makes a data root.
+    // Somewhere else it makes a data root, with the settings.
+    fs::write(place.at("config.toml"), "colour = \"never\"\n").unwrap();
     assert_eq!(place.gleaner(&["backup", "b.db"]).code, 0);
     let elsewhere = place.root.join("elsewhere");
     let moved = place.gleaner(&["restore", "b.db", "--home", elsewhere.to_str().unwrap(), "--json"]);
     assert_eq!(moved.code, 0, "{moved:?}");
     let line = serde_json::from_str::<Value>(&moved.stdout).unwrap();
-    assert_eq!((&line["kept"], &line["was_older"]), (&Value::Null, &false.into()));
+    assert_eq!((&line["kept"], &line["was_older"], &line["config"]), (&Value::Null, &false.into(), &true.into()));
+    assert_eq!(fs::read_to_string(elsewhere.join("config.toml")).unwrap(), "colour = \"never\"\n");
+    fs::write(place.at("config.toml"), "my_token = \"c4n4ry\"\n").unwrap();
+    let without = place.gleaner(&["backup", "c.db"]);
+    assert!(without.code == 0 && without.stderr.contains("config.toml is not right and is left out"), "{without:?}");
+    let bytes = fs::read(place.root.join("c.db")).unwrap();
+    assert!(!bytes.windows(6).any(|window| window == b"c4n4ry"));
     assert_eq!(mode(elsewhere), 0o700);
 }
 
