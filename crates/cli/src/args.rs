@@ -51,8 +51,8 @@ Exit codes:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// When text is coloured [default: auto].
-    #[arg(long, alias = "color", value_enum, value_name = "WHEN", global = true)]
+    /// When text is coloured: auto, always or never [default: auto].
+    #[arg(long, alias = "color", value_enum, value_name = "WHEN", global = true, hide_possible_values = true)]
     pub(crate) colour: Option<care::Colour>,
 }
 

@@ -59,11 +59,12 @@ pub fn restore(
     let old = if fs::symlink_metadata(store).is_ok() { Old::open(store)? } else { Old::Absent };
     match old {
         Old::Usable(mut old) => {
+            let known = Known::of(&old)?;
             let leases = match old.shut_everybody_out(holder, now)? {
                 Ok(leases) => leases,
                 Err(by) => return Ok(RestoreOutcome::Held(by)),
             };
-            let replaced = replace(&mut old, &mut fresh, &kept, &mut progress);
+            let replaced = replace(&mut old, &mut fresh, &known, &kept, &mut progress);
             if replaced.is_err() {
                 // What went wrong first is what counts.
                 let _given_back = old.release(&leases);
@@ -102,6 +103,19 @@ impl Old {
     }
 }
 
+/// What the old store knew before anything was done to it.
+struct Known {
+    id: String,
+    epoch: u64,
+    next_seq: u64,
+}
+
+impl Known {
+    fn of(store: &Store) -> Result<Self, StoreError> {
+        Ok(Self { id: store.id()?, epoch: store.epoch()?.get(), next_seq: store.next_seq()? })
+    }
+}
+
 /// Copies the backup and looks at it.
 fn prepare(file: &Path, to: &Path, progress: &mut impl FnMut(CopyStep, u64, u64)) -> Result<Store, StoreError> {
     let source = crate::open::source(file).map_err(|error| of_backup(error, file))?;
@@ -129,6 +143,7 @@ fn of_backup(error: StoreError, file: &Path) -> StoreError {
 fn replace(
     old: &mut Store,
     fresh: &mut Store,
+    known: &Known,
     kept: &Path,
     progress: &mut impl FnMut(CopyStep, u64, u64),
 ) -> Result<bool, StoreError> {
@@ -136,10 +151,15 @@ fn replace(
     let copy = Unfinished::beside(kept)?;
     old.read(|connection| copy_to_file(connection, copy.path(), None, &mut copying))?;
     copy.give_name(kept).map_err(|error| StoreError::of_copy(error, kept))?;
-    let same = old.id()? == fresh.id()?;
     let seen = SeenNote::beside(old.path(), fresh.id()?).epoch();
-    let (epoch, next_seq) = if same { (old.epoch()?.get().max(seen), old.next_seq()?) } else { (seen, 0) };
-    let was_older = fresh.go_on_from(epoch, next_seq)?;
+    let was_older = if known.id == fresh.id()? {
+        let was_older = fresh.go_on_from(known.epoch.max(seen), known.next_seq)?;
+        // Shutting everybody out was an epoch, too. It tells nothing about the age of the backup.
+        fresh.go_on_from(old.epoch()?.get(), known.next_seq)?;
+        was_older
+    } else {
+        fresh.go_on_from(seen, 0)?
+    };
     let done = copy_pages(&fresh.connection, &mut old.connection, &mut copying);
     let done = done.map_err(|failure| failure.at(old.path()));
     old.heed(done)?;

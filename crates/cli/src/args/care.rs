@@ -7,11 +7,8 @@ use std::path::PathBuf;
 /// When text is coloured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
-    /// On a terminal, unless NO_COLOR is set.
     Auto,
-    /// Always, also into a pipe.
     Always,
-    /// Never.
     Never,
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
         settings.folder = folder;
     }
     if settings.command.is_empty() && manifest.command.is_none() {
-        let hint = "say how it is started: gleaner add --manifest FILE -- COMMAND";
+        let hint = "say how it is started, after two dashes: gleaner add … -- COMMAND";
         return Err(CliError::usage("the manifest does not say how to start the connector", hint));
     }
     let name = args.name.clone().unwrap_or_else(|| manifest.connector_key.clone());

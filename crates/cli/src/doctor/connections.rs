@@ -82,7 +82,7 @@ fn manifests(found: &[Found]) -> Check {
     let fault = |found: &Found| found.manifest.as_ref().err().map(|fault| format!("{}: {fault}", found.name));
     let faults = found.iter().filter_map(fault).collect::<Vec<_>>();
     let hint = "add the connector again with `gleaner add`";
-    all_well("manifests", &faults, format!("{} connections, each with a valid manifest", found.len()), hint)
+    all_well("manifests", &faults, format!("all are valid, of {} connections", found.len()), hint)
 }
 
 fn commands(found: &[Found]) -> Check {
