@@ -1,6 +1,9 @@
 //! The commands, one file each.
 
 pub(crate) mod add;
+pub(crate) mod answer;
+pub(crate) mod cancel;
+pub(crate) mod check;
 pub(crate) mod conformance;
 pub(crate) mod demo;
 pub(crate) mod gaps;
@@ -8,8 +11,11 @@ pub(crate) mod lab_list;
 pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
+pub(crate) mod pause;
 pub(crate) mod proxy;
 pub(crate) mod records;
+pub(crate) mod remove;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod status;

@@ -6,6 +6,7 @@ mod builtin;
 mod collect_view;
 mod commands;
 mod connection;
+mod credentials;
 mod dates;
 mod demo;
 mod error;
@@ -21,6 +22,7 @@ mod runner;
 mod scope;
 mod stop_signals;
 mod table;
+mod trial;
 
 use args::{Cli, Command, ConnectorName, LabCommand};
 use clap::Parser;
@@ -64,6 +66,12 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
+        Command::Check(args) => commands::check::run(&args, &mut out),
+        Command::Answer(args) => commands::answer::run(&args, &mut out),
+        Command::Pause(args) => commands::pause::run(&args, &mut out),
+        Command::Resume(args) => commands::resume::run(&args, &mut out),
+        Command::Cancel(args) => commands::cancel::run(&args, &mut out),
+        Command::Remove(args) => commands::remove::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }

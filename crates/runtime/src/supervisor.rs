@@ -14,8 +14,8 @@ use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
 use crate::start;
 use crate::stderr_tail::StderrTail;
 use gleaner_engine::{
-    AnswerTaken, AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas, Time,
-    Track, WallTime,
+    AnswerTaken, AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome,
+    Schemas, Time, Track, WallTime,
 };
 use gleaner_protocol::{Decoder, InteractionStatus, Limits, RawJson, TerminalReason};
 use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunStart, Session, Settled, Store, StoreError};
@@ -215,8 +215,7 @@ impl<T: Track> Supervisor<'_, T> {
     fn listen(&mut self, events: &SyncSender<Input>) -> Result<Option<ControlSocket>, RunError> {
         let (Some(folder), Some(session)) = (self.request.control.clone(), &self.session) else { return Ok(None) };
         let events = events.clone();
-        let deliver =
-            move |order: Control, reply: Sender<_>| events.send(Input::Control(order, Some(reply))).is_ok();
+        let deliver = move |order: Control, reply: Sender<_>| events.send(Input::Control(order, Some(reply))).is_ok();
         match ControlSocket::bind(&folder, session.epoch(), Arc::new(deliver)) {
             Ok(socket) => Ok(Some(socket)),
             Err(error) => {
@@ -267,7 +266,7 @@ impl<T: Track> Supervisor<'_, T> {
                 Ok(Input::Control(order, reply)) => {
                     let taken = self.obey(order);
                     // Who asked may be gone.
-                    drop(reply.map(|reply| reply.send(taken)));
+                    let _heard = reply.map(|reply| reply.send(taken));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // Every thread is gone, and the one that waits for the exit has said so before.

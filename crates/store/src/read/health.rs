@@ -6,7 +6,9 @@
 use super::{ConnectionSummary, Reader, RunSummary};
 use crate::error::StoreError;
 use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, WallTime};
-use gleaner_protocol::{Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason};
+use gleaner_protocol::{
+    Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason,
+};
 use std::time::Duration;
 
 /// Runs that are looked at for a row of equal failures: more than any threshold.
