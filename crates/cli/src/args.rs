@@ -17,8 +17,7 @@ const COLLECT_EXIT_CODES: &str = "Exit codes:
     1  failed
     2  usage: an option, a file or a name is wrong
     3  finished, with gaps or rejected records; `gleaner gaps` lists them
-    4  needs you: a question was not answered, a credential is missing, the permission is over, or you
-       paused or removed it
+    4  needs you: an answer, a credential or your permission is missing, or you hold it back
     5  the service pushed back; the connection rests, try later
    10  there is no store yet
    11  another run is at work

@@ -11,6 +11,7 @@ use crate::trial::{Trial, Verdict};
 use gleaner_engine::{CooldownPolicy, Rest};
 use gleaner_protocol::Manifest;
 use serde_json::json;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -18,6 +19,10 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<ExitCode, CliErr
     let (text, manifest, settings) = stored(&home, name)?;
     for warning in &manifest.warnings {
         report_to_stderr(&format!("warning: {}", visible(&warning.to_string())));
+    }
+    if args.sign_in && !std::io::stdin().is_terminal() {
+        let hint = "sign in at a terminal, or set the variables of the connector";
+        return Err(CliError::usage("there is no terminal to ask on", hint));
     }
     let credentials =
         if args.sign_in { Credentials::ask_for_all(&manifest) } else { Credentials::find(&manifest, &home, name)? };

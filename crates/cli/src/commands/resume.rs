@@ -1,6 +1,7 @@
 //! `gleaner resume`: lets a connection run again, and renews the owner's permission if it says until when.
 
 use crate::args::manage::ResumeArgs;
+use crate::commands::run::renew;
 use crate::connection::Settings;
 use crate::dates;
 use crate::error::CliError;
@@ -23,7 +24,12 @@ pub(crate) fn run(args: &ResumeArgs, out: &mut Output) -> Result<ExitCode, CliEr
         store.set_settings(name, &settings.to_json())?;
     }
     store.set_paused(name, false)?;
-    let until = settings.expires_at().map(|end| format!(" until {}", dates::rfc3339(end)));
-    out.line(&format!("{0} may run{1}; collect with: gleaner run {0}", visible(name), until.unwrap_or_default()))?;
+    let (name, end) = (visible(name), settings.expires_at());
+    let until = end.map(|end| format!(" until {}", dates::rfc3339(end))).unwrap_or_default();
+    if end.is_some_and(|end| end <= dates::now()) {
+        let message = format!("{name} is not paused, but its permission is over: it may run{until}");
+        return Err(CliError::NeedsOwner { message, hint: renew(&name) });
+    }
+    out.line(&format!("{name} may run{until}; collect with: gleaner run {name}"))?;
     Ok(ExitCode::SUCCESS)
 }

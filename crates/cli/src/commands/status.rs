@@ -110,11 +110,11 @@ fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
         out.line(&format!("  process {pid} works on it since {}", dates::rfc3339(since)))?;
     }
     for question in &line.questions {
-        let (id, left, message) = (question.id, answer::time_left(question), visible(&question.message));
+        let (id, left, message) = (question.id, answer::time_left(question), in_a_line(&question.message));
         out.line(&format!("  question {id}{left}: {message}\n    answer with: gleaner answer {id}"))?;
     }
     for help in &line.help {
-        out.line(&format!("  asks for help: {}", visible(&help.message)))?;
+        out.line(&format!("  asks for help: {}", in_a_line(&help.message)))?;
     }
     // An open question is there with its text.
     let findings = line.health.iter().flat_map(|health| &health.findings);
@@ -122,6 +122,11 @@ fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
         out.line(&out.paint(Tone::Quiet, &format!("  {}", sentence(finding))))?;
     }
     Ok(())
+}
+
+/// Text from outside that cannot look like a line of ours.
+fn in_a_line(text: &str) -> String {
+    visible(text).replace('\n', " ")
 }
 
 const fn word(grade: Grade) -> &'static str {

@@ -192,6 +192,8 @@ fn a_run_under_a_dead_grant_is_not_started_and_a_renewed_one_is() {
     let renewed = shop.gleaner(&["resume", "shop", "--expires", "never"]);
     assert_eq!(renewed.code, 0, "{renewed:?}");
     assert_eq!(shop.gleaner(&["run", "shop"]).code, 0);
+    let past = shop.gleaner(&["resume", "shop", "--expires", "2020-01-01"]);
+    assert!(past.code == 4 && past.stderr.contains("its permission is over"), "{past:?}");
     let wrong = shop.gleaner(&["resume", "shop", "--expires", "soon"]);
     assert!(wrong.code == 2 && wrong.stderr.contains("2031-12-31"), "{wrong:?}");
 }
@@ -267,7 +269,7 @@ fn a_request_for_help_is_shown_and_blocks_nothing() {
     let shop = Shop::new("help");
     let script = r#"
 def help(n, message): say(type="ASSISTANCE", assistance_request_id=n, message=message, owner_action="act_elsewhere", progress_posture="running", response_contract="none")
-help("a", "approve it in\x1b[2J the app"); help("b", "confirm the mail")
+help("a", "approve it in\x1b[2J the app\nfake  healthy"); help("b", "confirm the mail")
 say(type="ASSISTANCE_STATUS", assistance_request_id="b", status="resolved")
 record(1); slice(1)
 while not os.path.exists("go"): time.sleep(0.02)
@@ -275,7 +277,7 @@ done(1); end()"#;
     let mut run = Run::start(&shop, script, &[]);
     run.until("saved");
     let status = shop.gleaner(&["status"]).stdout;
-    assert!(status.contains("asks for help: approve it in\\u{1b}[2J the app"), "{status}");
+    assert!(status.contains("asks for help: approve it in\\u{1b}[2J the app fake  healthy"), "{status}");
     assert!(!status.contains("confirm the mail"), "settled: {status}");
     fs::write(shop.root.join("go"), "").unwrap();
     assert_eq!(run.end().0, 0);
@@ -420,6 +422,8 @@ while True: time.sleep(1)"#;
 fn a_check_has_a_verdict_and_a_code_for_everything_that_can_be_wrong() {
     let shop = Shop::new("check-verdicts");
     assert_eq!(add(&shop, "done(0); end()", &[]).code, 0, "what is missing is not tried");
+    let no_terminal = shop.gleaner(&["check", "shop", "--sign-in"]);
+    assert!(no_terminal.code == 2 && no_terminal.stderr.contains("no terminal"), "{no_terminal:?}");
     let missing = shop.gleaner(&["check", "shop"]);
     assert!(missing.code == 4 && missing.stderr.contains("SHOP_TOKEN is missing"), "{missing:?}");
     sign_in(&shop);
