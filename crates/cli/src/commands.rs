@@ -1,7 +1,10 @@
 //! The commands, one file each.
 
 pub(crate) mod add;
+pub(crate) mod answer;
 pub(crate) mod backup;
+pub(crate) mod cancel;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config_show;
 pub(crate) mod conformance;
@@ -15,9 +18,12 @@ pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
 pub(crate) mod man;
+pub(crate) mod pause;
 pub(crate) mod proxy;
 pub(crate) mod records;
+pub(crate) mod remove;
 pub(crate) mod restore;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod status;

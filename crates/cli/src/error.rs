@@ -37,7 +37,11 @@ pub(crate) enum CliError {
     NotInitialised { message: String, hint: String },
     /// Another run is at work.
     Held { message: String, hint: String },
-    /// The service pushed back, and the connection rests.
+    /// Only the owner can help.
+    NeedsOwner { message: String, hint: String },
+    /// The service did not accept the credentials.
+    CredentialsRefused { message: String, hint: String },
+    /// The service pushed back or did not answer; later it may.
     Resting { message: String, hint: String },
     /// Whoever read our output has left; nobody wants to hear about it.
     BrokenPipe,
@@ -70,6 +74,14 @@ impl CliError {
             Self::Resting { message, hint } => {
                 say(message, hint);
                 ExitCode::from(EXIT_PROVIDER)
+            }
+            Self::NeedsOwner { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_NEEDS_OWNER)
+            }
+            Self::CredentialsRefused { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_CREDENTIALS)
             }
             Self::BrokenPipe => ExitCode::SUCCESS,
         }

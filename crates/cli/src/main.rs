@@ -9,6 +9,7 @@ mod config;
 mod connection;
 mod connectors;
 mod copy_progress;
+mod credentials;
 mod dates;
 mod demo;
 mod doctor;
@@ -25,6 +26,7 @@ mod runner;
 mod scope;
 mod stop_signals;
 mod table;
+mod trial;
 mod visible_command;
 
 use args::care::ConfigCommand;
@@ -89,6 +91,12 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
+        Command::Check(args) => commands::check::run(&args, &mut out),
+        Command::Answer(args) => commands::answer::run(&args, &mut out),
+        Command::Pause(args) => commands::pause::run(&args, &mut out),
+        Command::Resume(args) => commands::resume::run(&args, &mut out),
+        Command::Cancel(args) => commands::cancel::run(&args, &mut out),
+        Command::Remove(args) => commands::remove::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Init(args) => commands::init::run(&args, &mut out),
         Command::Connectors(args) => commands::connectors::run(&args, &mut out),

@@ -1,26 +1,13 @@
 //! Ctrl-C while a run goes on: once to stop in order, twice to stop at once.
 
 use gleaner_runtime::Control;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Whether it was pressed.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Interrupted(Arc<AtomicBool>);
-
-impl Interrupted {
-    pub(crate) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
 /// Turns signals into orders, from a thread of its own.
-pub(crate) fn forward(orders: &Sender<Control>) -> Interrupted {
-    let interrupted = Interrupted::default();
-    let (orders, pressed) = (orders.clone(), interrupted.clone());
+pub(crate) fn forward(orders: &Sender<Control>) {
+    let orders = orders.clone();
     thread::spawn(move || {
         // Without it Ctrl-C ends us the hard way, which a store survives.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
@@ -35,12 +22,10 @@ pub(crate) fn forward(orders: &Sender<Control>) -> Interrupted {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                pressed.0.store(true, Ordering::Relaxed);
                 if orders.send(order).is_err() {
                     return;
                 }
             }
         });
     });
-    interrupted
 }

@@ -189,7 +189,8 @@ fn of_runs(evidence: &HealthEvidence<'_>, now: WallTime) -> Vec<Finding> {
             | TerminalReason::SourceCooldown
             | TerminalReason::Cancelled
             | TerminalReason::Interrupted
-            | TerminalReason::Superseded,
+            | TerminalReason::Superseded
+            | TerminalReason::BudgetReached,
         ) => {}
         Some(reason) => findings.push(Finding::LastRunFailed(reason)),
     }
@@ -292,6 +293,8 @@ mod tests {
         check(|evidence| evidence.last_run = Some(TerminalReason::ProtocolViolation), Grade::Failing);
         check(|evidence| evidence.last_run = Some(TerminalReason::CredentialsRefused), Grade::NeedsOwner);
         check(|evidence| evidence.last_run = Some(TerminalReason::CredentialsMissing), Grade::NeedsOwner);
+        check(|evidence| evidence.last_run = Some(TerminalReason::BudgetReached), Grade::Healthy);
+        check(|evidence| evidence.last_run = Some(TerminalReason::GrantExpired), Grade::NeedsOwner);
         check(|evidence| evidence.question_open = true, Grade::NeedsOwner);
         check(|evidence| evidence.hints = &[RecoveryAction::RefreshCredentials], Grade::NeedsOwner);
         check(|evidence| evidence.hints = &[RecoveryAction::RetryByRuntime], Grade::Healthy);

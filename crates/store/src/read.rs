@@ -19,7 +19,10 @@ pub use runs::{RunSummary, TracedEvent};
 pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};
+use crate::holder::Holder;
 use crate::interactions::{self, OpenQuestion};
+use crate::lease::{self, HeldBy, LeaseOn};
+use gleaner_engine::WallTime;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
@@ -63,6 +66,15 @@ impl Reader {
     /// When the store cannot be read.
     pub fn open_question(&self, id: i64) -> Result<Option<OpenQuestion>, StoreError> {
         self.ask(|connection| interactions::open_question(connection, id))
+    }
+
+    /// Who works on this, if anybody does.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
+        self.ask(|connection| lease::holder_of(connection, on, asking, now))
     }
 
     pub(crate) fn ask<R>(&self, ask: impl FnOnce(&Connection) -> Result<R, Failure>) -> Result<R, StoreError> {

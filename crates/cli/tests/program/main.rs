@@ -15,6 +15,7 @@ mod first_record;
 mod html;
 mod json;
 mod killed;
+mod live;
 mod place;
 mod proxy;
 mod proxy_support;

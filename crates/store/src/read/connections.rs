@@ -33,14 +33,17 @@ pub enum ConnectionState {
     Active,
     /// The owner holds it back.
     Paused,
+    /// The owner is done with it. What was collected stays.
+    Removed,
     /// It is being forgotten.
     Purging,
 }
 
 impl ConnectionState {
-    fn from_code(code: &str) -> Self {
+    pub(crate) fn from_code(code: &str) -> Self {
         match code {
             "paused" => Self::Paused,
+            "removed" => Self::Removed,
             "purging" => Self::Purging,
             _ => Self::Active,
         }
@@ -125,6 +128,16 @@ impl Reader {
                 })
             })
         })
+    }
+
+    /// One connection, also one that is being forgotten.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn connection(&self, name: &str) -> Result<ConnectionSummary, StoreError> {
+        let found = self.connections()?.into_iter().find(|summary| summary.name == name);
+        found.ok_or_else(|| StoreError::UnknownConnection(name.to_owned()))
     }
 
     /// The manifest of a connection, as its author wrote it.

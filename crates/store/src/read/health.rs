@@ -6,10 +6,15 @@
 use super::{ConnectionSummary, Reader, RunSummary};
 use crate::error::StoreError;
 use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, WallTime};
-use gleaner_protocol::{CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason};
+use gleaner_protocol::{
+    Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason,
+};
+use std::time::Duration;
 
 /// Runs that are looked at for a row of equal failures: more than any threshold.
 const RUNS_MAX: usize = 20;
+/// Requests for help, and answers to them, that are looked at: more than anybody would read.
+const HELP_MAX: usize = 50;
 /// Skips of the last run that are looked at for hints.
 const EVENTS_MAX: usize = 200;
 
@@ -41,8 +46,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn evidence(&self, name: &str) -> Result<Evidence, StoreError> {
-        let unknown = || StoreError::UnknownConnection(name.to_owned());
-        let summary = self.connections()?.into_iter().find(|summary| summary.name == name).ok_or_else(unknown)?;
+        let summary = self.connection(name)?;
         let mut runs = self.runs(name, RUNS_MAX)?;
         runs.retain(|run| run.ended_at.is_some());
         let last_run = runs.first().cloned();
@@ -58,6 +62,35 @@ impl Reader {
             summary,
             last_run,
         })
+    }
+
+    /// Help that the newest run of a connection asked for, the oldest first: unless it was settled, took
+    /// too long, or the run did without it. It blocks nothing.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn open_help(&self, name: &str, now: WallTime) -> Result<Vec<Assistance>, StoreError> {
+        let newest = self.runs(name, 1)?.into_iter().next();
+        let Some(run) = newest.filter(|run| run.reason != Some(TerminalReason::Succeeded)) else {
+            return Ok(Vec::new());
+        };
+        let mut open = Vec::<Assistance>::new();
+        for (at, message) in self.last_help(&run.run_id, HELP_MAX)?.into_iter().rev() {
+            match ConnectorMessage::decode(message.as_bytes()) {
+                Ok(ConnectorMessage::Assistance(help)) => {
+                    let over = help.timeout_seconds.is_some_and(|seconds| at + Duration::from_secs(seconds) <= now);
+                    let again = help.assistance_request_id.is_some();
+                    open.retain(|known| !again || known.assistance_request_id != help.assistance_request_id);
+                    open.extend((!over).then_some(help));
+                }
+                Ok(ConnectorMessage::AssistanceStatus(status)) => {
+                    open.retain(|known| known.assistance_request_id.as_ref() != Some(&status.assistance_request_id));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(open)
     }
 
     fn hints(&self, run_id: &str) -> Result<Vec<RecoveryAction>, StoreError> {
@@ -84,6 +117,7 @@ fn equal_failures(runs: &[RunSummary]) -> u32 {
                     | TerminalReason::Interrupted
                     | TerminalReason::Superseded
                     | TerminalReason::SourceCooldown
+                    | TerminalReason::BudgetReached
             )
         })
     };

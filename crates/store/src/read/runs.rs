@@ -182,6 +182,16 @@ impl Reader {
         })
     }
 
+    /// The last requests for help of a run and what became of them, the newest first.
+    pub(super) fn last_help(&self, run_id: &str, limit: usize) -> Result<Vec<(WallTime, String)>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT e.at, e.message FROM events e JOIN runs r ON r.id = e.run
+                       WHERE r.run_id = ?1 AND e.kind IN ('assistance', 'assistance_status')
+                       ORDER BY e.id DESC LIMIT ?2";
+            rows(connection, sql, (run_id, page(limit)), |row| Ok((date_from_sql(row.get(0)?), row.get(1)?)))
+        })
+    }
+
     /// The last skips of a run, as messages of the protocol.
     pub(super) fn last_skips(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         self.ask(|connection| {

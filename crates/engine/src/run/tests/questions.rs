@@ -41,6 +41,19 @@ fn a_parked_run_ends_resumable_when_the_grant_expires() {
 }
 
 #[test]
+fn a_run_that_collects_ends_with_its_grant_and_keeps_what_is_saved() {
+    let mut config = config::<Steady>(&["photos"]);
+    config.grant_expires_at = Some(WallTime::from_unix_millis(1_030_000));
+    let mut world = World::new(config);
+    world.line(&slice_state("photos", 1));
+    world.pass(29_999);
+    assert_eq!(world.run.outcome(), None);
+    world.pass(1);
+    assert_eq!(world.outcome().reason, TerminalReason::GrantExpired);
+    assert_eq!(world.store.cursor("steady", "photos"), Some(r#"{"page":1}"#));
+}
+
+#[test]
 fn a_jump_of_the_calendar_ends_no_question() {
     let mut world = world(&["photos"]);
     world.line(QUESTION);
