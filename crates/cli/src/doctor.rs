@@ -1,4 +1,4 @@
-//! Looks at everything that a run depends on. It changes nothing, and never shows a secret.
+//! Looks at everything that a run depends on. It makes nothing and repairs nothing, and never shows a secret.
 //!
 //! Each check has a name, a verdict, what was seen, and what to do if it is not well. Checks that need the
 //! store are left out when there is none, instead of failing once more for the same reason.

@@ -7,6 +7,7 @@
 
 use crate::error::{Failure, StoreError};
 use crate::read::Reader;
+use crate::seen::is_dead;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
 use std::fs::{self, File, OpenOptions};
@@ -126,8 +127,7 @@ impl Unfinished {
         let mut path = target.clone().into_os_string();
         path.push(format!(".{}{UNFINISHED}", std::process::id()));
         let path = PathBuf::from(path);
-        // Of a process that had our number and was killed.
-        drop(fs::remove_file(&path));
+        clear_leftovers(&target);
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         made.map_err(|error| StoreError::of_copy(error, &target))?;
         Ok(Self { path })
@@ -150,6 +150,24 @@ impl Unfinished {
             other => other?,
         }
         sync_folder_of(to)
+    }
+}
+
+/// Takes away what processes left that were killed while they copied, one with our own number included.
+fn clear_leftovers(target: &Path) {
+    let (Some(folder), Some(name)) = (target.parent(), target.file_name().and_then(|name| name.to_str())) else {
+        return;
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let file = entry.file_name();
+        let rest = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('.'));
+        let before = rest.and_then(|rest| Some(rest.split_once(UNFINISHED)?.0));
+        // Also those of copies that were to be kept beside the store, under longer names.
+        let pid = before.and_then(|before| before.rsplit('.').next()?.parse::<u32>().ok());
+        if pid.is_some_and(|pid| pid == std::process::id() || is_dead(pid)) {
+            // Not worth an error: whatever is in the way is found out next.
+            drop(fs::remove_file(entry.path()));
+        }
     }
 }
 

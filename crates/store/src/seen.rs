@@ -49,8 +49,6 @@ impl SeenNote {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let file = entry.file_name();
             let pid = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('.')?.parse::<u32>().ok());
-            // Without `/proc` nobody can be told to be dead, and the file stays.
-            let is_dead = |pid: u32| Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists();
             if pid.is_some_and(is_dead) {
                 // Not worth an error: it is in nobody's way.
                 drop(fs::remove_file(entry.path()));
@@ -69,6 +67,11 @@ impl SeenNote {
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
     }
+}
+
+/// Whether nobody has this number. Without `/proc` that cannot be told of anybody, and their files stay.
+pub(crate) fn is_dead(pid: u32) -> bool {
+    Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
 }
 
 #[cfg(test)]

@@ -42,6 +42,9 @@ impl Reader {
     ///
     /// When the file is so broken that it cannot be read at all.
     pub fn verify(&self, mut progress: impl FnMut(u64, u64)) -> Result<Vec<Damage>, StoreError> {
+        // Of one moment: a run that goes on changes rows, cursors and counters between two questions.
+        let begun = self.connection.unchecked_transaction();
+        let _moment = begun.map_err(|error| StoreError::of(error, self.path()))?;
         let mut found = self.ask(|connection| {
             let mut found = check_pages(connection)?;
             check_schema(connection, &mut found)?;

@@ -29,7 +29,7 @@ fn put_back(home: &Home, file: &Path) -> Result<RestoreOutcome, StoreError> {
     restore(file, &home.path(), &Holder::current().expect("a process"), now().wall, "stamp", |_, _, _| {})
 }
 
-fn leftovers(home: &Home) -> Vec<String> {
+fn unfinished(home: &Home) -> Vec<String> {
     let names = fs::read_dir(home.folder.path()).expect("a folder").map(|entry| entry.expect("an entry").file_name());
     names.map(|name| name.to_string_lossy().into_owned()).filter(|name| name.contains("unfinished")).collect()
 }
@@ -51,6 +51,9 @@ fn a_backup_of_a_store_that_is_written_is_whole_and_of_one_moment() {
             pages
         })
     };
+    for round in 0..20 {
+        assert_eq!(home.reader().verify(|_, _| {}).expect("readable"), [], "round {round}");
+    }
     for round in 0..5 {
         let copy = Reader::open(&back_up(&home, &format!("backup-{round}"))).expect("a store");
         assert_eq!(copy.verify(|_, _| {}).expect("readable"), [], "round {round}");
@@ -76,7 +79,7 @@ fn a_backup_is_its_owners_alone_has_no_log_and_replaces_nothing() {
         home.reader().backup(&home.at("no/where"), None, |_, _, _| {}),
         Err(StoreError::CannotOpen { .. })
     ));
-    assert_eq!(leftovers(&home), [""; 0]);
+    assert_eq!(unfinished(&home), [""; 0]);
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn a_damaged_store_gives_no_backup() {
     let error = home.reader().backup(&home.at("backup"), None, |_, _, _| {}).expect_err("damaged");
     assert!(error.to_string().contains("versions row 3"), "{error}");
     assert!(!home.at("backup").exists());
-    assert_eq!(leftovers(&home), [""; 0]);
+    assert_eq!(unfinished(&home), [""; 0]);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn an_older_backup_is_put_back_with_every_number_going_on() {
     home.run(&(page(1) + &page(2) + &done(20)));
     assert_eq!(home.reader().streams("c").expect("streams")[0].records, 30);
     home.assert_whole();
-    assert_eq!(leftovers(&home), [""; 0]);
+    assert_eq!(unfinished(&home), [""; 0]);
 }
 
 const NEXT: &str = "SELECT value FROM meta WHERE name = 'next_seq'";
@@ -137,6 +140,22 @@ fn a_backup_of_this_moment_is_not_called_older_and_one_of_another_store_is_neith
     assert!(matches!(again, StoreError::Copy { .. } | StoreError::FileExists(_)), "{again}");
     other.run(&(page(2) + &done(10)));
     assert_eq!(other.reader().streams("c").expect("streams")[0].records, 30);
+}
+
+#[test]
+fn what_a_killed_copy_left_is_cleared_by_the_next_and_a_live_one_is_left_alone() {
+    let home = Home::new();
+    home.run(&(page(0) + &done(10)));
+    let live = format!("backup.{}.unfinished", std::os::unix::process::parent_id());
+    for name in ["backup.4194999.unfinished", "backup.4194999.unfinished-wal", "backup.x.unfinished", &live] {
+        fs::write(home.at(name), "left").expect("written");
+    }
+    back_up(&home, "backup");
+    let mut left = unfinished(&home);
+    left.sort();
+    let mut expected = [live, "backup.x.unfinished".to_owned()];
+    expected.sort();
+    assert_eq!(left, expected);
 }
 
 #[test]
@@ -207,7 +226,7 @@ fn what_is_no_backup_of_ours_is_refused_and_the_store_stays() {
     assert!(changed.to_string().contains("versions row 3"), "{changed}");
     assert!(matches!(put_back(&home, &home.at("absent")), Err(StoreError::CannotOpen { .. })));
     assert_eq!(home.dump(), before);
-    assert_eq!(leftovers(&home), [""; 0]);
+    assert_eq!(unfinished(&home), [""; 0]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The data root: whose it is, what it stands on, and what was left in it.
 
 use super::{Check, all_well, failed, warning, well};
+use crate::connectors::Catalogue;
 use crate::home::Home;
 use gleaner_vault::Vault;
 use std::fs;
@@ -43,6 +44,7 @@ pub(super) fn checks(home: &Home) -> Vec<Check> {
     // What does not exist has no file system.
     if home.root().is_dir() {
         checks.extend([file_system(home.root()), free_space(home.root()), credential_key(home), leftovers(home)]);
+        checks.push(connector_folder(home));
     }
     checks
 }
@@ -118,6 +120,17 @@ fn credential_key(home: &Home) -> Check {
     }
 }
 
+/// Those that can be added by name.
+fn connector_folder(home: &Home) -> Check {
+    const NAME: &str = "connector folder";
+    let catalogue = Catalogue::read(home);
+    if catalogue.faulty.is_empty() {
+        return well(NAME, format!("{} can be added by name", catalogue.connectors.len()));
+    }
+    let faults = catalogue.faulty.iter().map(|faulty| faulty.what.as_str()).collect::<Vec<_>>();
+    warning(NAME, faults.join("; "), "correct the manifests, or ask the connectors' authors to")
+}
+
 /// What processes left that were killed: harmless, and worth knowing.
 fn leftovers(home: &Home) -> Check {
     let found = fs::read_dir(home.root()).into_iter().flatten().flatten().take(ENTRIES_MAX).map(|entry| entry.path());
@@ -135,7 +148,7 @@ fn is_left_over(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // `store.db.seen.PID` and `store.db.PID.unfinished`.
     let of = |part: Option<&str>| part.and_then(|pid| pid.parse::<u32>().ok());
-    let unfinished = name.strip_suffix(".unfinished").and_then(|rest| of(rest.rsplit('.').next()));
+    let unfinished = name.split_once(".unfinished").and_then(|(rest, _)| of(rest.rsplit('.').next()));
     let note = of(name.strip_prefix("store.db.seen."));
     let is_dead = |pid: u32| Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists();
     let is_socket = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());

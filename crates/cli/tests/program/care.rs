@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 const MANIFEST: &str = r#"{"connector_id":"shop","connector_key":"shop","version":"1",
     "display_name":"Shop","runtime_requirements":{"bindings":{"network":{"required":true}}},
@@ -318,6 +319,40 @@ fn a_store_that_was_replaced_by_hand_is_noticed_until_it_is_accepted() {
     let accepted = place.gleaner(&["restore", "--accept"]);
     assert!(accepted.code == 0 && accepted.stdout.contains("accepted: runs go on"), "{accepted:?}");
     assert_eq!(place.run("assert start['state'] == {'orders': {'next': 1}}; done(0)").code, 0);
+}
+
+#[test]
+fn a_restore_that_is_killed_leaves_the_old_store_or_the_new_one() {
+    let place = Place::new("restore-killed");
+    let many =
+        |from: u64, to: u64| format!("for n in range({from}, {to}): record(n)\nslice({to}); done({to} - {from})");
+    assert_eq!(place.run(&many(0, 5_000)).code, 0);
+    assert_eq!(place.gleaner(&["backup", "backup.db"]).code, 0);
+    let count = || place.gleaner(&["records", "orders", "--json"]).stdout.lines().count();
+    let mut old = 0;
+    for round in 0..6_u64 {
+        assert_eq!(place.run(&many(5_000, 5_100)).code, 0, "round {round}");
+        let began = Instant::now();
+        let mut restore = place.command(&["restore", "backup.db", "-q"]).stdout(Stdio::null()).spawn().unwrap();
+        // Spread over what it takes, from nearly at once.
+        std::thread::sleep(Duration::from_millis(round * round * 12));
+        restore.kill().unwrap();
+        restore.wait().unwrap();
+        match count() {
+            5_000 => {}
+            5_100 => old += 1,
+            other => panic!("{other} records after a kill at {:?}", began.elapsed()),
+        }
+        let verify = place.gleaner(&["verify"]);
+        assert_eq!(verify.code, 0, "round {round}: {verify:?}");
+    }
+    assert!(old > 0, "no kill came before the end");
+    // What was left is cleared by the next one.
+    assert_eq!(place.run(&many(5_000, 5_100)).code, 0);
+    assert_eq!(place.gleaner(&["restore", "backup.db"]).code, 0);
+    let left = fs::read_dir(place.at("")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.starts_with("store.db.") && name.contains("unfinished")).count(), 0);
+    assert_eq!(count(), 5_000);
 }
 
 #[test]

@@ -220,6 +220,14 @@ fn manifests_that_are_no_longer_valid() {
 }
 
 #[test]
+fn a_connector_in_the_folder_with_a_fault() {
+    let place = healthy("connector-folder");
+    fs::create_dir_all(place.at("connectors/bad")).unwrap();
+    fs::write(place.at("connectors/bad/manifest.json"), "{}").unwrap();
+    look(&place).expect("connector folder", "warning", "connector_id");
+}
+
+#[test]
 fn a_connector_that_others_may_change() {
     let place = healthy("rights");
     chmod(&place.root.join("shop.py"), 0o666);
@@ -229,14 +237,14 @@ fn a_connector_that_others_may_change() {
 #[test]
 fn leftovers_and_dead_sockets() {
     let place = healthy("leftovers");
-    fs::write(place.at("store.db.4194999.unfinished"), "").unwrap();
+    fs::write(place.at("store.db.4194999.unfinished-wal"), "").unwrap();
     fs::write(place.at("store.db.seen.4194998"), "").unwrap();
     // A socket's path is short, and this folder's may be long.
     let short = std::env::temp_dir().join(format!("gleaner-doctor-{}", std::process::id()));
     drop(UnixListener::bind(&short).unwrap());
     fs::rename(&short, place.at("dead.sock")).unwrap();
     let found = look(&place);
-    for name in ["store.db.4194999.unfinished", "store.db.seen.4194998", "dead.sock"] {
+    for name in ["store.db.4194999.unfinished-wal", "store.db.seen.4194998", "dead.sock"] {
         found.expect("leftovers", "warning", name);
     }
 }
