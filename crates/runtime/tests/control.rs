@@ -162,12 +162,16 @@ fn clients_that_say_nothing_or_nonsense_hold_nobody_up() {
     }
     assert!(sent < 64, "4 MiB without an end of line were taken");
     let began = Instant::now();
-    assert_eq!(tell_first(folder.path(), &answer("c4n4ry7")).unwrap(), AnswerTaken::Yes);
+    let Control::Answer(response) = answer("c4n4ry7") else { unreachable!() };
+    let other = Control::Answer(InteractionResponse { request_id: "q2".to_owned(), ..response });
+    assert_eq!(tell_first(folder.path(), &other).unwrap(), AnswerTaken::NoSuchQuestion);
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    // The silent ones are hung up on in the end.
-    let mut first = silent.into_iter().next().unwrap();
-    first.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    assert_eq!(first.read(&mut [0; 1]).unwrap_or(0), 0);
+    // The silent ones are hung up on while the run goes on.
+    for mut client in silent {
+        client.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        assert_eq!(client.read(&mut [0; 1]).unwrap(), 0);
+    }
+    assert_eq!(tell_first(folder.path(), &answer("c4n4ry7")).unwrap(), AnswerTaken::Yes);
     assert!(running.rest().contains("reason succeeded"));
 }
 

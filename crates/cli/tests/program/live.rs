@@ -100,6 +100,13 @@ fn in_seconds(seconds: u64) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
+/// What became of the questions, as the store has it.
+fn questions(shop: &Shop) -> String {
+    let store = shop.root.join("home/store.db");
+    let output = std::process::Command::new("sqlite3").arg(store).arg("SELECT state FROM interactions").output();
+    String::from_utf8(output.unwrap().stdout).unwrap().trim().to_owned()
+}
+
 /// Whether a text is in any file of the data root.
 fn is_kept(shop: &Shop, text: &str) -> bool {
     let home = shop.root.join("home");
@@ -135,6 +142,7 @@ fn a_parked_question_is_shown_answered_once_and_its_answer_is_kept_nowhere() {
     assert_eq!(run.until("progress")["message"], "signed in with [secret]");
     let (code, end) = run.end();
     assert_eq!((code, end["status"].as_str()), (0, Some("succeeded")), "{end}");
+    assert_eq!(questions(&shop), "answered");
     assert!(!is_kept(&shop, "c4n4ry7"), "an answer is for the connector alone");
     assert!(shop.gleaner(&["answer"]).stdout.contains("no question waits"));
     let left = fs::read_dir(shop.root.join("home/run")).unwrap().count();
@@ -152,6 +160,7 @@ fn a_declined_question_ends_the_run_as_its_connector_decides() {
     assert_eq!((code, end["reason"].as_str()), (1, Some("connector_failed")), "{end}");
     let runs = shop.gleaner(&["runs", "shop"]).stdout;
     assert!(runs.contains("no code: cancelled"), "{runs}");
+    assert_eq!(questions(&shop), "cancelled");
 }
 
 #[test]
@@ -160,6 +169,7 @@ fn a_question_that_nobody_answers_in_time_ends_the_run_with_exit_4() {
     let run = Run::start(&shop, &format!("more = {{'timeout_seconds': 1}}\n{ASKS}"), &["--interact", "park"]);
     let (code, end) = run.end();
     assert_eq!((code, end["reason"].as_str()), (4, Some("interaction_expired")), "{end}");
+    assert_eq!(questions(&shop), "expired");
     let status = shop.gleaner(&["status"]).stdout;
     assert!(status.starts_with("shop  needs you\n"), "{status}");
 }
@@ -228,7 +238,7 @@ if "SHOP_TOKEN" in os.environ:
 elif "interactive" in start["bindings"]:
     say(type="INTERACTION", request_id="q", kind="missing_credentials", message="SHOP_TOKEN is not set")
     data = json.loads(sys.stdin.readline())["data"]
-    assert data == {"SHOP_TOKEN": "t0ken-c4n4ry"}, data
+    assert data == {"SHOP_TOKEN": "t0ken-c4n4ry", "code": "123456"}, data
     record(1); slice(1); done(1); end()
 else:
     done(0, "failed", error={"message": "SHOP_TOKEN is not set", "retryable": False, "code": "missing_credentials"}); end(1)"#;
@@ -236,7 +246,7 @@ else:
 #[test]
 fn missing_credentials_with_interactive_binding() {
     let shop = Shop::new("missing-with");
-    let input = r#"{"SHOP_TOKEN":"t0ken-c4n4ry"}"#;
+    let input = r#"{"SHOP_TOKEN":"t0ken-c4n4ry","code":"123456"}"#;
     // Without --remember the next run asks again; with it the one after that does not.
     for remember in [false, true] {
         let mut run = Run::start(&shop, MISSING, &["--interact", "park"]);
@@ -249,6 +259,7 @@ fn missing_credentials_with_interactive_binding() {
         assert_eq!(run.end().0, 0);
     }
     assert!(!is_kept(&shop, "t0ken-c4n4ry"), "encrypted, or not at all");
+    assert_eq!(vault(&shop).names("shop").unwrap(), ["SHOP_TOKEN"], "what is valid once is not kept");
     let third = shop.run(MISSING, &["--interact", "park"]);
     assert_eq!(third.code, 0, "{third:?}");
     assert!(shop.gleaner(&["records", "orders"]).stdout.contains("2  {\"id\": 2}"));
