@@ -94,6 +94,7 @@ fn write_live(text: &str) {
 
 impl Drop for View {
     fn drop(&mut self) {
+        // A question may be over before it is shown.
         prompt::show_again();
         if self.live {
             write_live("\r\x1b[K");
