@@ -1,5 +1,6 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
+pub(crate) mod care;
 pub(crate) mod collect;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -23,6 +24,11 @@ const COLLECT_EXIT_CODES: &str = "Exit codes:
    12  the credentials were refused
   130  interrupted; what was saved is saved";
 
+const DOCTOR_EXIT_CODES: &str = "Exit codes:
+  0  everything is well, or there are warnings
+  1  a check failed; its hint says what to do
+  2  usage: an option is wrong";
+
 const PROXY_HELP: &str = "Of a request:
   Gleaner-Max-Wait: SECONDS    answer 429 instead of waiting longer than this [default: 120]
 Of an answer:
@@ -45,6 +51,9 @@ Exit codes:
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
+    /// When text is coloured: auto, always or never [default: auto].
+    #[arg(long, alias = "color", value_enum, value_name = "WHEN", global = true, hide_possible_values = true)]
+    pub(crate) colour: Option<care::Colour>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -82,6 +91,32 @@ pub(crate) enum Command {
     /// Looks at every page, row and counter of the store, and names what is damaged.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Verify(collect::VerifyArgs),
+    /// Makes the data root, the store and a file of settings; leaves alone what is there.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Init(care::InitArgs),
+    /// The connectors that can be added by name: what they collect and what they need.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Connectors(care::ConnectorsArgs),
+    /// Settings that outlive a command.
+    #[command(subcommand, after_help = COLLECT_EXIT_CODES)]
+    Config(care::ConfigCommand),
+    /// Writes the store into one file, also while a run goes on, and reads it back.
+    ///
+    /// Credentials are not in it.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Backup(care::BackupArgs),
+    /// Puts a backup in the place of the store, which is kept under another name.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Restore(care::RestoreArgs),
+    /// Looks at everything that a run depends on, and says what to do about what is not well.
+    #[command(after_help = DOCTOR_EXIT_CODES)]
+    Doctor(care::DoctorArgs),
+    /// Prints what a shell needs to complete our commands.
+    #[command(after_help = EXIT_CODES)]
+    Completions(care::CompletionsArgs),
+    /// Prints the manual, or writes a page per command.
+    #[command(after_help = EXIT_CODES)]
+    Man(care::ManArgs),
     /// A connector that comes with the program, as a process of its own; started by `run`.
     #[command(hide = true)]
     Connector { name: ConnectorName },

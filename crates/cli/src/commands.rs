@@ -1,15 +1,23 @@
 //! The commands, one file each.
 
 pub(crate) mod add;
+pub(crate) mod backup;
+pub(crate) mod completions;
+pub(crate) mod config_show;
 pub(crate) mod conformance;
+pub(crate) mod connectors;
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod gaps;
+pub(crate) mod init;
 pub(crate) mod lab_list;
 pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
+pub(crate) mod man;
 pub(crate) mod proxy;
 pub(crate) mod records;
+pub(crate) mod restore;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod status;

@@ -31,12 +31,27 @@ impl Home {
         &self.root
     }
 
-    fn store_path(&self) -> PathBuf {
+    pub(crate) fn store_path(&self) -> PathBuf {
         self.root.join("store.db")
+    }
+
+    pub(crate) fn config_path(&self) -> PathBuf {
+        self.root.join("config.toml")
+    }
+
+    /// Where connectors are that can be added by name.
+    pub(crate) fn connectors_path(&self) -> PathBuf {
+        self.root.join("connectors")
     }
 
     /// Opens the store for writing, and makes it if need be.
     pub(crate) fn store(&self) -> Result<Store, CliError> {
+        self.make_root()?;
+        Ok(Store::open(&self.store_path())?)
+    }
+
+    /// Makes the folder if need be. One that others may look into is not used.
+    pub(crate) fn make_root(&self) -> Result<(), CliError> {
         let cannot = |error: std::io::Error| CliError::Failed {
             message: format!("{}: {error}", self.root.display()),
             hint: "give a folder that you may write to: --home DIR, or GLEANER_HOME".to_owned(),
@@ -49,7 +64,7 @@ impl Home {
                 hint: format!("run: chmod 700 '{}'", self.root.display()),
             });
         }
-        Ok(Store::open(&self.store_path())?)
+        Ok(())
     }
 
     /// Opens a store that is there for reading.

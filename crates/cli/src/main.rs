@@ -5,9 +5,13 @@ mod args;
 mod builtin;
 mod collect_view;
 mod commands;
+mod config;
 mod connection;
+mod connectors;
+mod copy_progress;
 mod dates;
 mod demo;
+mod doctor;
 mod error;
 mod home;
 mod live;
@@ -21,25 +25,40 @@ mod runner;
 mod scope;
 mod stop_signals;
 mod table;
+mod visible_command;
 
+use args::care::ConfigCommand;
 use args::{Cli, Command, ConnectorName, LabCommand};
-use clap::Parser;
+use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use config::Config;
 use error::CliError;
+use home::Home;
 use output::Output;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let typed = Cli::command().try_get_matches();
+    let read = typed.and_then(|typed| Ok((Cli::from_arg_matches(&typed)?, home_of(&typed))));
+    let (cli, home) = match read {
+        Ok(read) => read,
         Err(error) => return error::usage(&error),
     };
-    match run(cli) {
+    match run(cli, home) {
         Ok(code) => code,
         Err(error) => error.report(),
     }
 }
 
-fn run(cli: Cli) -> Result<ExitCode, CliError> {
+/// The data root, if it was typed: each command has the option, below its own name.
+fn home_of(typed: &ArgMatches) -> Option<PathBuf> {
+    match typed.subcommand() {
+        Some((_, below)) => home_of(below),
+        None => typed.try_get_one::<PathBuf>("home").ok().flatten().cloned(),
+    }
+}
+
+fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
     // These write by themselves, from several threads, so nobody may hold the output.
     let command = match cli.command {
         Command::Connector { name: ConnectorName::Demo } => return Ok(demo::connector::run()),
@@ -47,7 +66,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::GuardExec { command } => return Ok(process_code(gleaner_runtime::exec_main(&command))),
         command => command,
     };
-    let mut out = Output::stdout();
+    let mut out = Output::stdout(config::colour(cli.colour, home));
     match command {
         Command::Lab(LabCommand::Run(args)) => match args.random {
             Some(count) => commands::lab_random::run(&args, count, &mut out),
@@ -55,16 +74,30 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         },
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
-        Command::Proxy(args) => commands::proxy::run(&args),
+        Command::Proxy(mut args) => {
+            Config::load(&Home::find(&args.home)?)?.fill_proxy(&mut args)?;
+            commands::proxy::run(&args)
+        }
         Command::Demo(args) => commands::demo::run(&args, &mut out),
         Command::Add(args) => commands::add::run(&args, &mut out),
-        Command::Run(args) => commands::run::run(&args, &mut out),
+        Command::Run(mut args) => {
+            Config::load(&Home::find(&args.home)?)?.fill_run(&mut args)?;
+            commands::run::run(&args, &mut out)
+        }
         Command::Status(args) => commands::status::run(&args, &mut out),
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
+        Command::Init(args) => commands::init::run(&args, &mut out),
+        Command::Connectors(args) => commands::connectors::run(&args, &mut out),
+        Command::Config(ConfigCommand::Show(args)) => commands::config_show::run(&args, cli.colour, &mut out),
+        Command::Backup(args) => commands::backup::run(&args, &mut out),
+        Command::Restore(args) => commands::restore::run(&args, &mut out),
+        Command::Doctor(args) => commands::doctor::run(&args, &mut out),
+        Command::Completions(args) => commands::completions::run(&args, &mut out),
+        Command::Man(args) => commands::man::run(&args, &mut out),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }
 }

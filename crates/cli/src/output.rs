@@ -1,5 +1,6 @@
 //! The one place that writes: data to stdout, everything else to stderr, colour only where it is wanted.
 
+use crate::args::care::Colour;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
@@ -22,9 +23,13 @@ pub(crate) enum Tone {
 }
 
 impl Output {
-    pub(crate) fn stdout() -> Self {
+    pub(crate) fn stdout(when: Colour) -> Self {
         let stdout = io::stdout().lock();
-        let colour = stdout.is_terminal() && colour_wanted();
+        let colour = match when {
+            Colour::Auto => stdout.is_terminal() && colour_wanted(),
+            Colour::Always => true,
+            Colour::Never => false,
+        };
         Self { stdout, colour }
     }
 

@@ -62,6 +62,25 @@ pub enum StoreError {
         /// What SQLite found.
         detail: String,
     },
+    /// The file that should be restored is damaged.
+    #[error("{} is damaged ({detail}): nothing was restored. Take another backup", path.display())]
+    DamagedBackup {
+        /// The backup.
+        path: PathBuf,
+        /// What is wrong with it.
+        detail: String,
+    },
+    /// There is something where a new file should be.
+    #[error("{} exists: nothing was written. Give another name, or move it away", .0.display())]
+    FileExists(PathBuf),
+    /// A file cannot be written or moved.
+    #[error("{} cannot be written ({source}): check that its folder exists and is yours", path.display())]
+    Copy {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// Not one of ours.
     #[error("{} is not a Gleaner store; choose another file or data root", .0.display())]
     NotAStore(PathBuf),
@@ -216,6 +235,14 @@ impl StoreError {
             ErrorKind::ReadOnlyFilesystem => Self::ReadOnly(path),
             _ if source.raw_os_error() == Some(EIO) => Self::DeviceFailed { path, detail: source.to_string() },
             _ => Self::SeenNote { path, source },
+        }
+    }
+
+    /// What an error of the system means for a copy of the database.
+    pub(crate) fn of_copy(source: std::io::Error, path: &Path) -> Self {
+        match Self::of_file(source, path) {
+            Self::SeenNote { path, source } => Self::Copy { path, source },
+            other => other,
         }
     }
 

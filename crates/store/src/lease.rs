@@ -80,6 +80,10 @@ pub struct HeldBy {
 }
 
 impl Lease {
+    pub(crate) const fn new(name: String, epoch: Epoch) -> Self {
+        Self { name, epoch }
+    }
+
     /// Its epoch.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
@@ -224,13 +228,13 @@ pub(crate) fn give_back(connection: &Connection, leases: &[Lease]) -> Result<(),
     Ok(())
 }
 
-enum Standing {
+pub(crate) enum Standing {
     Free,
     Abandoned,
     Held(HeldBy),
 }
 
-fn judge(connection: &Connection, name: &str, asking: &Holder, now: WallTime) -> Result<Standing, Failure> {
+pub(crate) fn judge(connection: &Connection, name: &str, asking: &Holder, now: WallTime) -> Result<Standing, Failure> {
     let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms
                FROM leases WHERE name = ?1 AND released = 0";
     let Some(row) = connection.prepare_cached(sql)?.query_row([name], HeldRow::read).optional()? else {
@@ -264,7 +268,13 @@ impl HeldRow {
     }
 }
 
-fn take(connection: &Connection, name: &str, epoch: u64, holder: &Holder, now: WallTime) -> Result<(), Failure> {
+pub(crate) fn take(
+    connection: &Connection,
+    name: &str,
+    epoch: u64,
+    holder: &Holder,
+    now: WallTime,
+) -> Result<(), Failure> {
     let boot_now = boot_millis();
     let sql = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
     connection.prepare_cached(sql)?.execute((

@@ -9,9 +9,10 @@
 //! |---|---|
 //! | opening a store, adding a connection | [`Store::open`], [`Store::register`] |
 //! | who may work on what | [`Store::acquire`], [`Lease`], [`Holder`] |
-//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Session`] |
+//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Store::carry_out`], [`Session`] |
 //! | everything that is shown | [`Reader`] |
 //! | whether the file is whole | [`Reader::verify`] |
+//! | a copy, and putting it back | [`Reader::backup`], [`restore()`] |
 //! | forgetting | [`Store::purge`] |
 //! | what can go wrong, in words | [`StoreError`] |
 //!
@@ -23,6 +24,8 @@
 //! - Secrets. Answers of the owner and credentials are never handed to this crate.
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
 
+mod backup;
+mod carry_out;
 mod coverage_keys;
 mod error;
 mod finish;
@@ -37,6 +40,7 @@ mod purge;
 mod read;
 mod registry;
 mod rest_of_run;
+mod restore;
 mod row_hash;
 mod seen;
 mod session;
@@ -46,14 +50,16 @@ mod trace;
 mod verify;
 mod views;
 
+pub use backup::CopyStep;
 pub use error::StoreError;
 pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Change, ConnectionState, ConnectionSummary, Evidence, GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord,
-    Reader, RunSummary, StoredRecord, StreamSummary, TracedEvent,
+    Change, ConnectionState, ConnectionSummary, Evidence, GapFilter, GapSummary, LeaseStanding, PAGE_ROWS_MAX,
+    QuarantinedRecord, Reader, RunSummary, StoredRecord, StreamSummary, TracedEvent,
 };
+pub use restore::{RestoreOutcome, restore};
 pub use session::{RunStart, Session};
 pub use store::Store;
 pub use verify::{Account, Damage};

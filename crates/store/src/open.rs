@@ -76,8 +76,24 @@ enum Version {
     Known(usize),
 }
 
+/// Opens a file that is to be copied: ours, and not newer than we are. It may be older.
+pub(crate) fn source(path: &Path) -> Result<Connection, StoreError> {
+    let path = resolve(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(&path, flags).map_err(|error| StoreError::of(error, &path))?;
+    let check = || {
+        connection.busy_timeout(BUSY_WAIT)?;
+        harden(&connection)?;
+        check_owner_and_version(&connection, &path)
+    };
+    match check().map_err(|failure| failure.at(&path))? {
+        Version::Known(_) => Ok(connection),
+        Version::Empty => Err(StoreError::NotAStore(path)),
+    }
+}
+
 /// The folder may be reached through links, the file itself may not be one.
-fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
+pub(crate) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
     let cannot = |detail: String| StoreError::CannotOpen { path: path.to_owned(), detail };
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     let name = path.file_name().ok_or_else(|| cannot("not a file name".to_owned()))?;

@@ -9,12 +9,14 @@ mod gaps;
 mod health;
 mod records;
 mod runs;
+mod upkeep;
 
 pub use connections::{ConnectionState, ConnectionSummary, StreamSummary};
 pub use gaps::{GapFilter, GapSummary, QuarantinedRecord};
 pub use health::Evidence;
 pub use records::{Change, StoredRecord};
 pub use runs::{RunSummary, TracedEvent};
+pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};
 use crate::interactions::{self, OpenQuestion};
@@ -39,6 +41,10 @@ impl Reader {
     /// When there is none, or it is not one of ours.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self { connection: crate::open::reader(path)?, path: path.to_owned() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// All questions that wait for the owner, the oldest first.

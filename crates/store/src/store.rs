@@ -111,7 +111,7 @@ pub(crate) fn set_meta_number(connection: &Connection, name: &str, value: u64) -
     Ok(())
 }
 
-fn meta_text(connection: &Connection, name: &str) -> Result<String, Failure> {
+pub(crate) fn meta_text(connection: &Connection, name: &str) -> Result<String, Failure> {
     let value = connection.query_row("SELECT value FROM meta WHERE name = ?1", [name], |row| row.get(0)).optional()?;
     Ok(value.unwrap_or_default())
 }

@@ -4,6 +4,8 @@
 //! page that looks fine; the counters are counted again; and the invariants of the engine run over
 //! what is stored. It names table and row, and repairs nothing.
 
+mod promises;
+
 use crate::error::{Failure, StoreError, from_sql};
 use crate::gap_rows::{HASHED, gap_id};
 use crate::open::MIGRATIONS;
@@ -40,7 +42,7 @@ impl Reader {
     ///
     /// When the file is so broken that it cannot be read at all.
     pub fn verify(&self, mut progress: impl FnMut(u64, u64)) -> Result<Vec<Damage>, StoreError> {
-        self.ask(|connection| {
+        let mut found = self.ask(|connection| {
             let mut found = check_pages(connection)?;
             check_schema(connection, &mut found)?;
             // With broken pages or tables, every other answer is in doubt.
@@ -51,9 +53,13 @@ impl Reader {
                 check_counters(connection, &mut found)?;
                 check_commits(connection, &mut found)?;
             }
-            found.truncate(DAMAGE_MAX);
             Ok(found)
-        })
+        })?;
+        if !found.iter().any(|damage| damage.row.is_none()) {
+            promises::check(self, &mut found)?;
+        }
+        found.truncate(DAMAGE_MAX);
+        Ok(found)
     }
 
     /// What is durable of one connection, for the engine's invariants.

@@ -415,6 +415,20 @@ fn lock_for(path: PathBuf, hold: Duration) -> JoinHandle<()> {
 }
 
 #[test]
+fn f33_the_end_of_a_run_waits_for_a_long_lock_because_the_rest_is_armed_with_it() {
+    let home = Home::new();
+    let mut sitting = Sitting::begin(home.open(), "c", MANIFEST);
+    let pushed_back = "{\"type\":\"DETAIL_GAP\",\"stream\":\"details\",\"record_key\":\"k\",\"reason\":\"rate_limited\",\
+                       \"detail_locator\":{},\"reference_only\":true}\n";
+    sitting.feed((pushed_back.to_owned() + &done(0)).as_bytes()).expect("the store works");
+    // Longer than one wait for the lock.
+    let lock = lock_for(home.path(), Duration::from_secs(12));
+    sitting.end().expect("it waits again");
+    lock.join().expect("a thread");
+    assert!(home.reader().cooldown("c").expect("readable").is_some(), "the service pushed back");
+}
+
+#[test]
 fn f33_a_store_that_is_locked_for_a_while_slows_the_connector_down_and_loses_nothing() {
     let home = Home::new();
     drop(home.open());

@@ -15,9 +15,12 @@ pub(crate) struct HomeArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct AddArgs {
-    /// The connector's manifest.
+    /// A connector that `gleaner connectors` lists.
+    #[arg(value_name = "CONNECTOR", required_unless_present = "manifest")]
+    pub(crate) connector: Option<String>,
+    /// Any other connector: its manifest.
     #[arg(long, value_name = "FILE")]
-    pub(crate) manifest: PathBuf,
+    pub(crate) manifest: Option<PathBuf>,
     /// What to call the connection [default: the connector's own short name]. Two accounts of one service
     /// need two names.
     #[arg(long, value_name = "NAME")]

@@ -2,24 +2,29 @@
 
 use crate::args::collect::AddArgs;
 use crate::connection::{Settings, read_manifest};
+use crate::connectors::Catalogue;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, report_to_stderr, visible};
 use crate::prompt;
-use gleaner_protocol::Auth;
+use gleaner_protocol::{Auth, Manifest};
 use gleaner_vault::{Secret, Vault};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let (text, manifest) = read_manifest(&args.manifest)?;
-    let settings = Settings::new(&args.command, &args.settings)?;
+    let home = Home::find(&args.home)?;
+    let (text, manifest, folder) = find_connector(args, &home)?;
+    let mut settings = Settings::new(&args.command, &args.settings)?;
+    if settings.command.is_empty() {
+        settings.folder = folder;
+    }
     if settings.command.is_empty() && manifest.command.is_none() {
-        let hint = "say how it is started: gleaner add --manifest FILE -- COMMAND";
+        let hint = "say how it is started, after two dashes: gleaner add … -- COMMAND";
         return Err(CliError::usage("the manifest does not say how to start the connector", hint));
     }
     let name = args.name.clone().unwrap_or_else(|| manifest.connector_key.clone());
-    let home = Home::find(&args.home)?;
     let mut store = home.store()?;
     store.register(&name, &text, &manifest, dates::now())?;
     store.set_settings(&name, &settings.to_json())?;
@@ -36,6 +41,25 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
         visible(&name)
     ))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The manifest, and the folder in which its own command is started: that of a connector with a name.
+fn find_connector(args: &AddArgs, home: &Home) -> Result<(String, Manifest, Option<PathBuf>), CliError> {
+    let name = args.connector.as_deref();
+    let Some(file) = &args.manifest else {
+        let found = Catalogue::read(home).find(name.unwrap_or_default(), home)?;
+        // It may be started from anywhere.
+        let folder = found.folder.canonicalize().unwrap_or(found.folder);
+        return Ok((found.text, found.manifest, Some(folder)));
+    };
+    let (text, manifest) = read_manifest(file)?;
+    match name {
+        Some(name) if name != manifest.connector_key => {
+            let message = format!("{} is the manifest of {}, not of {name}", file.display(), manifest.connector_key);
+            Err(CliError::usage(message, "leave the name out, or give --name NAME to call the connection so"))
+        }
+        Some(_) | None => Ok((text, manifest, None)),
+    }
 }
 
 /// Asks once for what the connector signs in with and neither the environment nor the vault has. Without a

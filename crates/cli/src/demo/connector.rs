@@ -5,6 +5,7 @@
 //! begins at the pace that this one had found.
 
 use super::{PAGE, URL};
+use crate::dates;
 use gleaner_http::blocking::Client;
 use gleaner_http::{persist_onto, restore_from};
 use serde_json::{Map, Value, json};
@@ -92,7 +93,7 @@ fn fetch(client: &Client, url: &str, ids: &[u64]) -> Fallible<u64> {
                 }))?;
             } else {
                 let data = answer.error_for_status()?.json::<Value>()?;
-                let emitted_at = "2031-01-01T00:00:00Z";
+                let emitted_at = dates::rfc3339(dates::now());
                 say(
                     &json!({"type": "RECORD", "stream": STREAM, "key": id.to_string(), "data": data, "emitted_at": emitted_at}),
                 )?;

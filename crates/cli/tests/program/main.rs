@@ -6,8 +6,10 @@
 
 mod bad_input;
 mod canary;
+mod care;
 mod collect;
 mod cores;
+mod doctor;
 mod expectations;
 mod first_record;
 mod html;

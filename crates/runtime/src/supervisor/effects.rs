@@ -2,7 +2,7 @@
 
 use super::Supervisor;
 use crate::observer::Saved;
-use gleaner_engine::{Effect, Slice, Track};
+use gleaner_engine::{Effect, Track};
 use gleaner_protocol::Interaction;
 use gleaner_store::{Settled, StoreError};
 
@@ -16,7 +16,6 @@ impl<T: Track> Supervisor<'_, T> {
     pub(super) fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
         let carried_out = match effect {
-            Effect::WriteSlice(slice) => self.write(slice),
             Effect::Finish(outcome) => self.finish(outcome),
             Effect::Send(message) => self.send(&message),
             Effect::CloseInput => self.order(crate::process::Process::close_input),
@@ -45,44 +44,16 @@ impl<T: Track> Supervisor<'_, T> {
         self.store_error.get_or_insert(error);
     }
 
-    fn write(&mut self, slice: Slice<T>) -> Result<(), StoreError> {
-        let Some(session) = self.session.as_mut() else { return Ok(()) };
-        let now = self.clock.now();
-        let receipt = self.store.write_slice(session, slice, now.wall)?;
-        self.slices += 1;
-        self.run.handle_receipt(receipt, now);
-        self.observer.saved(Saved { slices: self.slices, counts: self.run.counts() });
-        Ok(())
-    }
-
     fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
-        let now = self.clock.now();
-        match effect {
-            Effect::KeepCoverageKeys { report, field, keys } => {
-                self.store.keep_coverage_keys(session, report, field, &keys)?;
-            }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
-                self.run.handle_tally(report, &tally, now);
-            }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, now.wall)?;
-                self.run.handle_unaccounted_written(gaps, now);
-            }
-            Effect::LeaseGapsPage { streams, bytes_max } => {
-                let page = self.store.lease_gaps_page(session, &streams, bytes_max, now.wall)?;
-                self.run.handle_gaps_page(page, now);
-            }
-            Effect::Commit(plan) => {
-                self.store.commit(session, &plan, now.wall)?;
-                self.run.handle_committed(now);
-            }
-            Effect::Trace(event) => {
-                self.observer.said(&event);
-                self.store.trace(session, event, now.wall)?;
-            }
-            _ => {}
+        if let Effect::Trace(event) = &effect {
+            self.observer.said(event);
+        }
+        let is_slice = matches!(effect, Effect::WriteSlice(_));
+        self.store.carry_out(session, &mut self.run, effect, self.clock.now())?;
+        if is_slice {
+            self.slices += 1;
+            self.observer.saved(Saved { slices: self.slices, counts: self.run.counts() });
         }
         Ok(())
     }

@@ -1,0 +1,16 @@
+//! `gleaner completions`: what a shell needs to complete our commands.
+
+use crate::args::Cli;
+use crate::args::care::CompletionsArgs;
+use crate::error::CliError;
+use crate::output::Output;
+use crate::visible_command;
+use clap::CommandFactory;
+use std::process::ExitCode;
+
+pub(crate) fn run(args: &CompletionsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut visible_command::of(&Cli::command()), "gleaner", &mut script);
+    out.line(String::from_utf8_lossy(&script).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,61 @@
+//! `gleaner config show`: every option, its value, and who said so.
+
+use crate::args::care::{Colour, ConfigShowArgs};
+use crate::config::{Config, Declared, OPTIONS, Said, Source};
+use crate::error::CliError;
+use crate::home::Home;
+use crate::output::{Output, Tone, visible};
+use clap::ValueEnum;
+use serde_json::json;
+use std::process::ExitCode;
+
+pub(crate) fn run(args: &ConfigShowArgs, colour: Option<Colour>, out: &mut Output) -> Result<ExitCode, CliError> {
+    let home = Home::find(&args.home)?;
+    let config = Config::load(&home)?;
+    let root = Said { text: home.root().display().to_string(), source: home_source(args) };
+    print(args, "home", ("GLEANER_HOME", "--home"), &root, out)?;
+    for declared in &OPTIONS {
+        let typed = colour.filter(|_| declared.key == "colour").and_then(|colour| colour.to_possible_value());
+        let said = match typed {
+            Some(value) => Said { text: value.get_name().to_owned(), source: Source::Flag(declared.flag) },
+            None => config.of(declared),
+        };
+        let Declared { key, variable, flag, .. } = declared;
+        print(args, key, (variable, flag), &said, out)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn home_source(args: &ConfigShowArgs) -> Source {
+    if args.home.home.is_some() {
+        return Source::Flag("--home");
+    }
+    let set = std::env::var_os("GLEANER_HOME").is_some_and(|value| !value.is_empty());
+    if set { Source::Environment("GLEANER_HOME") } else { Source::Default }
+}
+
+fn print(
+    args: &ConfigShowArgs,
+    key: &str,
+    (variable, flag): (&str, &str),
+    said: &Said,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let (source, place, line) = match &said.source {
+        Source::Default => ("default", None, None),
+        Source::File { path, line } => ("file", Some(path.display().to_string()), Some(*line)),
+        Source::Environment(variable) => ("environment", Some((*variable).to_owned()), None),
+        Source::Flag(flag) => ("flag", Some((*flag).to_owned()), None),
+    };
+    if args.json {
+        let line = json!({
+            "key": key, "value": said.text, "source": source, "place": place, "line": line,
+            "variable": variable, "flag": flag,
+        });
+        return Ok(out.line(&line.to_string())?);
+    }
+    let place = place.map(|place| format!(" {place}")).unwrap_or_default();
+    let at = line.map(|line| format!(" line {line}")).unwrap_or_default();
+    let source = out.paint(Tone::Quiet, &visible(&format!("{source}{place}{at}")));
+    Ok(out.line(&format!("{key:<26} {:<20} {source}", visible(&said.text)))?)
+}

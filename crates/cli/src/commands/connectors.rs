@@ -1,0 +1,78 @@
+//! `gleaner connectors`: what can be added by name, what it collects and what it needs.
+
+use crate::args::care::ConnectorsArgs;
+use crate::connectors::{Catalogue, Connector};
+use crate::error::CliError;
+use crate::home::Home;
+use crate::output::{Output, Tone, report_to_stderr, visible, wrap};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Lines are wrapped here, so that they fit beside the words in front of them.
+const WIDTH: usize = 68;
+
+pub(crate) fn run(args: &ConnectorsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let home = Home::find(&args.home)?;
+    let catalogue = Catalogue::read(&home);
+    for connector in &catalogue.connectors {
+        if args.json { out.line(&as_json(connector).to_string())? } else { print(connector, out)? }
+    }
+    for faulty in &catalogue.faulty {
+        if args.json {
+            let line = json!({"message_type": "fault", "file": faulty.file, "what": faulty.what});
+            out.line(&line.to_string())?;
+        } else {
+            let warning = format!("warning: left out: {}", faulty.what);
+            report_to_stderr(&visible(&warning));
+        }
+    }
+    if catalogue.connectors.is_empty() && !args.json {
+        out.line("There is no connector that can be added by name yet: none comes with the program")?;
+        out.line(&format!("but the one of `gleaner demo`, and none is in {}.", home.connectors_path().display()))?;
+        out.line("Put a folder with a manifest.json there, or: gleaner add --manifest FILE -- COMMAND")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
+    let manifest = &connector.manifest;
+    let key = out.paint(Tone::Strong, &manifest.connector_key);
+    out.line(&format!("{key}  {}, version {}", visible(&manifest.display_name), visible(&manifest.version)))?;
+    let streams = manifest.streams.iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
+    fact(out, "streams", &streams.join(", "))?;
+    fact(out, "needs", &needs(connector).join(", "))?;
+    let command = if manifest.command.is_some() { "" } else { " -- COMMAND" };
+    fact(out, "add with", &format!("gleaner add {}{command}", manifest.connector_key))
+}
+
+fn fact(out: &mut Output, word: &str, text: &str) -> Result<(), CliError> {
+    let text = if text.is_empty() { "nothing" } else { text };
+    for (at, line) in wrap(&visible(text), WIDTH).iter().enumerate() {
+        let word = if at == 0 { word } else { "" };
+        out.line(&format!("  {word:<9} {line}"))?;
+    }
+    Ok(())
+}
+
+/// Variables for signing in, and what the runtime has to have.
+fn needs(connector: &Connector) -> Vec<String> {
+    let groups = connector.manifest.auth.iter().flat_map(|auth| &auth.required).map(|group| group.join(" or "));
+    let bindings = connector.manifest.bindings.iter().map(|binding| {
+        let optional = if binding.required { "" } else { " (if there is one)" };
+        format!("{}{optional}", binding.name)
+    });
+    groups.chain(bindings).collect()
+}
+
+fn as_json(connector: &Connector) -> Value {
+    let manifest = &connector.manifest;
+    let bindings = manifest.bindings.iter().map(|binding| json!({"name": binding.name, "required": binding.required}));
+    json!({
+        "message_type": "connector", "connector": manifest.connector_key, "connector_id": manifest.connector_id,
+        "display_name": manifest.display_name, "version": manifest.version, "folder": connector.folder,
+        "streams": manifest.streams.iter().map(|stream| &stream.name).collect::<Vec<_>>(),
+        "credentials": manifest.auth.as_ref().map_or(&[][..], |auth| &auth.required),
+        "bindings": bindings.collect::<Vec<_>>(), "environment_variables": manifest.environment_variables,
+        "command": manifest.command,
+    })
+}

@@ -1,0 +1,49 @@
+//! `gleaner man`: the manual, a page per command.
+
+use crate::args::Cli;
+use crate::args::care::ManArgs;
+use crate::error::CliError;
+use crate::output::{Output, visible};
+use crate::visible_command;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let mut command = visible_command::of(&Cli::command());
+    command.build();
+    let Some(folder) = &args.dir else {
+        out.line(page(&command, "gleaner")?.trim_end())?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let cannot = |error: io::Error| CliError::Failed {
+        message: format!("{}: {error}", folder.display()),
+        hint: "give a folder that you may write to: --dir DIR".to_owned(),
+    };
+    fs::create_dir_all(folder).map_err(cannot)?;
+    let mut pages = Vec::new();
+    collect(&command, "gleaner", &mut pages)?;
+    for (name, text) in &pages {
+        fs::write(folder.join(format!("{name}.1")), text).map_err(cannot)?;
+    }
+    out.line(&visible(&format!("{} pages in {}", pages.len(), Path::new(folder).display())))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A command and those below it, as names and texts. As deep as the commands are: two.
+fn collect(command: &Command, name: &str, pages: &mut Vec<(String, String)>) -> Result<(), CliError> {
+    pages.push((name.to_owned(), page(command, name)?));
+    for below in command.get_subcommands().filter(|below| below.get_name() != "help") {
+        collect(below, &format!("{name}-{}", below.get_name()), pages)?;
+    }
+    Ok(())
+}
+
+fn page(command: &Command, name: &str) -> Result<String, CliError> {
+    let mut text = Vec::new();
+    Man::new(command.clone()).title(name.to_uppercase()).render(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}

@@ -1,0 +1,93 @@
+//! The connectors that can be added by name: those in the folder `connectors` of the data root.
+//!
+//! The one in the binary is not among them: it is for `gleaner demo`, and what it collects from is there
+//! only while that runs. A manifest with faults is named and left out; the others are still of use.
+
+use crate::connection::read_manifest;
+use crate::error::{CliError, nearest};
+use crate::home::Home;
+use gleaner_protocol::Manifest;
+use std::fs;
+use std::path::PathBuf;
+
+/// More than anybody has; a folder of something else is not read to its end.
+const FOLDERS_MAX: usize = 1000;
+
+/// One that can be added.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    pub(crate) folder: PathBuf,
+    pub(crate) text: String,
+    pub(crate) manifest: Manifest,
+}
+
+/// One that cannot, and why.
+#[derive(Debug)]
+pub(crate) struct Faulty {
+    pub(crate) file: PathBuf,
+    pub(crate) what: String,
+}
+
+/// What is there.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    pub(crate) connectors: Vec<Connector>,
+    pub(crate) faulty: Vec<Faulty>,
+}
+
+impl Catalogue {
+    /// Reads every `connectors/*/manifest.json`, in the order of their names.
+    pub(crate) fn read(home: &Home) -> Self {
+        let mut folders = fs::read_dir(home.connectors_path())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.join(FILE).exists())
+            .take(FOLDERS_MAX + 1)
+            .collect::<Vec<_>>();
+        folders.sort();
+        let mut catalogue = Self::default();
+        if folders.len() > FOLDERS_MAX {
+            folders.truncate(FOLDERS_MAX);
+            let what = format!("there are more than {FOLDERS_MAX} connectors; the rest is not looked at");
+            catalogue.faulty.push(Faulty { file: home.connectors_path(), what });
+        }
+        for folder in folders {
+            catalogue.take(folder);
+        }
+        catalogue
+    }
+
+    fn take(&mut self, folder: PathBuf) {
+        let file = folder.join(FILE);
+        let (text, manifest) = match read_manifest(&file) {
+            Ok(read) => read,
+            Err(CliError::Usage { message, .. }) => return self.faulty.push(Faulty { file, what: message }),
+            Err(other) => return self.faulty.push(Faulty { file, what: format!("{other:?}") }),
+        };
+        let same = self.connectors.iter().find(|known| known.manifest.connector_key == manifest.connector_key);
+        if let Some(known) = same {
+            let what = format!("its connector_key is that of {}", known.folder.display());
+            return self.faulty.push(Faulty { file, what });
+        }
+        self.connectors.push(Connector { folder, text, manifest });
+    }
+
+    /// The one of this name.
+    pub(crate) fn find(self, name: &str, home: &Home) -> Result<Connector, CliError> {
+        let keys = self.connectors.iter().map(|connector| connector.manifest.connector_key.as_str());
+        let hint = match nearest(name, keys) {
+            Some(near) => format!("did you mean {near}? `gleaner connectors` lists them"),
+            None => format!(
+                "`gleaner connectors` lists them; put one into {}, or give --manifest FILE",
+                home.connectors_path().display()
+            ),
+        };
+        let unknown = || CliError::usage(format!("there is no connector {name:?}"), hint);
+        self.connectors.into_iter().find(|connector| connector.manifest.connector_key == name).ok_or_else(unknown)
+    }
+}
+
+/// What makes a folder a connector's.
+const FILE: &str = "manifest.json";
