@@ -27,7 +27,9 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliEr
     }
     if damage.is_empty() {
         if !args.json {
-            out.line(&format!("the store is whole: {versions} versions, every page, reference, counter, commit and promise"))?;
+            out.line(&format!(
+                "the store is whole: {versions} versions, every page, reference, counter, commit and promise"
+            ))?;
         }
         return Ok(ExitCode::SUCCESS);
     }

@@ -36,10 +36,11 @@ with open(f"pids-{turn}.new", "w") as pids: pids.write(f"{os.getpid()} {child}")
 os.rename(f"pids-{turn}.new", f"pids-{turn}")
 first = (start["state"] or {"orders": {"next": 0}})["orders"]["next"]
 fetched = os.open(f"fetched-{turn}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-began = time.monotonic()
+due = time.monotonic()
 for n in range(first, ids):
-    pause = began + (n - first) / rate - time.monotonic()
-    if pause > 0: time.sleep(pause)
+    # A provider's limit: whoever was held up does not get faster afterwards.
+    due = max(due + 1 / rate, time.monotonic())
+    time.sleep(max(0, due - time.monotonic()))
     os.write(fetched, f"{n}\n".encode())
     try:
         record(n)
