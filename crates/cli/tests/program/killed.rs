@@ -36,10 +36,11 @@ with open(f"pids-{turn}.new", "w") as pids: pids.write(f"{os.getpid()} {child}")
 os.rename(f"pids-{turn}.new", f"pids-{turn}")
 first = (start["state"] or {"orders": {"next": 0}})["orders"]["next"]
 fetched = os.open(f"fetched-{turn}", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-began = time.monotonic()
+due = time.monotonic()
 for n in range(first, ids):
-    pause = began + (n - first) / rate - time.monotonic()
-    if pause > 0: time.sleep(pause)
+    # A provider's limit: whoever was held up does not get faster afterwards.
+    due = max(due + 1 / rate, time.monotonic())
+    time.sleep(max(0, due - time.monotonic()))
     os.write(fetched, f"{n}\n".encode())
     try:
         record(n)
@@ -121,10 +122,7 @@ fn kill_again_and_again(work: Work, seed: u64) -> Outcome {
             outcome.refetched.push(refetched(&place, turn));
         }
     }
-    let left = left_after(GONE_AFTER, &pids(&place, work.kills - 1));
-    if !left.is_empty() {
-        outcome.findings.push(format!("{left:?} are left after {GONE_AFTER:?}"));
-    }
+    outcome.findings.extend(what_is_left(&place, work.kills - 1));
     let (end, code) = start(&place, work, work.kills).end();
     outcome.refetched.push(refetched(&place, work.kills));
     if code != Some(0) {
@@ -147,13 +145,15 @@ fn judge(place: &Place, work: Work) -> Vec<String> {
     if verify.code != 0 {
         findings.push(verify.stdout);
     }
-    for turn in 0..=work.kills {
-        let left = left_after(GONE_AFTER, &pids(place, turn));
-        if !left.is_empty() {
-            findings.push(format!("{left:?} of run {turn} are left"));
-        }
-    }
+    findings.extend((0..=work.kills).filter_map(|turn| what_is_left(place, turn)));
     findings
+}
+
+/// Processes of a run that should be gone. A test that failed does not leave them to others either.
+fn what_is_left(place: &Place, turn: u64) -> Option<String> {
+    let left = left_after(GONE_AFTER, &pids(place, turn));
+    left.iter().for_each(|pid| signal(&pid.to_string(), "KILL"));
+    (!left.is_empty()).then(|| format!("{left:?} of run {turn} are left after {GONE_AFTER:?}"))
 }
 
 /// Whether too much was fetched again.
