@@ -186,10 +186,7 @@ impl Store {
     ///
     /// When the store cannot be read.
     pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
-        self.read(|connection| match judge(connection, &on.name(), asking, now)? {
-            Standing::Held(by) => Ok(Some(by)),
-            Standing::Abandoned | Standing::Free => Ok(None),
-        })
+        self.read(|connection| held_by(connection, on, asking, now))
     }
 
     /// The owner knows that the store is an older copy, and wants to go on from there.
@@ -213,6 +210,19 @@ impl Store {
         let seen = self.seen.epoch();
         let found = self.epoch()?.get();
         if found < seen { Err(StoreError::OlderThanSeen { found, seen }) } else { Ok(()) }
+    }
+}
+
+/// Who holds this, if anybody does.
+pub(crate) fn held_by(
+    connection: &Connection,
+    on: LeaseOn<'_>,
+    asking: &Holder,
+    now: WallTime,
+) -> Result<Option<HeldBy>, Failure> {
+    match judge(connection, &on.name(), asking, now)? {
+        Standing::Held(by) => Ok(Some(by)),
+        Standing::Abandoned | Standing::Free => Ok(None),
     }
 }
 

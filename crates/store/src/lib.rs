@@ -31,6 +31,7 @@ mod gap_rows;
 mod holder;
 mod interactions;
 mod lease;
+mod listings;
 mod lock_holder;
 mod open;
 mod purge;
@@ -51,8 +52,9 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Change, ConnectionState, ConnectionSummary, Evidence, GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord,
-    Reader, RunSummary, StoredRecord, StreamSummary, TracedEvent,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCount, GapFilter, GapSummary, Interrupter, Listing,
+    PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot,
+    StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
 };
 pub use session::{RunStart, Session};
 pub use store::Store;
