@@ -1,6 +1,7 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
 pub(crate) mod collect;
+pub(crate) mod look;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::net::SocketAddr;
@@ -72,10 +73,22 @@ pub(crate) enum Command {
     Runs(collect::OfConnectionArgs),
     /// What is known and not here, and why.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Gaps(collect::OfConnectionArgs),
-    /// The records of a stream.
+    Gaps(look::GapsArgs),
+    /// How complete each stream is: listed, stored, missing, left out.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Records(collect::RecordsArgs),
+    Coverage(look::CoverageArgs),
+    /// The records of a stream, or its changes.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Records(look::RecordsArgs),
+    /// Writes records to a file or to standard output, all as they were at one moment.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Export(look::ExportArgs),
+    /// Asks the store a question in SQL; docs/store.md lists the tables, and each stream has a view.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Query(look::QueryArgs),
+    /// Why a connection is not running, not faster, not complete, and what comes next.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Why(look::WhyArgs),
     /// Checks any connector program against the protocol, kills included, and says what to mend.
     #[command(after_help = EXIT_CODES)]
     Conformance(collect::ConformanceArgs),

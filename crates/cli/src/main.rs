@@ -9,6 +9,7 @@ mod connection;
 mod dates;
 mod demo;
 mod error;
+mod gap_reason;
 mod home;
 mod live;
 mod log;
@@ -20,7 +21,9 @@ mod row;
 mod runner;
 mod scope;
 mod stop_signals;
+mod stream_name;
 mod table;
+mod whole_file;
 
 use args::{Cli, Command, ConnectorName, LabCommand};
 use clap::Parser;
@@ -62,7 +65,11 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Status(args) => commands::status::run(&args, &mut out),
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
+        Command::Coverage(args) => commands::coverage::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
+        Command::Export(args) => commands::export::run(&args, &mut out),
+        Command::Query(args) => commands::query::run(&args, &mut out),
+        Command::Why(args) => commands::why::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),

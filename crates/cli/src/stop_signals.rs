@@ -1,5 +1,6 @@
-//! Ctrl-C while a run goes on: once to stop in order, twice to stop at once.
+//! Ctrl-C: once to stop in order, twice to stop at once.
 
+use crate::error::EXIT_INTERRUPTED;
 use gleaner_runtime::Control;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,6 +22,32 @@ impl Interrupted {
 pub(crate) fn forward(orders: &Sender<Control>) -> Interrupted {
     let interrupted = Interrupted::default();
     let (orders, pressed) = (orders.clone(), interrupted.clone());
+    let mut next = [Control::Cancel, Control::CancelNow].into_iter();
+    listen(move || {
+        pressed.0.store(true, Ordering::Relaxed);
+        next.next().is_some_and(|order| orders.send(order).is_ok())
+    });
+    interrupted
+}
+
+/// For commands that only look: the first signal calls `stop` and is left to the command, a second one ends at
+/// once, also while nobody takes our output.
+pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {
+    let interrupted = Interrupted::default();
+    let pressed = interrupted.clone();
+    listen(move || {
+        if pressed.0.swap(true, Ordering::Relaxed) {
+            #[expect(clippy::exit, reason = "whoever asks twice does not want to wait for anything")]
+            std::process::exit(EXIT_INTERRUPTED.into());
+        }
+        stop();
+        true
+    });
+    interrupted
+}
+
+/// Calls for each signal, from a thread of its own, as long as the answer is yes.
+fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
     thread::spawn(move || {
         // Without it Ctrl-C ends us the hard way, which a store survives.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
@@ -30,17 +57,15 @@ pub(crate) fn forward(orders: &Sender<Control>) -> Interrupted {
             else {
                 return;
             };
-            for order in [Control::Cancel, Control::CancelNow] {
+            loop {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                pressed.0.store(true, Ordering::Relaxed);
-                if orders.send(order).is_err() {
+                if !call() {
                     return;
                 }
             }
         });
     });
-    interrupted
 }

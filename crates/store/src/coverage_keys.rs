@@ -147,7 +147,8 @@ impl Store {
         })?;
         // They are gaps now; counted here, too, they would be missing twice.
         let listings = session.pending.listings.iter_mut();
-        let of_report = listings.filter(|listing| session.streams.of(stream).is_ok_and(|id| listing.is_of(id, state_stream)));
+        let of_report =
+            listings.filter(|listing| session.streams.of(stream).is_ok_and(|id| listing.is_of(id, state_stream)));
         of_report.for_each(|listing| listing.unaccounted = 0);
         Ok(written)
     }

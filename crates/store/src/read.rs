@@ -5,6 +5,8 @@
 //! bounded in rows and in bytes, each from an index, or row by row. Texts are as they came from outside: whoever shows them escapes them.
 
 mod connections;
+#[cfg(test)]
+mod cost;
 mod coverage;
 mod export;
 mod feed;

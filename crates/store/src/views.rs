@@ -84,7 +84,12 @@ fn properties(schema: Option<&RawJson<'static>>) -> Vec<String> {
     // SQLite does not tell column names apart by case either.
     let mut taken = OWN_COLUMNS.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
     let usable = |name: &String| !name.is_empty() && !name.contains('\0');
-    top_properties(schema).into_iter().filter(usable).filter(|name| taken.insert(name.to_ascii_lowercase())).take(COLUMNS_MAX).collect()
+    top_properties(schema)
+        .into_iter()
+        .filter(usable)
+        .filter(|name| taken.insert(name.to_ascii_lowercase()))
+        .take(COLUMNS_MAX)
+        .collect()
 }
 
 fn quote_name(name: &str) -> String {

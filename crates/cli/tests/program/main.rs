@@ -9,6 +9,8 @@ mod collect;
 mod expectations;
 mod html;
 mod json;
+mod look;
+mod look_speed;
 mod proxy;
 mod proxy_support;
 mod support;

@@ -36,9 +36,8 @@ impl Reader {
     ) -> Result<Vec<StoredRecord>, StoreError> {
         self.ask(|connection| {
             let id = stream_id(connection, connection_name, stream)?;
-            let sql = format!(
-                "SELECT {VERSION} FROM versions v WHERE v.seq > ?1 AND v.stream = ?2 ORDER BY v.seq LIMIT ?3"
-            );
+            let sql =
+                format!("SELECT {VERSION} FROM versions v WHERE v.seq > ?1 AND v.stream = ?2 ORDER BY v.seq LIMIT ?3");
             sized_rows(connection, &sql, (to_sql(since), id, page(limit)), read_version, size_of)
         })
     }

@@ -127,6 +127,8 @@ impl Reader {
     }
 }
 
+const DEFINES: &str = "it changes tables, indexes or views";
+
 /// What a statement may not do, in words; nothing for what it may.
 fn refused(action: AuthAction<'_>) -> Option<String> {
     let what = match action {
@@ -139,11 +141,19 @@ fn refused(action: AuthAction<'_>) -> Option<String> {
         AuthAction::Pragma { pragma_name, .. } => format!("it uses PRAGMA {pragma_name}"),
         AuthAction::Attach { .. } => "it attaches another file".to_owned(),
         AuthAction::Detach { .. } => "it detaches a file".to_owned(),
+        // What SQLite keeps about tables.
+        AuthAction::Insert { table_name }
+        | AuthAction::Update { table_name, .. }
+        | AuthAction::Delete { table_name }
+            if table_name.starts_with("sqlite_") =>
+        {
+            DEFINES.to_owned()
+        }
         AuthAction::Insert { table_name } => format!("it inserts into {table_name}"),
         AuthAction::Update { table_name, .. } => format!("it changes {table_name}"),
         AuthAction::Delete { table_name } => format!("it deletes from {table_name}"),
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } => "it begins or ends a transaction".to_owned(),
-        _ => "it changes tables, indexes or views".to_owned(),
+        _ => DEFINES.to_owned(),
     };
     Some(what)
 }

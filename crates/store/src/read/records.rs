@@ -147,9 +147,8 @@ impl Reader {
                 "SELECT {VERSION}, c.name, s.name FROM versions v JOIN streams s ON s.id = v.stream \
                  JOIN connections c ON c.id = s.connection WHERE v.seq > ?1 ORDER BY v.seq LIMIT ?2"
             );
-            let read = |row: &Row<'_>| {
-                Ok(Change { connection: row.get(6)?, stream: row.get(7)?, record: read_version(row)? })
-            };
+            let read =
+                |row: &Row<'_>| Ok(Change { connection: row.get(6)?, stream: row.get(7)?, record: read_version(row)? });
             let size = |change: &Change| size_of(&change.record);
             sized_rows(connection, &sql, (to_sql(since), page(limit)), read, size)
         })
