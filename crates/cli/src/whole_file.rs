@@ -3,7 +3,6 @@
 //! It is written beside its place under another name, synced, and then takes its place in one step. Whatever
 //! ends the writing before that leaves what was there before, and nothing else.
 
-use rustix::fs::Mode;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
@@ -34,8 +33,7 @@ impl WholeFile {
         name.push(place.file_name().ok_or_else(no_name)?);
         name.push(format!(".gleaner-{}", std::process::id()));
         let beside = place.with_file_name(name);
-        let owner_only = (Mode::RUSR | Mode::WUSR).bits();
-        let file = OpenOptions::new().write(true).create_new(true).mode(owner_only).open(&beside)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         Ok(Self { file, beside, place, is_done: false })
     }
 

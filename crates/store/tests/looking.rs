@@ -10,7 +10,7 @@ use gleaner_protocol::{CoveragePolicy, RawJson};
 use gleaner_store::{
     Cell, GapFilter, PAGE_ROWS_MAX, QueryError, QuerySink, Reader, Share, StoreError, StreamCoverage, WhyUnknown,
 };
-use world::{Home, MANIFEST, Sitting, Terms, coverage, delete, done, gap, record, slice_state, state};
+use world::{Home, MANIFEST, Sitting, Terms, coverage, delete, done, gap, lease, record, slice_state, state};
 
 fn of(home: &Home, stream: &str) -> StreamCoverage {
     let all = home.reader().coverage("c").expect("readable");
@@ -63,6 +63,10 @@ fn what_a_listing_left_open_is_missing_until_it_is_a_gap() {
     assert_eq!(details.listing.as_ref().map(|listing| listing.unaccounted), Some(0));
     assert_eq!((details.summary.gaps_pending, details.missing()), (2, 2));
     home.assert_whole();
+    let mut store = home.open();
+    let leases = lease(&mut store, "c");
+    store.purge("c", &leases).expect("works");
+    assert_eq!(home.sql::<i64>("SELECT count(*) FROM listings"), 0, "a purge forgets them");
 }
 
 /// Rejects bodies that say so.

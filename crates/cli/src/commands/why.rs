@@ -19,7 +19,7 @@ use std::process::ExitCode;
 /// What fits on a small screen with room to spare.
 const LINES_MAX: usize = 12;
 /// Of a text from outside, so much is shown: a line stays a line.
-const QUOTED_CHARS: usize = 60;
+const QUOTED_CHARS: usize = 40;
 const MS_PER_MIN: f64 = 60_000.0;
 
 /// One thing that is known.
@@ -93,7 +93,7 @@ fn gather(reader: &Reader, name: &str) -> Result<Known, CliError> {
 impl Known {
     fn not_running(&self) -> Vec<Line> {
         let mut lines = Vec::new();
-        lines.extend(self.held.as_ref().map(running));
+        lines.extend(self.held.as_ref().map(|by| running(by, self.now)));
         lines.extend(self.question.as_ref().map(asks));
         if self.evidence.summary.state == ConnectionState::Paused {
             lines.push(Line::new("not running", "You paused it.".to_owned(), json!({"code": "paused"})));
@@ -121,13 +121,13 @@ impl Known {
         match self.rest {
             Rest::No => None,
             Rest::Until { until, why, cycles } => {
-                let date = dates::rfc3339(until);
-                let text = format!("It rests until {date}: {}", why.wording().what);
-                let facts = json!({"code": "resting", "reason": why.code(), "until": date, "rests_in_a_row": cycles});
+                let text = format!("Rests {} more: {}", dates::span(until.since(self.now)), why.wording().what);
+                let until = dates::rfc3339(until);
+                let facts = json!({"code": "resting", "reason": why.code(), "until": until, "rests_in_a_row": cycles});
                 Some(Line::new("not running", text, facts))
             }
             Rest::NeedsAttention { why, cycles } => {
-                let text = format!("It rested {cycles} times in a row: {}", why.wording().what);
+                let text = format!("Rested {cycles} times in a row: {}", why.wording().what);
                 let facts = json!({"code": "rested_too_often", "reason": why.code(), "rests_in_a_row": cycles});
                 Some(Line::new("not running", text, facts))
             }
@@ -206,9 +206,10 @@ impl Known {
     }
 }
 
-fn running(by: &HeldBy) -> Line {
+fn running(by: &HeldBy, now: WallTime) -> Line {
     let (since, until) = (dates::rfc3339(by.since), dates::rfc3339(by.until));
-    let text = format!("Process {} is at work since {since}; without a sign until {until}.", by.pid);
+    let ago = dates::span(now.since(by.since));
+    let text = format!("Process {} is at work for {ago}; its lease ends {until}.", by.pid);
     Line::new("running", text, json!({"code": "running", "pid": by.pid, "since": since, "until": until}))
 }
 

@@ -21,9 +21,9 @@ const ORIGINS: [(&str, &str); 4] = [
 
 pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, CliError> {
     let summary = &evidence.summary;
-    let counts = reader.gap_counts(&summary.name)?;
+    let streams = reader.coverage(&summary.name)?;
     let mut by_origin = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
-    for count in &counts {
+    for count in streams.iter().flat_map(|stream| &stream.gaps) {
         let cause = Cause::of_count(count);
         *by_origin.entry(cause.origin()).or_default().entry(cause.code()).or_default() += count.count;
     }
@@ -39,12 +39,8 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         let text = format!("{records} do not fit their schema (in quarantine).");
         lines.push(Line::new("missing", text, json!({"code": "quarantined", "count": records})));
     }
-    let unaccounted = reader
-        .coverage(&summary.name)?
-        .iter()
-        .filter_map(|stream| stream.listing.as_ref())
-        .map(|listing| listing.unaccounted)
-        .sum::<u64>();
+    let unaccounted = streams.iter().filter_map(|stream| stream.listing.as_ref()).map(|listing| listing.unaccounted);
+    let unaccounted = unaccounted.sum::<u64>();
     if unaccounted > 0 {
         let text = format!("{unaccounted} were listed, and the connector did not say more.");
         lines.push(Line::new("missing", text, json!({"code": "unaccounted", "count": unaccounted})));

@@ -343,6 +343,32 @@ done(0); end()"#;
 }
 
 #[test]
+fn why_has_at_most_twelve_lines_whatever_is_known_and_ends_with_what_comes_next() {
+    let shop = shop("why-much");
+    let script = r#"
+gap(1, 'rate_limited', **{'class': 'http'}); gap(2, 'retry_exhausted', **{'class': 'run_cap_deferred'}); gap(3, 'not_found', **{'class': 'http'}); gap(4, 'gone', **{'class': 'http'})
+listing([1, 2, 3, 4, 5], [], [1, 2, 3, 4])
+say(type="PROGRESS", message="x", collection_rate={"object":"collection_rate","current_interval_ms":400,"effective_rate_per_min":150,"ceiling_interval_ms":20,"ceiling_rate_per_min":3000,"last_backoff":{"at_interval_ms":750,"reason":"latency"}},
+    provider_budget={"object":"provider_budget_circuit_transition","circuit":{"previous_state":"open","state":"half_open","reason":"reset_timeout","trigger":"before_request"},"elapsed_ms":12.0,"request_count":9})
+done(0); end()"#;
+    assert_eq!(collect(&shop, script).code, 3);
+    let sql = "UPDATE connections SET state = 'paused'; UPDATE streams SET quarantined = 3 WHERE id = 1;
+        UPDATE gaps SET state = 'terminal', terminal_reason = 'gone' WHERE reason = 'gone';
+        INSERT INTO interactions (run, request_id, kind, message, asked_at, state)
+            VALUES (1, 'q', 'otp', 'The code' || char(27) || '[31m' || char(10) || 'please', 0, 'open');
+        WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 4)
+        INSERT INTO runs (run_id, connection, track, epoch, lease, started_at, ended_at, reason)
+            SELECT 'f' || n, 1, 'steady', 1, 'l', 0, 0, 'connector_failed' FROM n;";
+    let store = shop.root.join("home/store.db");
+    assert!(Command::new("sqlite3").arg(&store).arg(sql).status().unwrap().success());
+    let text = shop.gleaner(&["why", "shop"]).stdout;
+    assert_eq!(text.lines().count(), 12, "{text}");
+    assert_eq!(text.lines().last(), Some("next         Answer the question: `gleaner answer 1`."));
+    assert!(text.contains("needs you    It asks since 1970-01-01T00:00:00Z: \"The code\\u{1b}[31m please\""), "{text}");
+    assert!(text.contains("You paused it.") && text.contains("It failed the same way 4 times in a row."), "{text}");
+}
+
+#[test]
 fn why_names_who_is_at_work_what_was_cut_short_and_what_is_paused() {
     let shop = shop("why-running");
     let mut run = shop.start("record(1); slice(2)\nwhile True: time.sleep(1)");

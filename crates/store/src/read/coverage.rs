@@ -180,7 +180,8 @@ impl Reader {
                 && let Some(stream) = skip.stream
                 && skip.resources.is_empty()
             {
-                skipped.entry(stream).or_insert(skip.reason.unwrap_or_default());
+                let reason = skip.reason.unwrap_or_default();
+                skipped.entry(stream).or_insert(reason);
             }
         }
         Ok(skipped)
