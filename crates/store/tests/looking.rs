@@ -259,7 +259,7 @@ fn a_query_reads_and_does_nothing_else() {
         ("DROP TABLE records", "changes tables"),
         ("CREATE TEMP TABLE t (x)", "changes tables"),
         (attach.as_str(), "attaches another file"),
-        (vacuum.as_str(), "attaches another file"),
+        (vacuum.as_str(), "it writes"),
         ("PRAGMA journal_mode = DELETE", "PRAGMA journal_mode"),
         ("PRAGMA cache_size", "PRAGMA cache_size"),
         ("PRAGMA writable_schema = 1", "PRAGMA writable_schema"),
