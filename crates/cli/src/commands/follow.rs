@@ -76,6 +76,8 @@ impl Feed {
 
     /// Whether the last change that was printed is still what it was.
     fn check(&self, reader: &Reader, mark: Option<i64>) -> Result<(), CliError> {
+        // Both answers are of one moment: a purge in between would pass for another copy.
+        let _moment = reader.snapshot()?;
         self.last_change(reader)?;
         if mark.is_none() || reader.change_mark(self.since)? == mark {
             return Ok(());

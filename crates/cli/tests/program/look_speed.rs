@@ -59,5 +59,21 @@ fn a_million_records_and_ten_thousand_gaps_are_looked_at_in_no_time() {
     }
     assert!(export.wait().unwrap().success());
     assert!(peak > 0 && peak < 64 * 1024, "{peak} KiB for an export of a million records");
+    an_interrupted_export_leaves_nothing(&shop);
     fs::remove_dir_all(shop.root.join("home")).unwrap();
+}
+
+/// Takes long enough only with a million records.
+fn an_interrupted_export_leaves_nothing(shop: &Shop) {
+    let folder = shop.root.join("exports");
+    fs::create_dir_all(&folder).unwrap();
+    let files = || fs::read_dir(&folder).unwrap().count();
+    let mut export =
+        shop.command(&["export", "shop", "--output", "exports/out"]).stderr(Stdio::null()).spawn().unwrap();
+    while files() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(Command::new("kill").args(["-INT", &export.id().to_string()]).status().unwrap().success());
+    assert_eq!(export.wait().unwrap().code(), Some(130));
+    assert_eq!(files(), 0);
 }
