@@ -4,7 +4,7 @@ use crate::error::EXIT_INTERRUPTED;
 use gleaner_runtime::Control;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -46,8 +46,10 @@ pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {
     interrupted
 }
 
-/// Calls for each signal, from a thread of its own, as long as the answer is yes.
+/// Calls for each signal, from a thread of its own, as long as the answer is yes. Signals count from when this
+/// returns: one that came before would end us in the middle of what is to be tidied up.
 fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
+    let (ready, is_ready) = channel();
     thread::spawn(move || {
         // Without it Ctrl-C ends us the hard way, which a store survives.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
@@ -57,6 +59,9 @@ fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
             else {
                 return;
             };
+            if ready.send(()).is_err() {
+                return;
+            }
             loop {
                 tokio::select! {
                     _ = interrupt.recv() => {}
@@ -68,4 +73,6 @@ fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
             }
         });
     });
+    // An error means that it cannot listen, and ended.
+    let _can_listen = is_ready.recv();
 }
