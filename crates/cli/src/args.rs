@@ -2,6 +2,7 @@
 
 pub(crate) mod care;
 pub(crate) mod collect;
+pub(crate) mod look;
 pub(crate) mod manage;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
@@ -82,10 +83,22 @@ pub(crate) enum Command {
     Runs(collect::OfConnectionArgs),
     /// What is known and not here, and why.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Gaps(collect::OfConnectionArgs),
-    /// The records of a stream.
+    Gaps(look::GapsArgs),
+    /// How complete each stream is: listed, stored, missing, left out.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Records(collect::RecordsArgs),
+    Coverage(look::CoverageArgs),
+    /// The records of a stream, or its changes.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Records(look::RecordsArgs),
+    /// Writes records to a file or to standard output, all as they were at one moment.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Export(look::ExportArgs),
+    /// Asks the store a question in SQL; docs/store.md lists the tables, and each stream has a view.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Query(look::QueryArgs),
+    /// Why a connection is not running, not faster, not complete, and what comes next.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Why(look::WhyArgs),
     /// Whether a connection works: its manifest, its credentials, and one call to its service. Stores nothing.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Check(manage::CheckArgs),

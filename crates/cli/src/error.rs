@@ -120,6 +120,19 @@ impl From<gleaner_store::StoreError> for CliError {
     }
 }
 
+impl From<gleaner_store::QueryError> for CliError {
+    fn from(error: gleaner_store::QueryError) -> Self {
+        use gleaner_store::QueryError;
+        let hint = match error {
+            QueryError::Store(error) => return error.into(),
+            QueryError::Refused(_) => "ask with one SELECT; `gleaner export` writes files",
+            QueryError::Sql(_) => "docs/store.md lists the tables; names with a dot are quoted: \"shop.orders\"",
+            QueryError::Interrupted => "ask for less, or wait longer",
+        };
+        Self::usage(error.to_string(), hint)
+    }
+}
+
 impl From<io::Error> for CliError {
     fn from(error: io::Error) -> Self {
         match error.kind() {

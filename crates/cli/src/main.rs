@@ -14,6 +14,7 @@ mod dates;
 mod demo;
 mod doctor;
 mod error;
+mod gap_reason;
 mod home;
 mod live;
 mod log;
@@ -25,9 +26,11 @@ mod row;
 mod runner;
 mod scope;
 mod stop_signals;
+mod stream_name;
 mod table;
 mod trial;
 mod visible_command;
+mod whole_file;
 
 use args::care::ConfigCommand;
 use args::{Cli, Command, ConnectorName, LabCommand};
@@ -89,7 +92,11 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Status(args) => commands::status::run(&args, &mut out),
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
+        Command::Coverage(args) => commands::coverage::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
+        Command::Export(args) => commands::export::run(&args, &mut out),
+        Command::Query(args) => commands::query::run(&args, &mut out),
+        Command::Why(args) => commands::why::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
         Command::Check(args) => commands::check::run(&args, &mut out),
         Command::Answer(args) => commands::answer::run(&args, &mut out),

@@ -192,7 +192,7 @@ impl Store {
     ///
     /// When the store cannot be read.
     pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
-        self.read(|connection| holder_of(connection, on, asking, now))
+        self.read(|connection| held_by(connection, on, asking, now))
     }
 
     /// The owner knows that the store is an older copy, and wants to go on from there.
@@ -219,16 +219,8 @@ impl Store {
     }
 }
 
-pub(crate) fn give_back(connection: &Connection, leases: &[Lease]) -> Result<(), Failure> {
-    let sql = "UPDATE leases SET released = 1 WHERE name = ?1 AND epoch = ?2";
-    for lease in leases {
-        connection.prepare_cached(sql)?.execute((&lease.name, to_sql(lease.epoch.get())))?;
-    }
-    Ok(())
-}
-
 /// Who holds this, if anybody does.
-pub(crate) fn holder_of(
+pub(crate) fn held_by(
     connection: &Connection,
     on: LeaseOn<'_>,
     asking: &Holder,
@@ -238,6 +230,14 @@ pub(crate) fn holder_of(
         Standing::Held(by) => Ok(Some(by)),
         Standing::Abandoned | Standing::Free => Ok(None),
     }
+}
+
+pub(crate) fn give_back(connection: &Connection, leases: &[Lease]) -> Result<(), Failure> {
+    let sql = "UPDATE leases SET released = 1 WHERE name = ?1 AND epoch = ?2";
+    for lease in leases {
+        connection.prepare_cached(sql)?.execute((&lease.name, to_sql(lease.epoch.get())))?;
+    }
+    Ok(())
 }
 
 pub(crate) enum Standing {

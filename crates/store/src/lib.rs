@@ -34,6 +34,7 @@ mod gap_rows;
 mod holder;
 mod interactions;
 mod lease;
+mod listings;
 mod lock_holder;
 mod open;
 mod purge;
@@ -56,8 +57,9 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Change, ConnectionState, ConnectionSummary, Evidence, GapFilter, GapSummary, LeaseStanding, PAGE_ROWS_MAX,
-    QuarantinedRecord, Reader, RunSummary, StoredRecord, StreamSummary, TracedEvent,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCount, GapFilter, GapSummary, Interrupter,
+    LeaseStanding, Listing, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary,
+    Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
 pub use session::{RunStart, Session};

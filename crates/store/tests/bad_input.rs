@@ -187,7 +187,7 @@ fn f25_the_same_record_twice_in_one_slice_is_stored_once() {
     home.run(&(twice + &done(2)));
     let run = &home.reader().runs("c", 1).expect("runs")[0];
     assert_eq!((run.unchanged, run.repeated, run.counts.collected), (1, 0, 2));
-    assert_eq!(home.reader().history("c", "items", "k", 9).expect("history").len(), 1);
+    assert_eq!(home.reader().history("c", "items", "k", None, 9).expect("history").len(), 1);
     home.assert_whole();
 }
 

@@ -128,20 +128,6 @@ pub(crate) struct OfConnectionArgs {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct RecordsArgs {
-    /// The stream, as CONNECTION.STREAM or as STREAM where only one connection has it.
-    pub(crate) stream: String,
-    /// Prints one JSON object per line with `key`, `data` and `deleted`; data is as it came.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// At most so many records.
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<u64>,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct VerifyArgs {
     /// Prints one JSON object per fault.
     #[arg(long)]

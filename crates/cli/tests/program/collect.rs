@@ -24,6 +24,7 @@ def end(code=0): sys.stdin.read(); sys.exit(code)
 start = json.loads(sys.stdin.readline())
 "#;
 
+/// A data root of its own, and a connector whose script each test writes.
 pub(crate) struct Shop {
     pub(crate) root: PathBuf,
 }

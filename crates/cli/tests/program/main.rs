@@ -16,6 +16,8 @@ mod html;
 mod json;
 mod killed;
 mod live;
+mod look;
+mod look_speed;
 mod place;
 mod proxy;
 mod proxy_support;

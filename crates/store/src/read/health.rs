@@ -25,6 +25,8 @@ pub struct Evidence {
     pub summary: ConnectionSummary,
     /// The last run that ended.
     pub last_run: Option<RunSummary>,
+    /// The run that has not ended: it goes on, or its process is gone.
+    pub open_run: Option<RunSummary>,
     /// How many of the last runs ended in the same failure, in a row.
     pub equal_failures: u32,
     /// When a run last succeeded.
@@ -33,9 +35,9 @@ pub struct Evidence {
     pub cooldown: Option<Cooldown>,
     /// What the last run's skips ask for.
     pub hints: Vec<RecoveryAction>,
-    /// The last report about the circuit.
+    /// The last report about the circuit, also of a run that goes on.
     pub circuit: Option<ProviderBudget>,
-    /// The last report about the pace.
+    /// The last report about the pace, also of a run that goes on.
     pub rate: Option<CollectionRate>,
 }
 
@@ -48,19 +50,23 @@ impl Reader {
     pub fn evidence(&self, name: &str) -> Result<Evidence, StoreError> {
         let summary = self.connection(name)?;
         let mut runs = self.runs(name, RUNS_MAX)?;
+        let told = |text: fn(&RunSummary) -> Option<&String>| runs.iter().find_map(text);
+        let circuit = told(|run| run.provider_budget.as_ref()).and_then(|text| serde_json::from_str(text).ok());
+        let rate = told(|run| run.collection_rate.as_ref()).and_then(|text| serde_json::from_str(text).ok());
+        let open_run = runs.iter().find(|run| run.ended_at.is_none()).cloned();
         runs.retain(|run| run.ended_at.is_some());
         let last_run = runs.first().cloned();
         let hints = last_run.as_ref().map(|run| self.hints(&run.run_id)).transpose()?.unwrap_or_default();
-        let told = |text: fn(&RunSummary) -> Option<&String>| runs.iter().find_map(text);
         Ok(Evidence {
             equal_failures: equal_failures(&runs),
             last_success: self.last_success(name)?,
             cooldown: self.cooldown(name)?,
             hints,
-            circuit: told(|run| run.provider_budget.as_ref()).and_then(|text| serde_json::from_str(text).ok()),
-            rate: told(|run| run.collection_rate.as_ref()).and_then(|text| serde_json::from_str(text).ok()),
+            circuit,
+            rate,
             summary,
             last_run,
+            open_run,
         })
     }
 
