@@ -48,7 +48,7 @@ fn everything(place: &Place, answers: &[Answer]) -> Vec<u8> {
     for answer in answers {
         seen.extend([answer.stdout.as_bytes(), answer.stderr.as_bytes()].concat());
     }
-    let looks: [&[&str]; 8] = [
+    let looks: [&[&str]; 19] = [
         &["status"],
         &["status", "--json"],
         &["runs", "shop"],
@@ -57,6 +57,17 @@ fn everything(place: &Place, answers: &[Answer]) -> Vec<u8> {
         &["gaps", "shop", "--json"],
         &["records", "orders"],
         &["records", "orders", "--json"],
+        &["records", "orders", "--since", "0", "--json"],
+        &["export", "shop"],
+        &["export", "shop.orders", "--format", "csv"],
+        &["query", "--json", "SELECT * FROM versions"],
+        &["query", "--json", "SELECT * FROM events"],
+        &["coverage", "shop", "--json"],
+        &["why", "shop"],
+        &["why", "shop", "--json"],
+        &["config", "show", "--json"],
+        &["doctor", "--json"],
+        &["verify", "--json"],
     ];
     for look in looks {
         let answer = place.gleaner(look);
