@@ -141,7 +141,7 @@ while not stop or n % 10 != 0:
 done(n, "cancelled"); sys.exit(1)
 "#;
     let mut running = Running::start(folder.path(), script);
-    assert_eq!(running.line(), "saved 10");
+    assert!(running.line().starts_with("saved "));
     assert_eq!(tell_first(folder.path(), &Control::Cancel).unwrap(), AnswerTaken::Yes);
     assert!(running.rest().contains("reason cancelled"));
     let records = Reader::open(&folder.path().join("store.db")).unwrap().records("c", "ids", None, 1000).unwrap();
