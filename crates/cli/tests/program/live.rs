@@ -171,6 +171,52 @@ fn a_declined_question_ends_the_run_as_its_connector_decides() {
     assert_eq!(questions(&shop), "cancelled");
 }
 
+/// Runs a program on a terminal of its own, types when it asks, and prints what was seen: whether typing was
+/// shown while it asked and after the end, the exit code, and the screen.
+const TERMINAL: &str = r#"
+import os, pty, select, subprocess, sys, termios, time
+typed, program = sys.argv[1], sys.argv[2:]
+pid, fd = pty.fork()
+if pid == 0: os.execv(program[0], program)
+screen = b""
+def look(until, seconds):
+    global screen
+    end = time.time() + seconds
+    while time.time() < end and until not in screen:
+        if select.select([fd], [], [], 0.1)[0]:
+            try: screen += os.read(fd, 65536)
+            except OSError: return
+def shown(): return bool(termios.tcgetattr(fd)[3] & termios.ECHO)
+look(b"decline): ", 30)
+end = time.time() + 10
+while shown() and time.time() < end: time.sleep(0.01)
+asking = shown()
+if typed == "elsewhere": subprocess.run([program[0], "answer", "1", "--stdin"], input=b'{"code": "c4n4ry7"}', stdout=subprocess.DEVNULL, check=True)
+else: os.write(fd, typed.encode().decode("unicode_escape").encode())
+look(b"hopefully never on the screen", 10)
+after = shown()
+_, status = os.waitpid(pid, 0)
+print(asking, after, os.waitstatus_to_exitcode(status))
+print(screen.decode())
+"#;
+
+#[test]
+fn what_is_typed_on_a_terminal_is_not_shown_and_the_terminal_is_put_right() {
+    let shop = Shop::new("terminal");
+    shop.script(&format!("more = {{}}\n{ASKS}"));
+    fs::write(shop.root.join("terminal.py"), TERMINAL).unwrap();
+    let gleaner = env!("CARGO_BIN_EXE_gleaner");
+    for (typed, code) in [("elsewhere", 0), ("c4n4ry7\\n", 0), ("\\n", 1), ("\\x03", 130)] {
+        let mut terminal = std::process::Command::new("python3");
+        terminal.args(["terminal.py", typed, gleaner, "run", "--manifest", "manifest.json"]);
+        terminal.args(["--", "python3", "-u", "shop.py"]).env("GLEANER_HOME", shop.root.join("home"));
+        let output = terminal.current_dir(&shop.root).stdin(Stdio::null()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.starts_with(&format!("False True {code}\n")), "{typed}: {text}");
+        assert!(text.contains("the code from your phone?") && !text.contains("c4n4ry7"), "{typed}: {text}");
+    }
+}
+
 #[test]
 fn a_question_that_nobody_answers_in_time_ends_the_run_with_exit_4() {
     let shop = Shop::new("question-expires");
