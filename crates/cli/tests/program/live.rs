@@ -193,27 +193,40 @@ while shown() and time.time() < end: time.sleep(0.01)
 asking = shown()
 if typed == "elsewhere": subprocess.run([program[0], "answer", "1", "--stdin"], input=b'{"code": "c4n4ry7"}', stdout=subprocess.DEVNULL, check=True)
 else: os.write(fd, typed.encode().decode("unicode_escape").encode())
+end = time.time() + 10
+while not shown() and time.time() < end: time.sleep(0.01)
+time.sleep(0.7)
+ended = os.waitpid(pid, os.WNOHANG)
 look(b"hopefully never on the screen", 10)
 after = shown()
-_, status = os.waitpid(pid, 0)
-print(asking, after, os.waitstatus_to_exitcode(status))
+_, status = ended if ended[0] else os.waitpid(pid, 0)
+print(asking, after, os.waitstatus_to_exitcode(status), "" if ended[0] else "and went on")
 print(screen.decode())
 "#;
 
 #[test]
 fn what_is_typed_on_a_terminal_is_not_shown_and_the_terminal_is_put_right() {
     let shop = Shop::new("terminal");
-    shop.script(&format!("more = {{}}\n{ASKS}"));
+    shop.script(&format!("more = {{}}\n{}", ASKS.replace("code = ", "time.sleep(3); code = ")));
     fs::write(shop.root.join("terminal.py"), TERMINAL).unwrap();
-    let gleaner = env!("CARGO_BIN_EXE_gleaner");
-    for (typed, code) in [("elsewhere", 0), ("c4n4ry7\\n", 0), ("\\n", 1), ("\\x03", 130)] {
+    let run = ["run", "--manifest", "manifest.json", "--", "python3", "-u", "shop.py"];
+    let add = ["add", "--manifest", "manifest.json", "--", "python3", "-u", "shop.py"];
+    for (typed, arguments, end) in [
+        // Taken back at once, and not when the run is over.
+        ("elsewhere", run, "0 and went on"),
+        ("c4n4ry7\\n", run, "0 and went on"),
+        ("\\n", run, "1 "),
+        ("\\x03", run, "130 "),
+        // Ended by the signal, after the terminal was put right.
+        ("\\x03", add, "-2 "),
+    ] {
         let mut terminal = std::process::Command::new("python3");
-        terminal.args(["terminal.py", typed, gleaner, "run", "--manifest", "manifest.json"]);
-        terminal.args(["--", "python3", "-u", "shop.py"]).env("GLEANER_HOME", shop.root.join("home"));
-        let output = terminal.current_dir(&shop.root).stdin(Stdio::null()).output().unwrap();
+        terminal.args(["terminal.py", typed, env!("CARGO_BIN_EXE_gleaner")]).args(arguments);
+        terminal.env("GLEANER_HOME", shop.root.join("home")).current_dir(&shop.root);
+        let output = terminal.stdin(Stdio::null()).output().unwrap();
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(text.starts_with(&format!("False True {code}\n")), "{typed}: {text}");
-        assert!(text.contains("the code from your phone?") && !text.contains("c4n4ry7"), "{typed}: {text}");
+        assert!(text.starts_with(&format!("False True {end}")), "{typed}: {text}");
+        assert!(!text.contains("c4n4ry7"), "{typed}: {text}");
     }
 }
 
