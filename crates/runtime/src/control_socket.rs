@@ -138,9 +138,9 @@ fn read_line(stream: &mut UnixStream, max: Duration) -> io::Result<Option<Vec<u8
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         };
-        line.extend_from_slice(&buffer[..read]);
-        if let Some(end) = line.iter().position(|&byte| byte == b'\n') {
-            line.truncate(end);
+        let end = buffer[..read].iter().position(|&byte| byte == b'\n');
+        line.extend_from_slice(&buffer[..end.unwrap_or(read)]);
+        if end.is_some() {
             return Ok(Some(line));
         }
         if line.len() > LINE_BYTES_MAX {

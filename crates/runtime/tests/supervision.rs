@@ -249,7 +249,7 @@ while not stop or n % 10 != 0:
 done(n - first, "cancelled"); sys.exit(1)
 "#;
     let mut running = world.start(script, &[]);
-    assert_eq!(running.line(), "saved 10");
+    assert!(running.line().starts_with("saved "));
     running.orders.write_all(b"cancel\n").unwrap();
     let began = Instant::now();
     let said = running.rest();
