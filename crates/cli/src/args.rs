@@ -2,6 +2,8 @@
 
 pub(crate) mod care;
 pub(crate) mod collect;
+pub(crate) mod look;
+pub(crate) mod manage;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::net::SocketAddr;
@@ -17,7 +19,7 @@ const COLLECT_EXIT_CODES: &str = "Exit codes:
     1  failed
     2  usage: an option, a file or a name is wrong
     3  finished, with gaps or rejected records; `gleaner gaps` lists them
-    4  needs you: a question was not answered, a credential is missing, or the permission is over
+    4  needs you: an answer, a credential or your permission is missing, or you hold it back
     5  the service pushed back; the connection rests, try later
    10  there is no store yet
    11  another run is at work
@@ -81,10 +83,40 @@ pub(crate) enum Command {
     Runs(collect::OfConnectionArgs),
     /// What is known and not here, and why.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Gaps(collect::OfConnectionArgs),
-    /// The records of a stream.
+    Gaps(look::GapsArgs),
+    /// How complete each stream is: listed, stored, missing, left out.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Records(collect::RecordsArgs),
+    Coverage(look::CoverageArgs),
+    /// The records of a stream, or its changes.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Records(look::RecordsArgs),
+    /// Writes records to a file or to standard output, all as they were at one moment.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Export(look::ExportArgs),
+    /// Asks the store a question in SQL; docs/store.md lists the tables, and each stream has a view.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Query(look::QueryArgs),
+    /// Why a connection is not running, not faster, not complete, and what comes next.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Why(look::WhyArgs),
+    /// Whether a connection works: its manifest, its credentials, and one call to its service. Stores nothing.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Check(manage::CheckArgs),
+    /// Lists the questions that wait for you, or answers one.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Answer(manage::AnswerArgs),
+    /// Holds a connection back: it runs no more until it is resumed.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Pause(manage::PauseArgs),
+    /// Lets a connection run again.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Resume(manage::ResumeArgs),
+    /// Stops the run of a connection, after the slice that is under way.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Cancel(manage::CancelArgs),
+    /// Removes a connection and its credentials. What it collected stays, unless you say --purge.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Remove(manage::RemoveArgs),
     /// Checks any connector program against the protocol, kills included, and says what to mend.
     #[command(after_help = EXIT_CODES)]
     Conformance(collect::ConformanceArgs),

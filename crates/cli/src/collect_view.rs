@@ -1,11 +1,13 @@
 //! What a run shows: a live line for people, JSON lines for programs, and the account at its end.
 
-use crate::args::collect::CollectArgs;
+use crate::args::collect::{CollectArgs, Interact};
+use crate::commands::run::renew;
+use crate::credentials::how_to_give;
 use crate::error::{
     CliError, EXIT_CREDENTIALS, EXIT_FAILED, EXIT_GAPS, EXIT_INTERRUPTED, EXIT_NEEDS_OWNER, EXIT_PROVIDER,
 };
 use crate::output::{Output, Tone, report_to_stderr, visible};
-use crate::prompt;
+use crate::prompt::{self, Prompt};
 use gleaner_engine::TraceEvent;
 use gleaner_protocol::{Interaction, TerminalReason};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
@@ -28,6 +30,10 @@ pub(crate) struct View {
     json: bool,
     quiet: bool,
     live: bool,
+    asks: Interact,
+    /// What to ask for where a question does not say.
+    missing: Vec<String>,
+    prompt: Option<Prompt>,
     orders: Sender<Control>,
     began: Instant,
     drawn: Instant,
@@ -37,13 +43,22 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) fn new(name: &str, args: &CollectArgs, orders: Sender<Control>) -> Self {
+    pub(crate) fn new(
+        name: &str,
+        args: &CollectArgs,
+        asks: Interact,
+        missing: Vec<String>,
+        orders: Sender<Control>,
+    ) -> Self {
         let now = Instant::now();
         Self {
             name: name.to_owned(),
             json: args.json,
             quiet: args.quiet,
             live: !args.quiet && !args.json && io::stderr().is_terminal(),
+            asks,
+            missing,
+            prompt: None,
             orders,
             began: now,
             drawn: now,
@@ -94,6 +109,8 @@ fn write_live(text: &str) {
 
 impl Drop for View {
     fn drop(&mut self) {
+        // Gives the terminal back as it was.
+        self.prompt = None;
         if self.live {
             write_live("\r\x1b[K");
         }
@@ -142,11 +159,21 @@ impl Observer for View {
         let (request, message) = (&question.request_id, &question.message);
         self.print(&json!({
             "message_type": "question", "id": id, "request_id": request, "kind": kind, "message": message,
+            "timeout_seconds": question.timeout_seconds,
         }));
         if self.live {
             write_live("\r\x1b[K");
         }
-        prompt::ask(question.clone(), self.orders.clone());
+        if self.asks == Interact::Prompt {
+            self.prompt = Some(prompt::ask(question.clone(), &self.missing, self.orders.clone()));
+        } else if !self.json {
+            let text = format!("{} asks: {message}\nanswer with: gleaner answer {id}", self.name);
+            report_to_stderr(&visible(&text));
+        }
+    }
+
+    fn withdrawn(&mut self, _request_id: &str) {
+        self.prompt = None;
     }
 }
 
@@ -156,14 +183,14 @@ pub(crate) fn finished(
     name: &str,
     report: &RunReport,
     args: &CollectArgs,
-    interrupted: bool,
+    missing: &[String],
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let outcome = &report.outcome;
     let streams = reader.streams(name)?;
     let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
     let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
-    let code = exit_code(outcome.reason, gaps_open + quarantined > 0, interrupted);
+    let code = exit_code(outcome.reason, gaps_open + quarantined > 0, report.was_told_to_stop);
     if args.json {
         let status = match outcome.reason {
             TerminalReason::Succeeded => "succeeded",
@@ -181,6 +208,9 @@ pub(crate) fn finished(
         return Ok(ExitCode::from(code));
     }
     account(report, name, gaps_open, quarantined, out)?;
+    if outcome.reason != TerminalReason::Succeeded {
+        out.line(&format!("hint: {}", hint(outcome.reason, name, missing)))?;
+    }
     Ok(ExitCode::from(code))
 }
 
@@ -216,15 +246,28 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         for line in last.into_iter().rev() {
             out.line(&out.paint(Tone::Quiet, &format!("  | {}", visible(line))))?;
         }
-        out.line(&format!("hint: {}", wording.next))?;
     }
     Ok(())
 }
 
-/// What the program ends with.
-fn exit_code(reason: TerminalReason, is_missing_something: bool, interrupted: bool) -> u8 {
+/// What to do next, as exactly as we know it.
+fn hint(reason: TerminalReason, name: &str, missing: &[String]) -> String {
     match reason {
-        TerminalReason::Cancelled if interrupted => EXIT_INTERRUPTED,
+        TerminalReason::CredentialsMissing if !missing.is_empty() => {
+            format!("missing is {}; {}", visible(&missing.join(", ")), how_to_give(&visible(name), missing))
+        }
+        TerminalReason::CredentialsRefused => {
+            format!("`gleaner check {} --sign-in` asks for new ones and tries them", visible(name))
+        }
+        TerminalReason::GrantExpired => renew(name),
+        other => other.wording().next.to_owned(),
+    }
+}
+
+/// What the program ends with.
+fn exit_code(reason: TerminalReason, is_missing_something: bool, was_told_to_stop: bool) -> u8 {
+    match reason {
+        TerminalReason::Cancelled if was_told_to_stop => EXIT_INTERRUPTED,
         TerminalReason::Succeeded if is_missing_something => EXIT_GAPS,
         TerminalReason::Succeeded => 0,
         TerminalReason::BudgetReached => EXIT_GAPS,

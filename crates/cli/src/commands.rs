@@ -1,13 +1,20 @@
 //! The commands, one file each.
 
 pub(crate) mod add;
+pub(crate) mod answer;
 pub(crate) mod backup;
+pub(crate) mod cancel;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod config_show;
 pub(crate) mod conformance;
 pub(crate) mod connectors;
+pub(crate) mod coverage;
 pub(crate) mod demo;
 pub(crate) mod doctor;
+pub(crate) mod export;
+mod export_csv;
+mod follow;
 pub(crate) mod gaps;
 pub(crate) mod init;
 pub(crate) mod lab_list;
@@ -15,10 +22,16 @@ pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
 pub(crate) mod man;
+pub(crate) mod pause;
 pub(crate) mod proxy;
+pub(crate) mod query;
 pub(crate) mod records;
+pub(crate) mod remove;
 pub(crate) mod restore;
+pub(crate) mod resume;
 pub(crate) mod run;
 pub(crate) mod runs;
 pub(crate) mod status;
 pub(crate) mod verify;
+pub(crate) mod why;
+mod why_missing;

@@ -1,6 +1,9 @@
 //! How a connection is started: its manifest, its command, its settings.
 
+use crate::args::manage::Expires;
 use crate::error::CliError;
+use crate::home::Home;
+use gleaner_engine::WallTime;
 use gleaner_protocol::{MANIFEST_BYTES_MAX, Manifest, ManifestOrigin};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -21,6 +24,9 @@ pub(crate) struct Settings {
     /// Environment variables of its own.
     #[serde(default)]
     pub(crate) set: BTreeMap<String, String>,
+    /// The end of the owner's permission, in milliseconds since 1970-01-01 UTC.
+    #[serde(default)]
+    expires_at_ms: Option<u64>,
 }
 
 impl Settings {
@@ -42,7 +48,29 @@ impl Settings {
         };
         let set = set.iter().map(pair).collect::<Result<BTreeMap<_, _>, _>>()?;
         let folder = if command.is_empty() { None } else { std::env::current_dir().ok() };
-        Ok(Self { command, folder, set })
+        Ok(Self { command, folder, set, expires_at_ms: None })
+    }
+
+    /// Until when the owner allows it.
+    pub(crate) fn expires_at(&self) -> Option<WallTime> {
+        self.expires_at_ms.map(WallTime::from_unix_millis)
+    }
+
+    /// The owner says until when.
+    pub(crate) fn set_expires(&mut self, expires: Expires) {
+        self.expires_at_ms = match expires {
+            Expires::At(time) => Some(time.as_unix_millis()),
+            Expires::Never => None,
+        };
+    }
+
+    /// The same with another command, if there is one.
+    pub(crate) fn started_by(self, command: &[OsString]) -> Result<Self, CliError> {
+        if command.is_empty() {
+            return Ok(self);
+        }
+        let Self { command, folder, .. } = Self::new(command, &[])?;
+        Ok(Self { command, folder, ..self })
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -76,6 +104,18 @@ pub(crate) fn read_manifest(path: &Path) -> Result<(String, Manifest), CliError>
         CliError::usage(format!("{}: {faults}", path.display()), "correct these, or ask the connector's author to")
     })?;
     Ok((text, manifest))
+}
+
+/// A connection that was added: the text of its manifest, the manifest, its settings.
+pub(crate) fn stored(home: &Home, name: &str) -> Result<(String, Manifest, Settings), CliError> {
+    let reader = home.reader()?;
+    let text = reader.manifest_text(name)?;
+    let manifest = parse_manifest(&text).map_err(|faults| CliError::Failed {
+        message: format!("the stored manifest of {name:?} is no longer valid: {faults}"),
+        hint: "add the connector again with `gleaner add`".to_owned(),
+    })?;
+    let settings = Settings::from_json(&reader.settings(name)?);
+    Ok((text, manifest, settings))
 }
 
 /// Reads a manifest that is a text.

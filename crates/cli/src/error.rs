@@ -37,7 +37,11 @@ pub(crate) enum CliError {
     NotInitialised { message: String, hint: String },
     /// Another run is at work.
     Held { message: String, hint: String },
-    /// The service pushed back, and the connection rests.
+    /// Only the owner can help.
+    NeedsOwner { message: String, hint: String },
+    /// The service did not accept the credentials.
+    CredentialsRefused { message: String, hint: String },
+    /// The service pushed back or did not answer; later it may.
     Resting { message: String, hint: String },
     /// Whoever read our output has left; nobody wants to hear about it.
     BrokenPipe,
@@ -70,6 +74,14 @@ impl CliError {
             Self::Resting { message, hint } => {
                 say(message, hint);
                 ExitCode::from(EXIT_PROVIDER)
+            }
+            Self::NeedsOwner { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_NEEDS_OWNER)
+            }
+            Self::CredentialsRefused { message, hint } => {
+                say(message, hint);
+                ExitCode::from(EXIT_CREDENTIALS)
             }
             Self::BrokenPipe => ExitCode::SUCCESS,
         }
@@ -105,6 +117,19 @@ impl From<gleaner_store::StoreError> for CliError {
             }
             _ => Self::Failed { message: error.to_string(), hint: hint.to_owned() },
         }
+    }
+}
+
+impl From<gleaner_store::QueryError> for CliError {
+    fn from(error: gleaner_store::QueryError) -> Self {
+        use gleaner_store::QueryError;
+        let hint = match error {
+            QueryError::Store(error) => return error.into(),
+            QueryError::Refused(_) => "ask with one SELECT; `gleaner export` writes files",
+            QueryError::Sql(_) => "docs/store.md lists the tables; names with a dot are quoted: \"shop.orders\"",
+            QueryError::Interrupted => "ask for less, or wait longer",
+        };
+        Self::usage(error.to_string(), hint)
     }
 }
 

@@ -31,6 +31,11 @@ impl Home {
         &self.root
     }
 
+    /// Where runs can be reached.
+    pub(crate) fn control_folder(&self) -> PathBuf {
+        self.root.join("run")
+    }
+
     pub(crate) fn store_path(&self) -> PathBuf {
         self.root.join("store.db")
     }

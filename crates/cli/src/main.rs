@@ -9,10 +9,12 @@ mod config;
 mod connection;
 mod connectors;
 mod copy_progress;
+mod credentials;
 mod dates;
 mod demo;
 mod doctor;
 mod error;
+mod gap_reason;
 mod home;
 mod live;
 mod log;
@@ -24,8 +26,11 @@ mod row;
 mod runner;
 mod scope;
 mod stop_signals;
+mod stream_name;
 mod table;
+mod trial;
 mod visible_command;
+mod whole_file;
 
 use args::care::ConfigCommand;
 use args::{Cli, Command, ConnectorName, LabCommand};
@@ -87,8 +92,18 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Status(args) => commands::status::run(&args, &mut out),
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
+        Command::Coverage(args) => commands::coverage::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
+        Command::Export(args) => commands::export::run(&args, &mut out),
+        Command::Query(args) => commands::query::run(&args, &mut out),
+        Command::Why(args) => commands::why::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
+        Command::Check(args) => commands::check::run(&args, &mut out),
+        Command::Answer(args) => commands::answer::run(&args, &mut out),
+        Command::Pause(args) => commands::pause::run(&args, &mut out),
+        Command::Resume(args) => commands::resume::run(&args, &mut out),
+        Command::Cancel(args) => commands::cancel::run(&args, &mut out),
+        Command::Remove(args) => commands::remove::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Init(args) => commands::init::run(&args, &mut out),
         Command::Connectors(args) => commands::connectors::run(&args, &mut out),

@@ -4,6 +4,9 @@ use crate::args::care::Colour;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
+/// Written at once where there is much of it.
+const BULK_BYTES: usize = 64 * 1024;
+
 /// Standard output, locked for the whole run.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -36,6 +39,16 @@ impl Output {
     /// Writes a line.
     pub(crate) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.stdout, "{text}")
+    }
+
+    /// Standard output for a great deal of data: not line by line. Whoever takes it flushes it.
+    pub(crate) fn bulk(&mut self) -> io::BufWriter<&mut StdoutLock<'static>> {
+        io::BufWriter::with_capacity(BULK_BYTES, &mut self.stdout)
+    }
+
+    /// Whether somebody watches.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.stdout.is_terminal()
     }
 
     /// The text as it should be printed here.

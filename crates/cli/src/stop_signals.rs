@@ -1,9 +1,10 @@
-//! Ctrl-C while a run goes on: once to stop in order, twice to stop at once.
+//! Ctrl-C: once to stop in order, twice to stop at once.
 
+use crate::error::EXIT_INTERRUPTED;
 use gleaner_runtime::Control;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -18,9 +19,32 @@ impl Interrupted {
 }
 
 /// Turns signals into orders, from a thread of its own.
-pub(crate) fn forward(orders: &Sender<Control>) -> Interrupted {
+pub(crate) fn forward(orders: &Sender<Control>) {
+    let orders = orders.clone();
+    let mut next = [Control::Cancel, Control::CancelNow].into_iter();
+    listen(move || next.next().is_some_and(|order| orders.send(order).is_ok()));
+}
+
+/// For commands that only look: the first signal calls `stop` and is left to the command, a second one ends at
+/// once, also while nobody takes our output.
+pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {
     let interrupted = Interrupted::default();
-    let (orders, pressed) = (orders.clone(), interrupted.clone());
+    let pressed = interrupted.clone();
+    listen(move || {
+        if pressed.0.swap(true, Ordering::Relaxed) {
+            #[expect(clippy::exit, reason = "whoever asks twice does not want to wait for anything")]
+            std::process::exit(EXIT_INTERRUPTED.into());
+        }
+        stop();
+        true
+    });
+    interrupted
+}
+
+/// Calls for each signal, from a thread of its own, as long as the answer is yes. Signals count from when this
+/// returns: one that came before would end us in the middle of what is to be tidied up.
+fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
+    let (ready, is_ready) = channel();
     thread::spawn(move || {
         // Without it Ctrl-C ends us the hard way, which a store survives.
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
@@ -30,17 +54,20 @@ pub(crate) fn forward(orders: &Sender<Control>) -> Interrupted {
             else {
                 return;
             };
-            for order in [Control::Cancel, Control::CancelNow] {
+            if ready.send(()).is_err() {
+                return;
+            }
+            loop {
                 tokio::select! {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                pressed.0.store(true, Ordering::Relaxed);
-                if orders.send(order).is_err() {
+                if !call() {
                     return;
                 }
             }
         });
     });
-    interrupted
+    // An error means that it cannot listen, and ended.
+    let _can_listen = is_ready.recv();
 }

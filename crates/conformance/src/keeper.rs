@@ -221,33 +221,14 @@ impl<'s> Keeper<'s> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
         let now = now(self.began);
         match effect {
-            Effect::WriteSlice(slice) => {
-                let receipt = self.store.write_slice(session, slice, now.wall)?;
-                self.run.handle_receipt(receipt, now);
-            }
-            Effect::KeepCoverageKeys { report, field, keys } => {
-                self.store.keep_coverage_keys(session, report, field, &keys)?;
-            }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
-                self.run.handle_tally(report, &tally, now);
-            }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, now.wall)?;
-                self.run.handle_unaccounted_written(gaps, now);
-            }
             Effect::LeaseGapsPage { streams, .. } => {
                 let page = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now.wall)?;
                 self.drained |= page.is_empty();
                 self.served.extend(page.iter().cloned());
                 self.run.handle_gaps_page(page, now);
             }
-            Effect::Commit(plan) => {
-                self.store.commit(session, &plan, now.wall)?;
-                self.run.handle_committed(now);
-            }
-            // Nobody looks at a trace here, and nobody answers.
-            _ => {}
+            // Nobody answers here.
+            other => drop(self.store.carry_out(session, &mut self.run, other, now)?),
         }
         Ok(())
     }

@@ -76,6 +76,7 @@ fn request(plan: &Plan<'_>) -> Result<RunRequest, String> {
         credential: None,
         redactor: plan.bench.ground.redactor.clone(),
         interval: None,
+        control: None,
         silence_max: None,
     })
 }

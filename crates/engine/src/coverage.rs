@@ -185,7 +185,7 @@ impl KeysInMemory {
         let is_open = |key: &str, outcomes: &Outcomes| match (outcomes.hydrated || outcomes.skipped, outcomes.gap) {
             (true, _) => false,
             (false, true) => !facts.has_durable_gap(key),
-            (false, false) => outcomes.required,
+            (false, false) => outcomes.required && !facts.has_durable_gap(key),
         };
         self.keys.iter().filter(|(key, outcomes)| is_open(key, outcomes)).map(|(key, _)| key.as_str()).collect()
     }

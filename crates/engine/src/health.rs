@@ -163,6 +163,13 @@ impl Finding {
             | Self::CoverageShort(_)
             | Self::Stale { .. }
             | Self::RequiresTheImpossible(_) => Grade::Degraded,
+            // Trying again helps nobody: somebody has to sign in, answer or allow it.
+            Self::LastRunFailed(
+                TerminalReason::CredentialsMissing
+                | TerminalReason::CredentialsRefused
+                | TerminalReason::InteractionExpired
+                | TerminalReason::GrantExpired,
+            ) => Grade::NeedsOwner,
             Self::LastRunFailed(_) | Self::BackingOff { .. } => Grade::Failing,
             Self::Blocked { .. } | Self::RestedTooOften { .. } | Self::QuestionOpen | Self::OwnerAction(_) => {
                 Grade::NeedsOwner
@@ -182,7 +189,8 @@ fn of_runs(evidence: &HealthEvidence<'_>, now: WallTime) -> Vec<Finding> {
             | TerminalReason::SourceCooldown
             | TerminalReason::Cancelled
             | TerminalReason::Interrupted
-            | TerminalReason::Superseded,
+            | TerminalReason::Superseded
+            | TerminalReason::BudgetReached,
         ) => {}
         Some(reason) => findings.push(Finding::LastRunFailed(reason)),
     }
@@ -283,6 +291,10 @@ mod tests {
         check(|evidence| evidence.rejected_records = 1, Grade::Degraded);
         check(|evidence| evidence.shortfalls = 1, Grade::Degraded);
         check(|evidence| evidence.last_run = Some(TerminalReason::ProtocolViolation), Grade::Failing);
+        check(|evidence| evidence.last_run = Some(TerminalReason::CredentialsRefused), Grade::NeedsOwner);
+        check(|evidence| evidence.last_run = Some(TerminalReason::CredentialsMissing), Grade::NeedsOwner);
+        check(|evidence| evidence.last_run = Some(TerminalReason::BudgetReached), Grade::Healthy);
+        check(|evidence| evidence.last_run = Some(TerminalReason::GrantExpired), Grade::NeedsOwner);
         check(|evidence| evidence.question_open = true, Grade::NeedsOwner);
         check(|evidence| evidence.hints = &[RecoveryAction::RefreshCredentials], Grade::NeedsOwner);
         check(|evidence| evidence.hints = &[RecoveryAction::RetryByRuntime], Grade::Healthy);

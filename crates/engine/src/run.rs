@@ -9,6 +9,7 @@
 
 mod effect;
 mod ending;
+pub(crate) mod masking;
 mod messages;
 mod question;
 
@@ -279,7 +280,8 @@ impl<T: Track> Run<T> {
     pub fn poll_timeout(&self, now: Now) -> Option<Time> {
         let collecting = self.phase == Phase::Collecting && self.conclusion.is_none();
         let flush = self.flush_at.filter(|_| collecting);
-        [flush, self.silence_deadline(), self.questions.deadline(now), self.phase.deadline()]
+        let grant = self.questions.grant_deadline(now).filter(|_| self.conclusion.is_none());
+        [flush, self.silence_deadline(), self.questions.deadline(), grant, self.phase.deadline()]
             .into_iter()
             .flatten()
             .min()
@@ -294,6 +296,7 @@ impl<T: Track> Run<T> {
             self.conclude(Conclusion::failed(TerminalReason::NoProgress));
         }
         self.expire_question(now);
+        self.expire_grant(now);
         self.press_for_exit(now);
         self.advance(now);
     }

@@ -7,6 +7,7 @@
 //! whoever implements [`Validate`].
 
 use crate::instant::Instant;
+use crate::run::masking::in_output;
 use gleaner_protocol::{
     Manifest, Op, RawJson, Record, ResourceFilter, Scope, TerminalReason, TimeRange, Violation, ViolationCode,
 };
@@ -157,12 +158,15 @@ impl ScopeRules {
     ) -> Result<Admitted, Violation> {
         let rules = &self.streams[usize::from(stream)];
         rules.resources.check(record).map_err(|violation| violation.of_stream(&record.stream))?;
+        if validator.reveals_credential(&record.key.canonical()) {
+            return Err(in_output("key").of_stream(&record.stream));
+        }
         if record.op == Op::Delete {
             record.check_deletion(manifest)?;
         }
         let Some(body) = &record.data else { return Ok(Admitted::Store) };
         if validator.reveals_credential(body.as_str()) {
-            return Err(Violation::new(ViolationCode::CredentialInOutput).in_field("data").of_stream(&record.stream));
+            return Err(in_output("data").of_stream(&record.stream));
         }
         let named = |code, field| Violation::new(code).in_field(field).of_stream(&record.stream);
         if let Some(verdict) = rules.check_fields_and_time(body) {

@@ -5,6 +5,7 @@
 //! must not end a wait, and a pause of the machine must not prolong a grant. They do not convert
 //! into each other. This file never reads a clock.
 
+use crate::instant::Instant;
 use std::time::Duration;
 
 /// A point on a monotonic clock: milliseconds since an origin that the caller chose.
@@ -49,6 +50,12 @@ impl WallTime {
     #[must_use]
     pub const fn as_unix_millis(self) -> u64 {
         self.0
+    }
+
+    /// Reads RFC 3339, or a date alone: its midnight in UTC. What lies before 1970 is 1970.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Instant::parse(text).map(Instant::to_wall_time)
     }
 
     /// Time that has passed since `earlier`; zero when `earlier` is in fact later.

@@ -57,6 +57,12 @@ impl KeyBlock {
         (0..self.ends.len()).map(|index| self.key(index))
     }
 
+    /// All keys as one text with nothing between them: to look for something in all of them at once.
+    #[must_use]
+    pub fn joined(&self) -> &str {
+        &self.text
+    }
+
     /// How many keys.
     #[must_use]
     pub const fn len(&self) -> usize {

@@ -1,7 +1,7 @@
 //! A run as a program, without the rest of Gleaner: what the tests of this crate start, watch and kill.
 //!
 //! ```text
-//! runtime-driver run STORE MANIFEST [--interactive] [--max-ms N] -- COMMAND…
+//! runtime-driver run STORE MANIFEST [--interactive] [--control] [--max-ms N] -- COMMAND…
 //! ```
 //!
 //! Prints `saved N` after each slice, and at the end the reason, the counts and the connector's last
@@ -45,14 +45,17 @@ fn main() -> ExitCode {
 fn run(words: &[OsString]) -> Fallible<()> {
     let split = words.iter().position(|word| word == "--").ok_or("no command")?;
     let (options, command) = (&words[..split], &words[split + 1..]);
-    let [store, manifest, flags @ ..] = options else { return Err("STORE MANIFEST".into()) };
+    let [path, manifest, flags @ ..] = options else { return Err("STORE MANIFEST".into()) };
     let text = std::fs::read_to_string(manifest)?;
     let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::Foreign).map_err(|error| format!("{error:?}"))?;
-    let mut store = Store::open(Path::new(store))?;
+    let mut store = Store::open(Path::new(path))?;
     store.register("c", &text, &manifest, WallTime::default())?;
     let (orders, control) = channel();
     std::thread::spawn(move || read_orders(&orders));
-    let request = request(manifest, command, flags)?;
+    let mut request = request(manifest, command, flags)?;
+    if flags.iter().any(|flag| flag == "--control") {
+        request.control = Path::new(path).parent().map(|folder| folder.join("run"));
+    }
     let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Printer)?;
     print_report(&report);
     Ok(())
@@ -92,6 +95,7 @@ fn request(manifest: Manifest, command: &[OsString], flags: &[OsString]) -> Fall
         redactor: Redactor::new(["s3cr3t-value".to_owned()]),
         interval: None,
         silence_max: None,
+        control: None,
     })
 }
 

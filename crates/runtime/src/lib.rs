@@ -8,6 +8,7 @@
 //! |---|---|
 //! | one run, from its lease to its end | [`run`], [`RunRequest`], [`RunReport`] |
 //! | watching it, answering it, stopping it | [`Observer`], [`Control`] |
+//! | the same from another process | [`tell`] |
 //! | what a connector finds around it | [`Environment`], [`Launch`] |
 //! | that nothing of it is left when we are gone | [`guard_main`], [`exec_main`] |
 //! | keeping secrets out of what people see | [`Redactor`] |
@@ -18,6 +19,7 @@
 //! - A sandbox. A foreign connector runs with the user's rights, and is said to.
 //! - Any way for a connector to see more of our environment than the list in [`Environment`].
 
+mod control_socket;
 mod environment;
 mod frames;
 mod guard;
@@ -30,6 +32,7 @@ mod start;
 mod stderr_tail;
 mod supervisor;
 
+pub use control_socket::{ControlError, tell};
 pub use environment::Environment;
 pub use guard::{exec_main, guard_main};
 pub use observer::{Observer, Saved, Unobserved};

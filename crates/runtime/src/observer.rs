@@ -7,6 +7,8 @@ use gleaner_protocol::Interaction;
 pub trait Observer {
     /// A slice is durable. What went through the run so far.
     fn saved(&mut self, _saved: Saved) {}
+    /// More came in. What went through the run so far, durable or not.
+    fn heard(&mut self, _counts: Counts) {}
     /// The connector said something.
     fn said(&mut self, _event: &TraceEvent) {}
     /// The connector asks something, under this number.

@@ -4,8 +4,11 @@
 //! and as programs write it: URL-, JSON-, hex- and base64-encoded, the last at all three alignments,
 //! because a secret inside of a longer text is encoded at any of them. Records, cursors and locators
 //! do not go through here: they are kept as they came, and a secret of ours in them ends the run.
+//! What the owner answers during a run is masked too, and only that: a name or a code of four digits
+//! may well stand in a record.
 
 use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// What stands for a secret.
 const MASK: &str = "[secret]";
@@ -19,6 +22,8 @@ const PART_BYTES_MIN: usize = 6;
 pub struct Redactor {
     /// The longest first: one may hold another.
     forms: Vec<String>,
+    /// Answers of the owner, which every copy knows.
+    answers: Arc<RwLock<Vec<String>>>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -30,22 +35,23 @@ impl std::fmt::Debug for Redactor {
 impl Redactor {
     /// Masks these.
     pub fn new(secrets: impl IntoIterator<Item = String>) -> Self {
-        let mut forms = BTreeSet::new();
-        for secret in secrets {
-            if secret.len() >= SECRET_BYTES_MIN {
-                forms.extend(forms_of(&secret));
-            }
-        }
-        let mut forms = forms.into_iter().collect::<Vec<_>>();
-        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        Self { forms }
+        Self { forms: all_forms(secrets), answers: Arc::default() }
+    }
+
+    /// Masks these answers of the owner too from now on, here and in every copy.
+    pub fn learn(&self, answers: impl IntoIterator<Item = String>) {
+        let mut known = self.answers.write().unwrap_or_else(PoisonError::into_inner);
+        known.extend(all_forms(answers));
+        known.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        known.dedup();
     }
 
     /// The text without them.
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
+        let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
         let mut masked = text.to_owned();
-        for form in &self.forms {
+        for form in self.forms.iter().chain(answers.iter()) {
             if masked.contains(form.as_str()) {
                 masked = masked.replace(form.as_str(), MASK);
             }
@@ -53,15 +59,26 @@ impl Redactor {
         masked
     }
 
-    /// Whether one of them is in the text.
+    /// Whether one of the secrets is in the text. Answers do not count.
     #[must_use]
     pub fn reveals(&self, text: &str) -> bool {
         self.forms.iter().any(|form| text.contains(form.as_str()))
     }
 
     pub(crate) fn longest(&self) -> usize {
-        self.forms.first().map_or(0, String::len)
+        let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
+        let first = |forms: &[String]| forms.first().map_or(0, String::len);
+        first(&self.forms).max(first(&answers))
     }
+}
+
+/// All ways of writing these, the longest first.
+fn all_forms(secrets: impl IntoIterator<Item = String>) -> Vec<String> {
+    let secrets = secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN);
+    let forms = secrets.flat_map(|secret| forms_of(&secret)).collect::<BTreeSet<_>>();
+    let mut forms = forms.into_iter().collect::<Vec<_>>();
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    forms
 }
 
 /// A secret as programs write it. They differ in what they leave alone and in the case of their digits.
@@ -73,6 +90,13 @@ fn forms_of(secret: &str) -> Vec<String> {
             forms.extend([percent(bytes, digits, keeps_slash, false), percent(bytes, digits, keeps_slash, true)]);
             forms.extend([json(secret, digits, keeps_slash, false), json(secret, digits, keeps_slash, true)]);
         }
+    }
+    // A body that holds JSON as a text is a JSON text itself, so it is escaped twice.
+    let once = forms.clone();
+    for keeps_slash in [true, false] {
+        forms.extend(
+            once.iter().flat_map(|form| [json(form, LOWER, keeps_slash, false), json(form, LOWER, keeps_slash, true)]),
+        );
     }
     for (plus, slash) in [(b'+', b'/'), (b'-', b'_')] {
         forms.extend(base64_at_all_alignments(bytes, plus, slash));
@@ -180,6 +204,9 @@ mod tests {
             r#"pa ss/w\"ord+ü!"#,
             r#"pa ss\/w\"ord+\u00fc!"#,
             r#"pa ss/w\"ord+\u00FC!"#,
+            r#"pa ss/w\\\"ord+\\u00fc!"#,
+            r#"pa ss/w\\\"ord+\u00fc!"#,
+            r#"pa ss\\/w\\\"ord+\\u00fc!"#,
             "pa%20ss%2Fw%22ord%2B%C3%BC%21",
             "pa%20ss/w%22ord%2b%c3%bc%21",
             "pa+ss%2Fw%22ord%2B%C3%BC%21",
@@ -187,7 +214,7 @@ mod tests {
         ]
         .map(str::to_owned)
         .to_vec();
-        assert_eq!(hex(bytes, LOWER), ways[7]);
+        assert_eq!(hex(bytes, LOWER), *ways.last().unwrap());
         // In the middle of something longer that is encoded as a whole, as in `Authorization: Basic`.
         for lead in ["", "u", "us", "use", "user:"] {
             let whole = format!("{lead}{SECRET} and more");
@@ -206,6 +233,16 @@ mod tests {
         for (text, expected) in [("", ""), ("f", "Zg"), ("fo", "Zm8"), ("foo", "Zm9v"), ("foob", "Zm9vYg")] {
             assert_eq!(base64(text.as_bytes(), b'+', b'/'), expected);
         }
+    }
+
+    #[test]
+    fn an_answer_is_masked_by_every_copy_and_ends_no_run() {
+        let redactor = Redactor::new([SECRET.to_owned()]);
+        let copy = redactor.clone();
+        redactor.learn(["493817".to_owned(), "yes".to_owned()]);
+        assert_eq!(copy.mask("code 493817, hex 343933383137, yes"), "code [secret], hex [secret], yes");
+        assert!(!copy.reveals("493817"), "it may be the number of an order");
+        assert!(copy.longest() >= SECRET.len());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::redact::Redactor;
 use gleaner_engine::{Refusal, RunOutcome, Schemas, Validate, WallTime};
 use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget, Scope};
 use gleaner_store::{HeldBy, StoreError};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct RunRequest {
     pub interval: Option<Duration>,
     /// After so long without any news the connector is taken for stuck.
     pub silence_max: Option<Duration>,
+    /// The folder with a socket by which other processes reach the run: see [`tell`](crate::tell).
+    pub control: Option<PathBuf>,
 }
 
 /// What somebody wants of a run that goes on.
@@ -67,6 +70,8 @@ pub struct RunReport {
     pub errors: String,
     /// How many earlier runs were found that never ended.
     pub interrupted_before: u64,
+    /// Whether somebody told it to stop.
+    pub was_told_to_stop: bool,
 }
 
 /// Why a run was not begun.
@@ -84,6 +89,14 @@ pub enum RunError {
     /// The store could not be used.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// It could not be made reachable, so nobody could answer or stop it.
+    #[error("cannot listen for answers in {}: {error}", folder.display())]
+    Control {
+        /// Where.
+        folder: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
     /// Another run goes on.
     #[error("{} is at work for process {}", .0.lease, .0.pid)]
     Held(HeldBy),
@@ -106,6 +119,7 @@ impl Validate for Checks {
     }
 
     fn mask(&self, text: &str) -> Option<String> {
-        self.redactor.reveals(text).then(|| self.redactor.mask(text))
+        let masked = self.redactor.mask(text);
+        (masked != text).then_some(masked)
     }
 }

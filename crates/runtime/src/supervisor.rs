@@ -7,18 +7,20 @@
 
 mod effects;
 
+use crate::control_socket::ControlSocket;
 use crate::observer::Observer;
 use crate::process::{Process, ProcessEvent};
 use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
 use crate::start;
 use crate::stderr_tail::StderrTail;
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas, Time,
-    Track, WallTime,
+    AnswerTaken, AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome,
+    Schemas, Time, Track, WallTime,
 };
-use gleaner_protocol::{Decoder, Limits};
+use gleaner_protocol::{Decoder, InteractionStatus, Limits, RawJson, TerminalReason};
 use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunStart, Session, Settled, Store, StoreError};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -35,7 +37,8 @@ const TRACE_MAX: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 enum Input {
     Process(ProcessEvent),
-    Control(Control),
+    /// With who wants to know what became of it.
+    Control(Control, Option<Sender<AnswerTaken>>),
 }
 
 /// Runs a connector to its end. Blocks; `control` may be used from other threads meanwhile.
@@ -53,8 +56,10 @@ pub fn run<T: Track>(
     let mut supervisor = Supervisor::<T>::begin(store, request, clock, observer)?;
     let (events, inputs) = sync_channel(WAITING_MAX);
     forward(control, events.clone());
+    let socket = supervisor.listen(&events)?;
     supervisor.launch(&events)?;
     supervisor.drive(&inputs);
+    drop(socket);
     Ok(supervisor.report())
 }
 
@@ -62,7 +67,7 @@ pub fn run<T: Track>(
 fn forward(control: Receiver<Control>, events: SyncSender<Input>) {
     thread::spawn(move || {
         while let Ok(order) = control.recv() {
-            if events.send(Input::Control(order)).is_err() {
+            if events.send(Input::Control(order, None)).is_err() {
                 return;
             }
         }
@@ -94,14 +99,18 @@ struct Supervisor<'a, T: Track> {
     session: Option<Session<T>>,
     process: Option<Process>,
     decoder: Decoder,
-    question: Option<i64>,
+    /// The open question, and until when it is.
+    question: Option<(i64, Option<WallTime>)>,
     slices: u64,
     exit: Option<Exit>,
     output_closed: bool,
     /// When its time is over for good.
     over_at: Option<Instant>,
-    /// When the connector was asked to stop.
-    stopping_since: Option<Instant>,
+    /// Whether the connector was asked to stop.
+    is_stopping: bool,
+    /// When it has had its time for that.
+    stop_by: Option<Instant>,
+    was_told_to_stop: bool,
     /// When the process ended, while its output has not.
     draining_since: Option<Instant>,
     next_heartbeat: Instant,
@@ -158,7 +167,9 @@ impl<'a, T: Track> Supervisor<'a, T> {
             exit: None,
             output_closed: false,
             over_at,
-            stopping_since: None,
+            is_stopping: false,
+            stop_by: None,
+            was_told_to_stop: false,
             draining_since: None,
             next_heartbeat: clock.0 + HEARTBEAT,
             next_trace: clock.0 + TRACE_MAX,
@@ -203,6 +214,29 @@ fn open_session<T: Track>(store: &mut Store, request: &RunRequest, now: WallTime
 }
 
 impl<T: Track> Supervisor<'_, T> {
+    /// Makes the run reachable for other processes.
+    fn listen(&mut self, events: &SyncSender<Input>) -> Result<Option<ControlSocket>, RunError> {
+        let (Some(folder), Some(session)) = (self.request.control.clone(), &self.session) else { return Ok(None) };
+        let events = events.clone();
+        let deliver = move |order: Control, reply: Sender<_>| events.send(Input::Control(order, Some(reply))).is_ok();
+        match ControlSocket::bind(&folder, session.epoch(), Arc::new(deliver)) {
+            Ok(socket) => Ok(Some(socket)),
+            Err(error) => {
+                self.give_up()?;
+                Err(RunError::Control { folder, error })
+            }
+        }
+    }
+
+    /// Ends a run that could not begin.
+    fn give_up(&mut self) -> Result<(), RunError> {
+        if let Some(session) = self.session.take() {
+            let outcome = RunOutcome::refused(TerminalReason::RuntimeError);
+            self.store.finish_run(session, &outcome, self.clock.now().wall)?;
+        }
+        Ok(())
+    }
+
     /// Starts the process and tells it what to do.
     fn launch(&mut self, events: &SyncSender<Input>) -> Result<(), RunError> {
         let tail = StderrTail::new(self.request.redactor.clone());
@@ -216,10 +250,7 @@ impl<T: Track> Supervisor<'_, T> {
                 Ok(())
             }
             Err(error) => {
-                if let Some(session) = self.session.take() {
-                    let outcome = RunOutcome::refused(gleaner_protocol::TerminalReason::RuntimeError);
-                    self.store.finish_run(session, &outcome, now.wall)?;
-                }
+                self.give_up()?;
                 Err(error.into())
             }
         }
@@ -235,7 +266,11 @@ impl<T: Track> Supervisor<'_, T> {
             }
             match inputs.recv_timeout(self.wait()) {
                 Ok(Input::Process(event)) => self.take(event),
-                Ok(Input::Control(order)) => self.obey(order),
+                Ok(Input::Control(order, reply)) => {
+                    let taken = self.obey(order);
+                    // Who asked may be gone.
+                    let _heard = reply.map(|reply| reply.send(taken));
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 // Every thread is gone, and the one that waits for the exit has said so before.
                 Err(RecvTimeoutError::Disconnected) => self.close_output(),
@@ -253,7 +288,7 @@ impl<T: Track> Supervisor<'_, T> {
             .map(|time| Duration::from_millis(time.as_millis().saturating_sub(now.time.as_millis())));
         let own = self.next_heartbeat.min(self.next_trace);
         let own = self.draining_since.map_or(own, |since| own.min(since + DRAIN_MAX));
-        let own = self.stopping_since.map_or(own, |since| own.min(since + STOP_MAX));
+        let own = self.stop_by.map_or(own, |at| own.min(at));
         let own = self.over_at.map_or(own, |at| own.min(at));
         let own = own.saturating_duration_since(Instant::now());
         due.map_or(own, |due| due.min(own)).max(Duration::from_millis(1))
@@ -272,8 +307,9 @@ impl<T: Track> Supervisor<'_, T> {
             self.over_at = None;
             self.end_over_time();
         }
-        if self.stopping_since.is_some_and(|since| instant >= since + STOP_MAX) {
-            self.run.handle_cancel(now);
+        if self.stop_by.is_some_and(|at| instant >= at) {
+            self.stop_by = None;
+            self.end_at_once();
         }
         if instant >= self.next_heartbeat {
             self.next_heartbeat = instant + HEARTBEAT;
@@ -320,6 +356,7 @@ impl<T: Track> Supervisor<'_, T> {
             }
         }
         self.decoder = decoder;
+        self.observer.heard(self.run.counts());
     }
 
     /// Nothing more comes: what was said last is judged, and the exit counts.
@@ -340,29 +377,32 @@ impl<T: Track> Supervisor<'_, T> {
     fn hand_over_exit(&mut self) {
         let Some(exit) = self.exit else { return };
         let now = self.clock.now();
-        if self.stopping_since.is_some() {
+        if self.is_stopping {
             self.run.handle_cancel(now);
         }
         self.run.handle_exit(exit, now);
     }
 
-    fn obey(&mut self, order: Control) {
+    fn obey(&mut self, order: Control) -> AnswerTaken {
         let now = self.clock.now();
         match order {
             Control::Cancel => self.begin_to_stop(),
-            Control::CancelNow => {
-                self.run.handle_cancel(now);
-                if let Some(process) = &self.process {
-                    process.kill();
-                }
-            }
+            Control::CancelNow => self.end_at_once(),
             Control::Answer(response) => {
+                let declined = response.status == InteractionStatus::Cancelled;
+                let values = response.data.as_ref().map(|data| values_of(data.expose())).unwrap_or_default();
+                let request_id = response.request_id.clone();
                 let taken = self.run.handle_answer(response, now);
-                if taken == gleaner_engine::AnswerTaken::Yes {
-                    self.settle_question(Settled::Answered);
+                if taken == AnswerTaken::Yes {
+                    self.observer.withdrawn(&request_id);
+                    // Before the connector hears it, which may repeat it.
+                    self.request.redactor.learn(values);
+                    self.settle_question(if declined { Settled::Cancelled } else { Settled::Answered });
                 }
+                return taken;
             }
         }
+        AnswerTaken::Yes
     }
 
     /// Its time is over and it has not stopped: what is left of its streams is written down, then it is
@@ -379,23 +419,45 @@ impl<T: Track> Supervisor<'_, T> {
 
     /// Asks the connector to stop and goes on listening: the slice that it is in is finished and saved.
     fn begin_to_stop(&mut self) {
-        if self.stopping_since.is_none() {
-            self.stopping_since = Some(Instant::now());
+        self.was_told_to_stop = true;
+        if !std::mem::replace(&mut self.is_stopping, true) {
+            self.stop_by = Some(Instant::now() + STOP_MAX);
             if let Some(process) = &self.process {
                 process.stop();
             }
         }
     }
 
+    /// Whatever the connector is doing. It was asked before, or the owner does not want to wait for that.
+    fn end_at_once(&mut self) {
+        self.was_told_to_stop = true;
+        self.run.handle_cancel(self.clock.now());
+        if let Some(process) = &self.process {
+            process.kill();
+        }
+    }
+
     fn report(mut self) -> RunReport {
         let errors = self.process.as_ref().map(Process::errors).unwrap_or_default();
-        let interrupted = gleaner_protocol::TerminalReason::Interrupted;
         RunReport {
             run_id: self.run.run_id().as_str().to_owned(),
-            outcome: self.outcome.take().unwrap_or_else(|| RunOutcome::refused(interrupted)),
+            outcome: self.outcome.take().unwrap_or_else(|| RunOutcome::refused(TerminalReason::Interrupted)),
             store_error: self.store_error,
             errors,
             interrupted_before: self.interrupted_before,
+            was_told_to_stop: self.was_told_to_stop,
         }
     }
+}
+
+/// What the owner typed: every text and number of an answer, wherever it stands in it.
+fn values_of(answer: &RawJson<'_>) -> Vec<String> {
+    if let Some(members) = answer.members() {
+        return members.iter().flat_map(|(_, value)| values_of(value)).collect();
+    }
+    if let Some(elements) = answer.elements() {
+        return elements.iter().flat_map(values_of).collect();
+    }
+    let text = answer.text().map_or_else(|| answer.as_str().trim().to_owned(), std::borrow::Cow::into_owned);
+    if matches!(text.as_str(), "true" | "false" | "null") { Vec::new() } else { vec![text] }
 }

@@ -384,6 +384,13 @@ while True:
     let gaps = reader.gaps("c", gleaner_store::GapFilter::default(), 0, 10).unwrap();
     assert_eq!(gaps.len(), 1);
     assert_eq!((gaps[0].reason.as_deref(), gaps[0].run_cap), (Some("retry_exhausted"), true));
+    let error = gaps[0].last_error.as_deref().unwrap();
+    assert!(error.contains("run_cap_deferred") && !error.contains("http_status"), "{error}");
+    let [cursor] = &reader.bookmarks::<gleaner_engine::Steady>("c").unwrap()[..] else { panic!("one stream") };
+    let sql = "SELECT list_cursor || '|' || ifnull(http_status, 'none') FROM gaps";
+    let kept = Command::new("sqlite3").arg(world.path("store.db")).arg(sql).output().unwrap();
+    let expected = format!("{}|none", cursor.token().as_str());
+    assert_eq!(String::from_utf8(kept.stdout).unwrap().trim(), expected, "where it was last saved");
     assert!(reader.cooldown("c").unwrap().is_none(), "a planned stop arms nothing");
     drop(reader);
     // It is not served, and the next run that goes to its end closes it.

@@ -117,48 +117,26 @@ impl Driven {
     /// Carries out one effect.
     fn step(&mut self) -> Fallible<bool> {
         let Some(effect) = self.run.poll_effect() else { return Ok(false) };
-        let (now, wall) = (now(), now().wall);
-        let session = self.session.as_mut().ok_or("an effect after the end")?;
-        match effect {
-            Effect::WriteSlice(slice) => {
-                let records = slice.records().len() + slice.rejected().len();
-                let receipt = self.store.write_slice(session, slice, wall)?;
-                self.saved += records as u64;
-                writeln!(std::io::stdout(), "saved {}", self.saved)?;
-                self.run.handle_receipt(receipt, now);
-            }
-            Effect::KeepCoverageKeys { report, field, keys } => {
-                self.store.keep_coverage_keys(session, report, field, &keys)?;
-            }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
-                self.run.handle_tally(report, &tally, now);
-            }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, wall)?;
-                self.run.handle_unaccounted_written(gaps, now);
-            }
-            Effect::LeaseGapsPage { streams, bytes_max } => {
-                let page = self.store.lease_gaps_page(session, &streams, bytes_max, wall)?;
-                self.run.handle_gaps_page(page, now);
-            }
-            Effect::Commit(plan) => {
-                self.store.commit(session, &plan, wall)?;
-                self.run.handle_committed(now);
-            }
+        let now = now();
+        let effect = match effect {
             Effect::Finish(outcome) => {
                 let session = self.session.take().ok_or("a second end")?;
-                self.store.finish_run(session, &outcome, wall)?;
+                self.store.finish_run(session, &outcome, now.wall)?;
                 self.outcome = Some(outcome);
+                return Ok(true);
             }
-            Effect::Trace(event) => self.store.trace(session, event, wall)?,
-            // There is no process and nobody to ask.
-            Effect::Send(_)
-            | Effect::Ask(_)
-            | Effect::Withdraw { .. }
-            | Effect::CloseInput
-            | Effect::Stop
-            | Effect::Kill => {}
+            effect => effect,
+        };
+        let records = match &effect {
+            Effect::WriteSlice(slice) => Some(slice.records().len() + slice.rejected().len()),
+            _ => None,
+        };
+        let session = self.session.as_mut().ok_or("an effect after the end")?;
+        // What comes back is for a process or for an owner, and there is neither.
+        self.store.carry_out(session, &mut self.run, effect, now)?;
+        if let Some(records) = records {
+            self.saved += records as u64;
+            writeln!(std::io::stdout(), "saved {}", self.saved)?;
         }
         Ok(true)
     }

@@ -16,7 +16,7 @@ CREATE TABLE connections (
     manifest TEXT NOT NULL,
     -- How it is started and what it is told, as JSON. Never a secret.
     settings TEXT NOT NULL DEFAULT '{}',
-    -- active, paused, or purging: the last one is being forgotten and never comes back.
+    -- active, paused, removed (what was collected stays), or purging: the last one never comes back.
     state TEXT NOT NULL DEFAULT 'active',
     created_at INTEGER NOT NULL
 ) STRICT;

@@ -6,6 +6,7 @@
 
 use crate::error::{Failure, StoreError, from_sql};
 use crate::gap_rows::{self, GapRow};
+use crate::listings::{self, PendingListing};
 use crate::session::Session;
 use crate::slices::is_in_quarantine;
 use crate::store::Store;
@@ -63,25 +64,25 @@ impl Store {
         })
     }
 
-    /// Counts the keys of a report.
+    /// Counts the keys of a report. The numbers are kept for people with the next slice.
     ///
     /// # Errors
     ///
     /// When the store cannot be read.
     pub fn tally_coverage<T: Track>(
         &self,
-        session: &Session<T>,
+        session: &mut Session<T>,
         report: ReportId,
         stream: &str,
         state_stream: &str,
     ) -> Result<CoverageTally, StoreError> {
         let place = place(session, report);
-        self.read(|connection| {
+        let (tally, listing) = self.read(|connection| {
+            let stream_id = session.streams.of(stream)?;
             if !is_kept(connection)? {
-                return Ok(CoverageTally::default());
+                return Ok((CoverageTally::default(), PendingListing::of_nothing(stream_id, state_stream)));
             }
             let mut tally = count_lists(connection, place)?;
-            let stream_id = session.streams.of(stream)?;
             let is_gap = format!("lists & {OUTCOMES} = {GAP} AND lists & {REQUIRED} != 0");
             each_key(connection, place, &is_gap, |key| {
                 let durable = has_durable_gap(connection, session, (stream, state_stream), key)?;
@@ -95,8 +96,14 @@ impl Store {
                     Ok(())
                 })?;
             }
-            Ok(tally)
-        })
+            let listing = count_outcomes(connection, place, &tally, (stream_id, state_stream))?;
+            Ok((tally, listing))
+        })?;
+        // Lists that contradict each other say nothing; the run ends because of them.
+        if tally.judge(stream).is_ok() {
+            session.pending.listings.push(listing);
+        }
+        Ok(tally)
     }
 
     /// Writes what nothing accounts for as gaps with the reason `unaccounted`, and syncs. Answers how many.
@@ -106,14 +113,16 @@ impl Store {
     /// When the store cannot be written. Then some of them may be there; writing them again does no harm.
     pub fn write_unaccounted<T: Track>(
         &mut self,
-        session: &Session<T>,
+        session: &mut Session<T>,
         report: ReportId,
         stream: &str,
         state_stream: &str,
         now: WallTime,
     ) -> Result<u64, StoreError> {
         let place = place(session, report);
-        self.write(&session.leases, |transaction| {
+        let leases = session.leases.clone();
+        let written = self.write(&leases, |transaction| {
+            listings::nothing_unaccounted(transaction, session.streams.of(stream)?, state_stream)?;
             if !is_kept(transaction)? {
                 return Ok(0);
             }
@@ -135,7 +144,13 @@ impl Store {
                 Ok(())
             })?;
             Ok(written)
-        })
+        })?;
+        // They are gaps now; counted here, too, they would be missing twice.
+        let listings = session.pending.listings.iter_mut();
+        let of_report =
+            listings.filter(|listing| session.streams.of(stream).is_ok_and(|id| listing.is_of(id, state_stream)));
+        of_report.for_each(|listing| listing.unaccounted = 0);
+        Ok(written)
     }
 }
 
@@ -198,6 +213,32 @@ fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, F
         required,
         without_outcome,
         ..CoverageTally::default()
+    })
+}
+
+/// The same in the numbers that people are shown: each required key once, by what became of it.
+fn count_outcomes(
+    connection: &Connection,
+    place: Place,
+    tally: &CoverageTally,
+    (stream, parent): (i64, &str),
+) -> Result<PendingListing, Failure> {
+    let count = |outcome: i64| format!("count(*) FILTER (WHERE lists & {OUTCOMES} = {outcome})");
+    let sql = format!(
+        "SELECT {}, {}, {} FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {REQUIRED} != 0",
+        count(HYDRATED),
+        count(GAP),
+        count(SKIPPED)
+    );
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+    let (hydrated, gaps, skipped) = connection.query_row(&sql, place, read)?;
+    Ok(PendingListing {
+        required: tally.required,
+        hydrated: from_sql(hydrated).saturating_sub(tally.in_quarantine),
+        gaps: from_sql(gaps).saturating_sub(tally.gaps_not_durable),
+        skipped: from_sql(skipped),
+        unaccounted: tally.without_outcome.saturating_add(tally.gaps_not_durable),
+        ..PendingListing::of_nothing(stream, parent)
     })
 }
 

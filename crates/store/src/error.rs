@@ -172,7 +172,7 @@ pub enum StoreError {
     },
     /// The connection is being forgotten.
     #[error(
-        "connection {0:?} is being purged and cannot be used; `gleaner purge` again goes on with what was cut short"
+        "connection {0:?} is being purged and cannot be used; `gleaner remove --purge` again goes on with what was cut short"
     )]
     Purging(String),
     /// A run with this id exists.

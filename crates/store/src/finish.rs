@@ -15,6 +15,9 @@ use gleaner_engine::{Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome
 use gleaner_protocol::{PressureReason, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 
+/// How often the end of a run waits for a lock that others hold. More than once, because with it go the
+/// pressure that must arm the rest and the gaps that were handed out; not for ever, because somebody waits.
+const TRIES: u32 = 3;
 /// Commits that are kept for the proof that they go forward, besides the last of each stream.
 const COMMITS_KEPT: i64 = 10_000;
 
@@ -35,20 +38,14 @@ impl Store {
         if outcome.reason == TerminalReason::Superseded {
             return Ok(());
         }
-        self.write(&session.leases, |transaction| {
-            session.pending.write(transaction, session.run)?;
-            gap_rows::release_all(transaction, session.connection, session.start.limits)?;
-            if outcome.reason == TerminalReason::Succeeded {
-                rest_of_run::settle(transaction, &session)?;
+        let mut tries = 1;
+        while let Err(error) = self.write(&session.leases, |transaction| write_end(transaction, &session, outcome, now))
+        {
+            if !matches!(error, StoreError::Busy { .. }) || tries == TRIES {
+                return Err(error);
             }
-            end_run(transaction, session.run, outcome, now)?;
-            if let Some(reason) = outcome.pressure {
-                arm(transaction, &session, reason, now)?;
-            }
-            transaction.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
-            thin_out_commits(transaction, session.connection)?;
-            give_back(transaction, &session.leases)
-        })?;
+            tries += 1;
+        }
         // Nothing can be written under it any more.
         drop(session);
         Ok(())
@@ -78,6 +75,26 @@ impl Store {
         }
         Ok(Cooldown::answer(cooldown.as_ref(), now, policy))
     }
+}
+
+fn write_end<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    outcome: &RunOutcome,
+    now: WallTime,
+) -> Result<(), Failure> {
+    session.pending.write(connection, session.run)?;
+    gap_rows::release_all(connection, session.connection, session.start.limits)?;
+    if outcome.reason == TerminalReason::Succeeded {
+        rest_of_run::settle(connection, session)?;
+    }
+    end_run(connection, session.run, outcome, now)?;
+    if let Some(reason) = outcome.pressure {
+        arm(connection, session, reason, now)?;
+    }
+    connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
+    thin_out_commits(connection, session.connection)?;
+    give_back(connection, &session.leases)
 }
 
 fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {

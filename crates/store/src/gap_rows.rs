@@ -178,11 +178,17 @@ impl GapRow {
         ]
     }
 
-    /// All columns but the id, with the hash of them.
-    fn hashed_values(&self) -> impl Iterator<Item = Value> {
+    /// All columns but the id: what is hashed, the hash, and what follows from it.
+    fn all_values(&self) -> impl Iterator<Item = Value> {
         let values = self.values();
         let hash = row_hash(values.iter().map(ValueRef::from));
-        values.into_iter().chain([Value::Integer(hash)])
+        values.into_iter().chain([Value::Integer(hash), self.is_part_of_list().into()])
+    }
+
+    /// Whether it stands for nobody knows how many records: it names none, or all up to a watermark.
+    fn is_part_of_list(&self) -> bool {
+        let members = self.gap.locator.as_ref().and_then(RawJson::members).unwrap_or_default();
+        self.fixed.record_key.is_none() || members.iter().any(|(name, _)| name == "watermark")
     }
 
     pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {
@@ -196,8 +202,8 @@ impl GapRow {
     pub(crate) fn update(&self, connection: &Connection, before: &GapState) -> Result<(), Failure> {
         // Ours, not anybody else's.
         let columns = HASHED.map(|column| format!("{column} = ?")).join(", ");
-        let sql = format!("UPDATE gaps SET {columns}, hash = ? WHERE id = ?");
-        let values = self.hashed_values().chain([Value::Integer(self.id)]);
+        let sql = format!("UPDATE gaps SET {columns}, hash = ?, part_of_list = ? WHERE id = ?");
+        let values = self.all_values().chain([Value::Integer(self.id)]);
         connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
         count(connection, self.stream, Some(before), &self.gap.state)
     }
@@ -316,9 +322,9 @@ fn insert<T: Track>(
         last_error: gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned()),
     };
     let row = GapRow { id: 0, stream, gap: fresh.clone(), fixed };
-    let places = ["?"; HASHED.len() + 1].join(", ");
-    let sql = format!("INSERT INTO gaps ({}, hash) VALUES ({places})", HASHED.join(", "));
-    connection.prepare_cached(&sql)?.execute(params_from_iter(row.hashed_values()))?;
+    let places = ["?"; HASHED.len() + 2].join(", ");
+    let sql = format!("INSERT INTO gaps ({}, hash, part_of_list) VALUES ({places})", HASHED.join(", "));
+    connection.prepare_cached(&sql)?.execute(params_from_iter(row.all_values()))?;
     Ok(())
 }
 

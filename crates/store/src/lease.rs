@@ -71,6 +71,8 @@ pub enum Acquired {
 pub struct HeldBy {
     /// What is held.
     pub lease: String,
+    /// Under this epoch, by which the holder can be reached.
+    pub epoch: Epoch,
     /// The process.
     pub pid: u32,
     /// Since when.
@@ -190,10 +192,7 @@ impl Store {
     ///
     /// When the store cannot be read.
     pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
-        self.read(|connection| match judge(connection, &on.name(), asking, now)? {
-            Standing::Held(by) => Ok(Some(by)),
-            Standing::Abandoned | Standing::Free => Ok(None),
-        })
+        self.read(|connection| held_by(connection, on, asking, now))
     }
 
     /// The owner knows that the store is an older copy, and wants to go on from there.
@@ -220,6 +219,19 @@ impl Store {
     }
 }
 
+/// Who holds this, if anybody does.
+pub(crate) fn held_by(
+    connection: &Connection,
+    on: LeaseOn<'_>,
+    asking: &Holder,
+    now: WallTime,
+) -> Result<Option<HeldBy>, Failure> {
+    match judge(connection, &on.name(), asking, now)? {
+        Standing::Held(by) => Ok(Some(by)),
+        Standing::Abandoned | Standing::Free => Ok(None),
+    }
+}
+
 pub(crate) fn give_back(connection: &Connection, leases: &[Lease]) -> Result<(), Failure> {
     let sql = "UPDATE leases SET released = 1 WHERE name = ?1 AND epoch = ?2";
     for lease in leases {
@@ -235,7 +247,7 @@ pub(crate) enum Standing {
 }
 
 pub(crate) fn judge(connection: &Connection, name: &str, asking: &Holder, now: WallTime) -> Result<Standing, Failure> {
-    let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms
+    let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms, epoch
                FROM leases WHERE name = ?1 AND released = 0";
     let Some(row) = connection.prepare_cached(sql)?.query_row([name], HeldRow::read).optional()? else {
         return Ok(Standing::Free);
@@ -249,7 +261,8 @@ pub(crate) fn judge(connection: &Connection, name: &str, asking: &Holder, now: W
         return Ok(Standing::Abandoned);
     }
     let left = Duration::from_millis(row.expires - boot_now);
-    Ok(Standing::Held(HeldBy { lease: name.to_owned(), pid: row.holder.pid, since: row.since, until: now + left }))
+    let (lease, pid) = (name.to_owned(), row.holder.pid);
+    Ok(Standing::Held(HeldBy { lease, epoch: row.epoch, pid, since: row.since, until: now + left }))
 }
 
 struct HeldRow {
@@ -257,6 +270,7 @@ struct HeldRow {
     since: WallTime,
     heartbeat: u64,
     expires: u64,
+    epoch: Epoch,
 }
 
 impl HeldRow {
@@ -264,7 +278,8 @@ impl HeldRow {
         let holder =
             Holder { pid: row.get(0)?, started: from_sql(row.get(1)?), boot: row.get(2)?, pid_namespace: row.get(3)? };
         let since = date_from_sql(row.get(4)?);
-        Ok(Self { holder, since, heartbeat: from_sql(row.get(5)?), expires: from_sql(row.get(6)?) })
+        let (heartbeat, expires) = (from_sql(row.get(5)?), from_sql(row.get(6)?));
+        Ok(Self { holder, since, heartbeat, expires, epoch: Epoch::new(from_sql(row.get(7)?)) })
     }
 }
 

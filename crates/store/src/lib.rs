@@ -9,7 +9,7 @@
 //! |---|---|
 //! | opening a store, adding a connection | [`Store::open`], [`Store::register`] |
 //! | who may work on what | [`Store::acquire`], [`Lease`], [`Holder`] |
-//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Session`] |
+//! | a run: begin, slices, gaps, coverage, commit, end | [`Store::begin_run`], [`Store::carry_out`], [`Session`] |
 //! | everything that is shown | [`Reader`] |
 //! | whether the file is whole | [`Reader::verify`] |
 //! | a copy, and putting it back | [`Reader::backup`], [`restore()`] |
@@ -25,6 +25,7 @@
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
 
 mod backup;
+mod carry_out;
 mod coverage_keys;
 mod error;
 mod finish;
@@ -33,6 +34,7 @@ mod gap_rows;
 mod holder;
 mod interactions;
 mod lease;
+mod listings;
 mod lock_holder;
 mod open;
 mod purge;
@@ -55,8 +57,9 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Change, ConnectionState, ConnectionSummary, Evidence, GapFilter, GapSummary, LeaseStanding, PAGE_ROWS_MAX,
-    QuarantinedRecord, Reader, RunSummary, StoredRecord, StreamSummary, TracedEvent,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCount, GapFilter, GapSummary, Interrupter,
+    LeaseStanding, Listing, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary,
+    Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
 pub use session::{RunStart, Session};

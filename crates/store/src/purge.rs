@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension};
 const BATCH: i64 = 5000;
 
 /// What is deleted, by what it belongs to. The connection itself goes last.
-const BY_STREAM: [&str; 5] = ["records", "quarantine", "gaps", "cursors", "commits"];
+const BY_STREAM: [&str; 6] = ["records", "quarantine", "gaps", "cursors", "commits", "listings"];
 const BY_RUN: [&str; 3] = ["events", "interactions", "staged"];
 
 impl Store {
@@ -71,6 +71,7 @@ impl Store {
         let key = match table {
             "records" => "(stream, key)",
             "cursors" => "(stream, track)",
+            "listings" => "(stream, parent)",
             "staged" => "(run, stream)",
             _ => "id",
         };

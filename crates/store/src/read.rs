@@ -1,36 +1,52 @@
 //! The one read model: what the terminal, the console and scripts are shown comes from here.
 //!
 //! It reads a snapshot of its own while the writer goes on, and changes nothing: the connection is
-//! opened read-only. Numbers come from counters that move with the rows; lists come in pages with a
-//! bound, each from an index. Texts are as they came from outside: whoever shows them escapes them.
+//! opened read-only. Numbers come from counters that move with the rows; lists come in pages that are
+//! bounded in rows and in bytes, each from an index, or row by row. Texts are as they came from outside: whoever shows them escapes them.
 
 mod connections;
+#[cfg(test)]
+mod cost;
+mod coverage;
+mod export;
+mod feed;
 mod gaps;
 mod health;
+mod query;
 mod records;
 mod runs;
 mod upkeep;
 
 pub use connections::{ConnectionState, ConnectionSummary, StreamSummary};
-pub use gaps::{GapFilter, GapSummary, QuarantinedRecord};
+pub use coverage::{Listing, Share, StreamCoverage, WhyUnknown};
+pub use export::{RecordRow, Snapshot};
+pub use gaps::{GapCount, GapFilter, GapSummary, QuarantinedRecord};
 pub use health::Evidence;
+pub use query::{Cell, Interrupter, QueryError, QuerySink};
 pub use records::{Change, StoredRecord};
 pub use runs::{RunSummary, TracedEvent};
 pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};
+use crate::holder::Holder;
 use crate::interactions::{self, OpenQuestion};
+use crate::lease::{self, HeldBy, LeaseOn};
+use gleaner_engine::WallTime;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 
 /// The most rows of one page.
 pub const PAGE_ROWS_MAX: usize = 1000;
+/// A page ends with the row that makes it longer than this: one record may have 16 MiB, and a thousand of
+/// them would be more than a machine has. Ordinary pages are far below it.
+const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A store that is read.
 #[derive(Debug)]
 pub struct Reader {
     pub(crate) connection: Connection,
     path: PathBuf,
+    file: feed::FileId,
 }
 
 impl Reader {
@@ -40,7 +56,8 @@ impl Reader {
     ///
     /// When there is none, or it is not one of ours.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { connection: crate::open::reader(path)?, path: path.to_owned() })
+        let connection = crate::open::reader(path)?;
+        Ok(Self { connection, path: path.to_owned(), file: feed::FileId::of(path) })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -65,6 +82,15 @@ impl Reader {
         self.ask(|connection| interactions::open_question(connection, id))
     }
 
+    /// Who holds this, if anybody does, seen from the process that asks.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn held_by(&self, on: LeaseOn<'_>, asking: &Holder, now: WallTime) -> Result<Option<HeldBy>, StoreError> {
+        self.ask(|connection| lease::held_by(connection, on, asking, now))
+    }
+
     pub(crate) fn ask<R>(&self, ask: impl FnOnce(&Connection) -> Result<R, Failure>) -> Result<R, StoreError> {
         ask(&self.connection).map_err(|failure| failure.at(&self.path))
     }
@@ -80,6 +106,31 @@ fn rows<R>(
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(values, read)?.collect::<Result<_, _>>()?;
     Ok(rows)
+}
+
+/// Rows of one page, as many as fit.
+fn sized_rows<R>(
+    connection: &Connection,
+    sql: &str,
+    values: impl rusqlite::Params,
+    mut read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
+    size: impl Fn(&R) -> usize,
+) -> Result<Vec<R>, Failure> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(values)?;
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    while bytes < PAGE_BYTES_MAX
+        && let Some(row) = rows.next()?
+    {
+        let row = read(row)?;
+        bytes += size(&row);
+        page.push(row);
+    }
+    Ok(page)
+}
+
+fn length(text: Option<&String>) -> usize {
+    text.map_or(0, String::len)
 }
 
 fn page(limit: usize) -> i64 {

@@ -6,6 +6,7 @@
 //! refused with what to do. Nothing here reads a manifest's file.
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql};
+use crate::lease::Lease;
 use crate::store::Store;
 use crate::views;
 use gleaner_engine::WallTime;
@@ -38,7 +39,9 @@ impl Store {
                 }
                 Err(other) => return Err(other),
                 Ok(id) => {
-                    let sql = "UPDATE connections SET manifest = ?2, connector_id = ?3 WHERE id = ?1";
+                    // What was removed is there again; what is paused stays so.
+                    let sql = "UPDATE connections SET manifest = ?2, connector_id = ?3,
+                               state = iif(state = 'removed', 'active', state) WHERE id = ?1";
                     transaction.execute(sql, (id, manifest_text, &manifest.connector_id))?;
                     id
                 }
@@ -73,7 +76,23 @@ impl Store {
         self.write(&[], |transaction| {
             let id = find(transaction, name)?;
             let state = if paused { "paused" } else { "active" };
-            transaction.execute("UPDATE connections SET state = ?2 WHERE id = ?1", (id, state))?;
+            let sql = "UPDATE connections SET state = ?2 WHERE id = ?1 AND state != 'removed'";
+            transaction.execute(sql, (id, state))?;
+            Ok(())
+        })
+    }
+
+    /// The owner is done with a connection: it runs no more, and what it collected stays. Whoever holds
+    /// its lease may say so, so that no run goes on.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection, or the lease is lost.
+    pub fn set_removed(&mut self, name: &str, leases: &[Lease]) -> Result<(), StoreError> {
+        Lease::has_connection(leases, name)?;
+        self.write(leases, |transaction| {
+            let id = find(transaction, name)?;
+            transaction.execute("UPDATE connections SET state = 'removed' WHERE id = ?1", [id])?;
             Ok(())
         })
     }

@@ -7,6 +7,7 @@
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
 use crate::lease::Lease;
+use crate::listings::PendingListing;
 use crate::registry;
 use crate::store::Store;
 use crate::trace;
@@ -60,6 +61,8 @@ pub(crate) struct Pending {
     pub(crate) collection_rate: Option<String>,
     pub(crate) provider_budget: Option<String>,
     pub(crate) dropped: u64,
+    /// One per list of a stream that was reported about.
+    pub(crate) listings: Vec<PendingListing>,
     /// How many events of this run are in the store.
     pub(crate) kept: u64,
 }

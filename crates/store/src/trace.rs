@@ -86,8 +86,9 @@ impl Pending {
     }
 
     fn is_empty(&self) -> bool {
-        let Self { events, collection_rate, provider_budget, dropped, .. } = self;
-        events.is_empty() && collection_rate.is_none() && provider_budget.is_none() && *dropped == 0
+        let Self { events, collection_rate, provider_budget, dropped, listings, kept: _ } = self;
+        let nothing_told = collection_rate.is_none() && provider_budget.is_none() && listings.is_empty();
+        events.is_empty() && nothing_told && *dropped == 0
     }
 
     /// Inside of a transaction; what was written is forgotten when that is durable.
@@ -107,7 +108,7 @@ impl Pending {
                    provider_budget = ifnull(?3, provider_budget), events_dropped = events_dropped + ?4 WHERE id = ?1";
         let values = (run, &self.collection_rate, &self.provider_budget, to_sql(dropped));
         connection.prepare_cached(sql)?.execute(values)?;
-        Ok(())
+        self.listings.iter().try_for_each(|listing| listing.write(connection, run))
     }
 
     /// What waited is durable.

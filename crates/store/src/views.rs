@@ -72,15 +72,24 @@ fn free_name(connection: &Connection, wanted: &str) -> Result<String, Failure> {
     Ok(name)
 }
 
-/// The properties that a schema names at the top and that can be columns of their own.
-fn properties(schema: Option<&RawJson<'static>>) -> Vec<String> {
+/// The properties that a schema names at the top, in its order.
+pub(crate) fn top_properties(schema: Option<&RawJson<'static>>) -> Vec<String> {
     let members = schema.and_then(RawJson::members).unwrap_or_default();
     let named = members.iter().find(|(name, _)| name == "properties").and_then(|(_, value)| value.members());
+    named.unwrap_or_default().into_iter().map(|(name, _)| name.into_owned()).collect()
+}
+
+/// Those of them that can be columns of a view.
+fn properties(schema: Option<&RawJson<'static>>) -> Vec<String> {
     // SQLite does not tell column names apart by case either.
     let mut taken = OWN_COLUMNS.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
-    let names = named.unwrap_or_default().into_iter().map(|(name, _)| name.into_owned());
     let usable = |name: &String| !name.is_empty() && !name.contains('\0');
-    names.filter(usable).filter(|name| taken.insert(name.to_ascii_lowercase())).take(COLUMNS_MAX).collect()
+    top_properties(schema)
+        .into_iter()
+        .filter(usable)
+        .filter(|name| taken.insert(name.to_ascii_lowercase()))
+        .take(COLUMNS_MAX)
+        .collect()
 }
 
 fn quote_name(name: &str) -> String {

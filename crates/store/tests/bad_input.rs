@@ -187,7 +187,7 @@ fn f25_the_same_record_twice_in_one_slice_is_stored_once() {
     home.run(&(twice + &done(2)));
     let run = &home.reader().runs("c", 1).expect("runs")[0];
     assert_eq!((run.unchanged, run.repeated, run.counts.collected), (1, 0, 2));
-    assert_eq!(home.reader().history("c", "items", "k", 9).expect("history").len(), 1);
+    assert_eq!(home.reader().history("c", "items", "k", None, 9).expect("history").len(), 1);
     home.assert_whole();
 }
 
@@ -412,6 +412,20 @@ fn lock_for(path: PathBuf, hold: Duration) -> JoinHandle<()> {
     });
     locked.recv().expect("it is locked");
     thread
+}
+
+#[test]
+fn f33_the_end_of_a_run_waits_for_a_long_lock_because_the_rest_is_armed_with_it() {
+    let home = Home::new();
+    let mut sitting = Sitting::begin(home.open(), "c", MANIFEST);
+    let pushed_back = "{\"type\":\"DETAIL_GAP\",\"stream\":\"details\",\"record_key\":\"k\",\"reason\":\"rate_limited\",\
+                       \"detail_locator\":{},\"reference_only\":true}\n";
+    sitting.feed((pushed_back.to_owned() + &done(0)).as_bytes()).expect("the store works");
+    // Longer than one wait for the lock.
+    let lock = lock_for(home.path(), Duration::from_secs(12));
+    sitting.end().expect("it waits again");
+    lock.join().expect("a thread");
+    assert!(home.reader().cooldown("c").expect("readable").is_some(), "the service pushed back");
 }
 
 #[test]

@@ -176,7 +176,7 @@ fn control_each_promise_notices_a_store_that_breaks_it() {
         (
             "INSERT INTO gaps SELECT id + 100, x'00', connection, stream, grant_id, parent_stream, record_key,
           record_key_is_number, 'pending', lease, attempts, counted_under, deferred_under, reason, run_cap, http_status,
-          terminal_reason, last_error, not_before, since, due, locator, list_cursor, run, hash FROM gaps;
+          terminal_reason, last_error, not_before, since, due, locator, list_cursor, run, hash, part_of_list FROM gaps;
           DELETE FROM gaps WHERE id < 100",
             "\"A5\"",
         ),

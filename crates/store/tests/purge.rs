@@ -63,7 +63,7 @@ fn purge(store: &mut Store) -> Result<u64, StoreError> {
 
 fn assert_other_untouched(home: &Home) {
     assert_eq!(home.body("items", "stays").as_deref(), Some(r#"{"v":2}"#));
-    assert_eq!(home.reader().history("c", "items", "stays", 9).expect("readable").len(), 2);
+    assert_eq!(home.reader().history("c", "items", "stays", None, 9).expect("readable").len(), 2);
     assert_eq!(home.cursor("items").as_deref(), Some(r#"{"page":1}"#));
     assert_eq!(home.reader().runs("c", 9).expect("readable").len(), 2);
     let names = home.reader().connections().expect("readable").into_iter().map(|connection| connection.name);

@@ -126,13 +126,13 @@ fn history_has_the_newest_version_first() {
         home.run(&(record("items", "k", &format!("{{\"v\":{version}}}")) + &done(1)));
     }
     home.run(&(delete("items", "k") + &done(1)));
-    let history = home.reader().history("c", "items", "k", 100).expect("readable");
+    let history = home.reader().history("c", "items", "k", None, 100).expect("readable");
     let bodies = history.iter().map(|version| version.body.as_deref()).collect::<Vec<_>>();
     let expected =
         [None, Some("{\"v\":4}"), Some("{\"v\":3}"), Some("{\"v\":2}"), Some("{\"v\":1}"), Some("{\"v\":0}")];
     assert_eq!(bodies, expected);
     assert!(history[0].deleted && history.is_sorted_by(|newer, older| newer.seq > older.seq));
-    assert_eq!(home.reader().history("c", "items", "k", 2).expect("readable"), history[..2]);
+    assert_eq!(home.reader().history("c", "items", "k", None, 2).expect("readable"), history[..2]);
 }
 
 /// Follows the feed until `done` is set and nothing more comes.

@@ -1,5 +1,6 @@
 //! What can be typed to collect and to look at what was collected.
 
+use super::manage::{Expires, expires};
 use clap::{Args, ValueEnum, value_parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -28,6 +29,12 @@ pub(crate) struct AddArgs {
     /// Sets an environment variable of the connector. Not for secrets: this is stored as it is.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
+    /// Until when it may be collected: a date, a time in RFC 3339, or never [default: never].
+    #[arg(long, value_name = "TIME|never", value_parser = expires)]
+    pub(crate) expires: Option<Expires>,
+    /// Does not try the credentials before they are stored.
+    #[arg(long)]
+    pub(crate) no_check: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// How to start the connector [default: what its manifest says].
@@ -70,7 +77,7 @@ pub(crate) struct CollectArgs {
     /// What happens when the connector asks something [default: prompt on a terminal, none otherwise].
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) interact: Option<Interact>,
-    /// Also while the connection rests because its service pushed back.
+    /// Also while the connection rests because its service pushed back, or is paused.
     #[arg(long)]
     pub(crate) now: bool,
     /// Prints one JSON object per line; the last one says how the run ended.
@@ -91,6 +98,8 @@ pub(crate) struct CollectArgs {
 pub(crate) enum Interact {
     /// They are asked here.
     Prompt,
+    /// The run waits; `gleaner answer` answers from anywhere.
+    Park,
     /// The connector is told that nobody can answer.
     None,
 }
@@ -114,20 +123,6 @@ pub(crate) struct OfConnectionArgs {
     /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct RecordsArgs {
-    /// The stream, as CONNECTION.STREAM or as STREAM where only one connection has it.
-    pub(crate) stream: String,
-    /// Prints one JSON object per line with `key`, `data` and `deleted`; data is as it came.
-    #[arg(long)]
-    pub(crate) json: bool,
-    /// At most so many records.
-    #[arg(long, value_name = "N")]
-    pub(crate) limit: Option<u64>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }
@@ -171,7 +166,7 @@ pub(crate) struct DemoArgs {
 }
 
 /// `90`, `90s`, `10m`, `2h`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.strip_suffix(['s', 'm', 'h']) {
         Some(number) => (number, &text[number.len()..]),
         None => (text, "s"),

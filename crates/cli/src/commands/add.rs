@@ -1,17 +1,25 @@
 //! `gleaner add`: a connector with one account becomes a connection.
+//!
+//! Credentials are tried before anything is stored: whoever mistypes one hears so here, and not from a run
+//! at night.
 
 use crate::args::collect::AddArgs;
+use crate::args::manage::Expires;
 use crate::connection::{Settings, read_manifest};
 use crate::connectors::Catalogue;
+use crate::credentials::{Credentials, how_to_give};
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, report_to_stderr, visible};
-use crate::prompt;
-use gleaner_protocol::{Auth, Manifest};
-use gleaner_vault::{Secret, Vault};
+use crate::trial::Trial;
+use gleaner_protocol::Manifest;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long a service may take to answer the trial.
+const TRIAL_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let home = Home::find(&args.home)?;
@@ -26,20 +34,41 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
     }
     let name = args.name.clone().unwrap_or_else(|| manifest.connector_key.clone());
     let mut store = home.store()?;
-    store.register(&name, &text, &manifest, dates::now())?;
-    store.set_settings(&name, &settings.to_json())?;
-    if let Some(auth) = &manifest.auth {
-        ask_for_credentials(auth, &home, &name)?;
-    }
+    let before = home.reader()?.settings(&name).map(|text| Settings::from_json(&text)).unwrap_or_default();
+    // Who adds it once more does not lift the end of the permission by the way.
+    let kept = before.expires_at().map_or(Expires::Never, Expires::At);
+    settings.set_expires(args.expires.unwrap_or(kept));
     for warning in &manifest.warnings {
         report_to_stderr(&format!("warning: {}", visible(&warning.to_string())));
     }
+    let mut credentials = Credentials::find(&manifest, &home, &name)?;
+    credentials.ask_for_missing();
+    if !args.no_check && !credentials.known.is_empty() && credentials.missing.is_empty() {
+        let trial = Trial {
+            home: &home,
+            name: &name,
+            manifest_text: &text,
+            manifest: &manifest,
+            settings: &settings,
+            credentials: &credentials,
+            max: TRIAL_MAX,
+        };
+        let said = format!("{} was not added", visible(&name));
+        trial.run()?.into_result(&said, "add it again with others".to_owned(), "; --no-check adds it all the same")?;
+    }
+    store.register(&name, &text, &manifest, dates::now())?;
+    store.set_settings(&name, &settings.to_json())?;
+    credentials.store_new(&home, &name)?;
     let streams = manifest.streams.len();
     out.line(&format!(
         "added {} with {streams} streams; collect with: gleaner run {}",
         visible(&name),
         visible(&name)
     ))?;
+    if !credentials.missing.is_empty() {
+        let missing = credentials.missing_names();
+        report_to_stderr(&visible(&format!("{} is missing; {}", missing.join(", "), how_to_give(&name, &missing))));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -60,22 +89,4 @@ fn find_connector(args: &AddArgs, home: &Home) -> Result<(String, Manifest, Opti
         }
         Some(_) | None => Ok((text, manifest, None)),
     }
-}
-
-/// Asks once for what the connector signs in with and neither the environment nor the vault has. Without a
-/// terminal nothing is asked; the first run then says what is missing.
-fn ask_for_credentials(auth: &Auth, home: &Home, name: &str) -> Result<(), CliError> {
-    let vault = Vault::open(home.root())?;
-    let missing = gleaner_vault::resolve(auth, name, &vault, &|name| std::env::var_os(name))?.missing;
-    let mut stored = false;
-    for group in missing {
-        let Some(variable) = group.first() else { continue };
-        let Some(value) = prompt::secret(variable) else { continue };
-        vault.set(name, variable, Secret::new(value))?;
-        stored = true;
-    }
-    if stored {
-        report_to_stderr(&format!("stored encrypted under the data root; {}", vault.key_place()));
-    }
-    Ok(())
 }

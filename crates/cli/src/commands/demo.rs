@@ -13,7 +13,8 @@ use gleaner_lab::oracle;
 use gleaner_lab::scenario::Scenario;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{self, BufRead, BufReader, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +23,8 @@ use std::time::{Duration, Instant};
 const SCENARIO: &str = "bucket-bare";
 /// The rate is drawn over this many columns.
 const COLUMNS: usize = 60;
+/// Names that a process before us with our number may have left.
+const FOLDERS_TRIED: u32 = 100;
 /// No part of it takes longer than this.
 const PART_MAX: Duration = Duration::from_secs(90);
 
@@ -46,7 +49,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliErro
         out.line("")?;
     }
     let mut shown = Shown::new(args.json);
-    let first = part(&folder, &url, &mut shown, Some(NOTES / 2))?;
+    part(&folder, &url, &mut shown, Some(NOTES / 2))?;
     let before_the_kill = shown.records;
     if !args.json {
         shown.clear();
@@ -54,7 +57,6 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliErro
     }
     let last = part(&folder, &url, &mut shown, None)?;
     shown.clear();
-    debug_assert!(first.is_none());
     let account = Account::new(&folder, &provider, &scenario, &shown, before_the_kill, last.as_ref())?;
     if args.json {
         out.line(&account.as_json().to_string())?
@@ -70,11 +72,16 @@ fn scenario() -> Result<Scenario, CliError> {
     builtin::find(SCENARIO).transpose()?.ok_or_else(missing)
 }
 
-/// A data root of its own, which is left for a look.
+/// A data root of its own, which is left for a look. Never a folder that was there: it might be somebody's
+/// who waits for us to write into it.
 fn make_folder() -> Result<PathBuf, CliError> {
-    let folder = std::env::temp_dir().join(format!("gleaner-demo-{}", std::process::id()));
-    let made = fs::create_dir_all(&folder).and_then(|()| fs::write(folder.join("manifest.json"), MANIFEST));
-    made.map_err(|error| failed(&folder.display().to_string(), &error))?;
+    let name = |turn: u32| std::env::temp_dir().join(format!("gleaner-demo-{}-{turn}", std::process::id()));
+    let taken = |made: &io::Result<()>| made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
+    let make = |turn| (name(turn), fs::DirBuilder::new().mode(0o700).create(name(turn)));
+    let made = (0..FOLDERS_TRIED).map(make).find(|(_, made)| !taken(made));
+    let (folder, made) = made.unwrap_or_else(|| (name(0), Err(ErrorKind::AlreadyExists.into())));
+    made.and_then(|()| fs::write(folder.join("manifest.json"), MANIFEST))
+        .map_err(|error| failed(&folder.display().to_string(), &error))?;
     Ok(folder)
 }
 
@@ -184,6 +191,8 @@ struct Account {
     oracle_seconds: f64,
     before_the_kill: u64,
     rate: f64,
+    /// What nobody told.
+    limit: f64,
     sparkline: String,
     store: PathBuf,
     home: PathBuf,
@@ -215,6 +224,7 @@ impl Account {
             oracle_seconds: best.completion_s,
             before_the_kill,
             rate: shown.rates.last().copied().unwrap_or(0.0),
+            limit: scenario.limits.iter().filter_map(|limit| limit.rate_per_s).fold(f64::INFINITY, f64::min),
             sparkline: sparkline(&shown.rates, COLUMNS),
             store: home.join("store.db"),
             home,
@@ -229,10 +239,12 @@ impl Account {
             &out.paint(Tone::Strong, &format!("{records} notes are stored, {gaps} are missing and known to be.")),
         )?;
         out.line(&format!("  requests   {requests}, of which {rejected} were refused ({share:.1} %)"))?;
-        out.line(&format!("  pace       {:.1} per second were found; the hidden limit is 10", self.rate))?;
+        let (found, limit) = (self.rate, self.limit);
+        out.line(&format!("  pace       {found:.1} per second were found; the hidden limit is {limit}"))?;
         out.line(&format!("  over time  {}", out.paint(Tone::Accepted, &self.sparkline)))?;
         out.line(&format!("  time       {seconds:.1} s; who knew the limit would have needed {oracle_seconds:.1} s"))?;
-        let kill = format!("after {} notes were saved; {refetched} requests were made twice", self.before_the_kill);
+        let twice = if *refetched == 1 { "request was" } else { "requests were" };
+        let kill = format!("after {} notes were saved; {refetched} {twice} made twice", self.before_the_kill);
         out.line(&format!("  the kill   {kill}"))?;
         out.line(&format!("  the store  {}", visible(&self.store.display().to_string())))?;
         out.line("")?;
@@ -251,7 +263,7 @@ impl Account {
         json!({
             "message_type": "demo_finished", "records": self.records, "gaps_open": self.gaps,
             "requests": self.requests, "rejected": self.rejected, "requests_made_twice": self.refetched,
-            "saved_before_the_kill": self.before_the_kill, "rate_per_s": self.rate, "seconds": self.seconds,
+            "saved_before_the_kill": self.before_the_kill, "rate_per_s": self.rate, "limit_per_s": self.limit, "seconds": self.seconds,
             "oracle_seconds": self.oracle_seconds, "store": self.store.display().to_string(),
         })
     }

@@ -1,69 +1,106 @@
 //! `gleaner gaps`: what is known and not here, and why; and the records that do not fit their schema.
 
-use crate::args::collect::OfConnectionArgs;
+use crate::args::look::GapsArgs;
 use crate::dates;
 use crate::error::CliError;
+use crate::gap_reason::Cause;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
-use gleaner_protocol::{AbsenceReason, ErrorClass, GapReason, Wording};
-use gleaner_store::{GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord};
+use gleaner_store::{GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord, Reader};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
-pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+/// As many as a screen has room for.
+const SHOWN: u64 = 20;
+
+pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let reader = Home::find(&args.home)?.reader()?;
-    let mut left = args.limit as usize;
-    let (mut after, mut shown) = (0, 0_u64);
-    while left > 0 {
-        let page = reader.gaps(&args.connection, GapFilter::default(), after, left.min(PAGE_ROWS_MAX))?;
-        let Some(last) = page.last() else { break };
-        (after, left) = (last.id, left - page.len());
-        for gap in &page {
-            shown += 1;
-            out.line(&if args.json { gap_json(gap).to_string() } else { gap_text(gap) })?;
-        }
-    }
-    for record in reader.quarantine(&args.connection, 0, left.max(1))? {
-        shown += 1;
-        out.line(&if args.json { record_json(&record).to_string() } else { record_text(&record) })?;
-    }
+    let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
+    let left = print_gaps(args, &reader, limit, out)?;
+    let left = print_quarantine(args, &reader, left, out)?;
     if !args.json {
-        let open =
-            reader.streams(&args.connection)?.iter().map(|stream| stream.gaps_open() + stream.quarantined).sum::<u64>();
-        let line = if open == 0 { "nothing is missing".to_owned() } else { format!("{shown} of {open} shown") };
+        let streams = reader.streams(&args.connection)?.into_iter();
+        let meant = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.name));
+        let recovered = |counted: u64| if args.recovered { counted } else { 0 };
+        let all = meant.map(|stream| stream.gaps_open() + stream.quarantined + recovered(stream.gaps_recovered));
+        let line = match all.sum::<u64>() {
+            0 => "nothing is missing".to_owned(),
+            all => format!("{} of {all} shown", limit - left),
+        };
         out.line(&out.paint(Tone::Quiet, &line))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person is told about a gap: a planned stop has words of its own.
-fn wording(gap: &GapSummary) -> Option<Wording> {
-    if gap.run_cap {
-        return Some(ErrorClass::RunCapDeferred.wording());
+/// Answers how many more may be printed.
+fn print_gaps(args: &GapsArgs, reader: &Reader, mut left: u64, out: &mut Output) -> Result<u64, CliError> {
+    let filter = GapFilter { stream: args.stream.as_deref(), closed_too: args.recovered };
+    let mut after = 0;
+    while left > 0 {
+        let page = reader.gaps(&args.connection, filter, after, page_of(left))?;
+        let Some(last) = page.last() else { break };
+        (after, left) = (last.id, left - page.len() as u64);
+        for gap in &page {
+            out.line(&if args.json { gap_json(gap) } else { gap_text(gap) })?;
+        }
     }
-    let terminal = gap.terminal_reason.as_deref().and_then(AbsenceReason::from_code).map(AbsenceReason::wording);
-    terminal.or_else(|| gap.reason.as_deref().and_then(GapReason::from_code).map(GapReason::wording))
+    Ok(left)
+}
+
+fn print_quarantine(args: &GapsArgs, reader: &Reader, mut left: u64, out: &mut Output) -> Result<u64, CliError> {
+    let mut after = 0;
+    while left > 0 {
+        let page = reader.quarantine(&args.connection, after, page_of(left))?;
+        let Some(last) = page.last() else { break };
+        after = last.id;
+        let is_meant = |record: &&QuarantinedRecord| args.stream.as_ref().is_none_or(|name| *name == record.stream);
+        for record in page.iter().filter(is_meant) {
+            left -= 1;
+            out.line(&if args.json { record_json(record).to_string() } else { record_text(record) })?;
+        }
+    }
+    Ok(left)
+}
+
+fn page_of(left: u64) -> usize {
+    usize::try_from(left).unwrap_or(usize::MAX).min(PAGE_ROWS_MAX)
 }
 
 fn gap_text(gap: &GapSummary) -> String {
     let key = gap.record_key.as_deref().unwrap_or("(a part of the list)");
-    let what = wording(gap).map_or("it is missing, and no reason was given", |wording| wording.what);
-    let state = if gap.state == "terminal" { "given up" } else { "waits" };
+    let what = Cause::of(gap).wording().map_or("it is missing, and no reason was given", |wording| wording.what);
+    let state = match gap.state.as_str() {
+        "terminal" => "given up",
+        "in_progress" => "is being fetched",
+        "recovered" => "recovered",
+        _ => "waits",
+    };
     let tries = if gap.attempts == 1 { "1 try".to_owned() } else { format!("{} tries", gap.attempts) };
     let since = dates::rfc3339(gap.since);
     let not_before = gap.not_before.map(|time| format!(", not before {}", dates::rfc3339(time))).unwrap_or_default();
     format!("{} {}  {state}, {tries}, since {since}{not_before}\n    {what}", visible(&gap.stream), visible(key))
 }
 
-fn gap_json(gap: &GapSummary) -> Value {
-    let parsed = |text: &Option<String>| text.as_ref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-    json!({
+/// Locator and last error are not parsed: what a number looked like is how it is printed.
+fn gap_json(gap: &GapSummary) -> String {
+    let cause = Cause::of(gap);
+    let known = json!({
         "kind": "gap", "gap_id": gap.gap_id, "stream": gap.stream, "parent_stream": gap.parent_stream,
-        "record_key": gap.record_key, "state": gap.state, "reason": gap.reason, "run_cap": gap.run_cap,
+        "record_key": gap.record_key, "state": gap.state, "reason": gap.reason, "class": class(gap),
+        "origin": cause.origin(), "run_cap": gap.run_cap, "http_status": gap.http_status,
         "terminal_reason": gap.terminal_reason, "attempts": gap.attempts, "since": dates::rfc3339(gap.since),
-        "not_before": gap.not_before.map(dates::rfc3339), "last_error": parsed(&gap.last_error),
-        "message": wording(gap).map(|wording| wording.what),
-    })
+        "not_before": gap.not_before.map(dates::rfc3339), "message": cause.wording().map(|wording| wording.what),
+    });
+    let known = known.to_string();
+    let raw = |text: &Option<String>| text.clone().unwrap_or_else(|| "null".to_owned());
+    let known = known.strip_suffix('}').unwrap_or_default();
+    format!("{known},\"last_error\":{},\"locator\":{}}}", raw(&gap.last_error), raw(&gap.locator))
+}
+
+/// The class of the last error, in the connector's words.
+fn class(gap: &GapSummary) -> Option<String> {
+    let error = serde_json::from_str::<Value>(gap.last_error.as_ref()?).ok()?;
+    Some(error.get("class")?.as_str()?.to_owned())
 }
 
 fn record_text(record: &QuarantinedRecord) -> String {

@@ -2,18 +2,18 @@
 
 use crate::args::collect::{CollectArgs, Interact};
 use crate::collect_view::{View, finished};
-use crate::connection::{Settings, parse_manifest, read_manifest};
+use crate::connection::{Settings, read_manifest, stored};
+use crate::credentials::Credentials;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, report_to_stderr, visible};
+use crate::output::{Output, visible};
 use crate::scope;
 use crate::stop_signals;
-use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Rest, Steady, Trigger};
+use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, Steady, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
-use gleaner_store::{HeldBy, Store};
-use gleaner_vault::Vault;
+use gleaner_store::{ConnectionState, HeldBy, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -30,11 +30,15 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
     let home = Home::find(&args.home)?;
     let mut store = home.store()?;
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;
+    check_state(args, &home, &name)?;
     let recovery_only = check_rest(args, &home, &mut store, &name, &manifest)?;
-    let request = request(args, &home, &name, manifest, &settings, recovery_only)?;
+    let credentials = Credentials::find(&manifest, &home, &name)?;
+    let missing = credentials.missing_names();
+    let asks = interact(args);
+    let request = request(args, &home, &name, manifest, &settings, &credentials, recovery_only)?;
     let (orders, control) = channel();
-    let interrupted = stop_signals::forward(&orders);
-    let mut view = View::new(&name, args, orders);
+    stop_signals::forward(&orders);
+    let mut view = View::new(&name, args, asks, missing.clone(), orders);
     let report = if args.catch_up {
         gleaner_runtime::run::<CatchUp>(&mut store, request, control, &mut view)
     } else {
@@ -43,7 +47,13 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
     drop(view);
     let report: RunReport = report.map_err(|error| refused(error, &name))?;
     drop(store);
-    finished(&home.reader()?, &name, &report, args, interrupted.is_set(), out)
+    finished(&home.reader()?, &name, &report, args, &missing, out)
+}
+
+/// What happens to questions.
+fn interact(args: &CollectArgs) -> Interact {
+    let watched = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    args.interact.unwrap_or(if watched { Interact::Prompt } else { Interact::None })
 }
 
 /// A connection that was added, or one that is described on the command line.
@@ -54,24 +64,28 @@ fn find_connection(
 ) -> Result<(String, Manifest, Settings), CliError> {
     let Some(file) = &args.manifest else {
         let name = args.connection.clone().unwrap_or_default();
-        let reader = home.reader()?;
-        let text = reader.manifest_text(&name)?;
-        let manifest = parse_manifest(&text).map_err(|faults| CliError::Failed {
-            message: format!("the stored manifest of {name:?} is no longer valid: {faults}"),
-            hint: "add the connector again with `gleaner add`".to_owned(),
-        })?;
-        let mut settings = Settings::from_json(&reader.settings(&name)?);
-        if !args.command.is_empty() {
-            settings = Settings { set: settings.set, ..Settings::new(&args.command, &[])? };
-        }
-        return Ok((name, manifest, settings));
+        let (_, manifest, settings) = stored(home, &name)?;
+        return Ok((name, manifest, settings.started_by(&args.command)?));
     };
     let (text, manifest) = read_manifest(file)?;
     let name = args.name.clone().unwrap_or_else(|| manifest.connector_key.clone());
-    let settings = Settings::new(&args.command, &[])?;
     store.register(&name, &text, &manifest, dates::now())?;
+    // What its owner said about it before still holds, the end of the permission above all.
+    let settings = Settings::from_json(&home.reader()?.settings(&name)?).started_by(&args.command)?;
     store.set_settings(&name, &settings.to_json())?;
     Ok((name, manifest, settings))
+}
+
+/// Whether its owner wants it to run.
+fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliError> {
+    let (what, hint) = match home.reader()?.connection(name)?.state {
+        ConnectionState::Paused if !args.now => {
+            ("paused", "`gleaner resume` lets it run again; --now runs it once all the same")
+        }
+        ConnectionState::Removed => ("removed", "`gleaner add` adds it again; it goes on where it stopped"),
+        ConnectionState::Active | ConnectionState::Paused | ConnectionState::Purging => return Ok(()),
+    };
+    Err(CliError::NeedsOwner { message: format!("{} is {what}", visible(name)), hint: hint.to_owned() })
 }
 
 /// Whether the connection rests. What is not pressure may be recovered meanwhile; answers whether that is all.
@@ -109,86 +123,70 @@ fn request(
     name: &str,
     manifest: Manifest,
     settings: &Settings,
+    credentials: &Credentials,
     recovery_only: bool,
 ) -> Result<RunRequest, CliError> {
-    let command = if settings.command.is_empty() { manifest.command.clone() } else { Some(settings.command.clone()) };
-    let (environment, secrets, credential) = environment(&manifest, settings, args, home, name)?;
-    let interactive = match args.interact {
-        Some(Interact::Prompt) => true,
-        Some(Interact::None) => false,
-        None => std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-    };
     let catch_up_until = if args.catch_up { home.reader()?.first_run(name)? } else { None };
-    let scope = scope::of(args, &manifest, catch_up_until)?;
+    let budget = RunBudget {
+        max_requests: args.max_requests,
+        max_duration_ms: args.max_duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
+    };
+    Ok(RunRequest {
+        connection: name.to_owned(),
+        scope: scope::of(args, &manifest, catch_up_until)?,
+        mode: if args.full_refresh { CollectionMode::FullRefresh } else { CollectionMode::Incremental },
+        recovery_only,
+        grant: GRANT.to_owned(),
+        grant_expires_at: settings.expires_at(),
+        launch: launch(&manifest, settings, credentials, budget)?,
+        bindings: bindings(&manifest, interact(args) != Interact::None),
+        budget: (budget != RunBudget::default()).then_some(budget),
+        overrun: OVERRUN,
+        credential: credentials.account(&manifest, home)?,
+        redactor: Redactor::new(credentials.secrets()),
+        interval: None,
+        silence_max: None,
+        control: Some(home.control_folder()),
+        manifest: Arc::new(manifest),
+    })
+}
+
+/// How the connector is started, and what it finds around it.
+pub(crate) fn launch(
+    manifest: &Manifest,
+    settings: &Settings,
+    credentials: &Credentials,
+    budget: RunBudget,
+) -> Result<Launch, CliError> {
     let ourselves = std::env::current_exe().map_err(|error| CliError::Failed {
         message: format!("cannot find this program: {error}"),
         hint: "start gleaner by its full path".to_owned(),
     })?;
     let guard = |word: &str| vec![ourselves.clone().into_os_string(), OsString::from(word)];
-    Ok(RunRequest {
-        connection: name.to_owned(),
-        scope,
-        mode: if args.full_refresh { CollectionMode::FullRefresh } else { CollectionMode::Incremental },
-        recovery_only,
-        grant: GRANT.to_owned(),
-        grant_expires_at: None,
-        launch: Launch {
-            command: command.unwrap_or_default().into_iter().map(OsString::from).collect(),
-            environment,
-            folder: settings.folder.clone(),
-            guard: guard("guard"),
-            exec: guard("guard-exec"),
-        },
-        bindings: bindings(&manifest, interactive),
-        budget: budget(args),
-        overrun: OVERRUN,
-        credential,
-        redactor: Redactor::new(secrets),
-        interval: None,
-        silence_max: None,
-        manifest: Arc::new(manifest),
-    })
-}
-
-/// What the connector finds around it, which of it is secret, and whose limit it shares.
-type Surroundings = (Environment, Vec<String>, Option<(String, String)>);
-
-fn environment(
-    manifest: &Manifest,
-    settings: &Settings,
-    args: &CollectArgs,
-    home: &Home,
-    name: &str,
-) -> Result<Surroundings, CliError> {
     let mut environment = Environment::for_connector(std::env::vars_os(), &manifest.environment_variables);
     for (name, value) in &settings.set {
         environment.set(name, value);
     }
-    if let Some(requests) = args.max_requests {
+    if let Some(requests) = budget.max_requests {
         environment.set("GLEANER_MAX_REQUESTS", requests.to_string());
     }
-    if let Some(duration) = args.max_duration {
-        environment.set("GLEANER_MAX_DURATION_MS", duration.as_millis().to_string());
+    if let Some(millis) = budget.max_duration_ms {
+        environment.set("GLEANER_MAX_DURATION_MS", millis.to_string());
     }
-    let Some(auth) = &manifest.auth else { return Ok((environment, Vec::new(), None)) };
-    let vault = Vault::open(home.root())?;
-    let found = gleaner_vault::resolve(auth, name, &vault, &|name| std::env::var_os(name))?.found;
-    let mut secrets = Vec::new();
-    for found in &found {
-        if let Some(warning) = found.source.warning() {
-            report_to_stderr(&format!("warning: {}", visible(&warning)));
-        }
-        environment.set(&found.name, found.secret.expose());
-        secrets.push(found.secret.expose().to_owned());
-    }
-    let provider = manifest.provider.clone().unwrap_or_else(|| manifest.connector_id.clone());
-    let hash = vault.credential_hash(&provider, found.iter().map(|found| &found.secret));
-    let credential = (!found.is_empty()).then_some((provider, hash));
-    Ok((environment, secrets, credential))
+    credentials.put_into(&mut environment);
+    let stored = Some(&settings.command).filter(|command| !command.is_empty());
+    let command = stored.or(manifest.command.as_ref()).cloned().unwrap_or_default();
+    Ok(Launch {
+        command: command.into_iter().map(OsString::from).collect(),
+        environment,
+        folder: settings.folder.clone(),
+        guard: guard("guard"),
+        exec: guard("guard-exec"),
+    })
 }
 
 /// What was asked for and can be had, and what every connector gets.
-fn bindings(manifest: &Manifest, interactive: bool) -> Vec<(String, RawJson<'static>)> {
+pub(crate) fn bindings(manifest: &Manifest, interactive: bool) -> Vec<(String, RawJson<'static>)> {
     let mut names = vec!["network".to_owned(), "filesystem".to_owned()];
     let asked = manifest.bindings.iter().map(|binding| binding.name.clone());
     names.extend(asked.filter(|name| matches!(name.as_str(), "loopback_listen")));
@@ -198,13 +196,7 @@ fn bindings(manifest: &Manifest, interactive: bool) -> Vec<(String, RawJson<'sta
     names.into_iter().map(|name| (name, empty())).collect()
 }
 
-fn budget(args: &CollectArgs) -> Option<RunBudget> {
-    let max_duration_ms = args.max_duration.and_then(|duration| u64::try_from(duration.as_millis()).ok());
-    let budget = RunBudget { max_requests: args.max_requests, max_duration_ms };
-    (budget != RunBudget::default()).then_some(budget)
-}
-
-fn refused(error: RunError, name: &str) -> CliError {
+pub(crate) fn refused(error: RunError, name: &str) -> CliError {
     match error {
         RunError::Held(HeldBy { pid, since, until, .. }) => CliError::Held {
             message: format!(
@@ -213,11 +205,24 @@ fn refused(error: RunError, name: &str) -> CliError {
                 dates::rfc3339(since),
                 dates::rfc3339(until)
             ),
-            hint: "wait for it, or end that process".to_owned(),
+            hint: format!("wait for it, or stop it with `gleaner cancel {}`", visible(name)),
+        },
+        RunError::Refused(Refusal::GrantExpired) => CliError::NeedsOwner {
+            message: format!("the permission to collect {} is over", visible(name)),
+            hint: renew(name),
+        },
+        RunError::Control { .. } => CliError::Failed {
+            message: error.to_string(),
+            hint: "the folder must be yours alone, on a file system that has sockets".to_owned(),
         },
         RunError::Store(error) => error.into(),
         RunError::Refused(refusal) => CliError::usage(refusal.to_string(), refusal.reason().wording().next),
         RunError::Schema(fault) => CliError::usage(fault.to_string(), "correct the manifest, or ask its author to"),
         RunError::Launch(error) => CliError::usage(error.to_string(), "check the command after `--`"),
     }
+}
+
+/// How a permission that is over is renewed.
+pub(crate) fn renew(name: &str) -> String {
+    format!("renew it with `gleaner resume {} --expires TIME`, or --expires never", visible(name))
 }

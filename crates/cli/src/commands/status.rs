@@ -1,48 +1,88 @@
 //! `gleaner status`: every connection in a line, the ones that need somebody first.
 
 use crate::args::collect::StatusArgs;
+use crate::commands::answer;
 use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
 use gleaner_engine::{CooldownPolicy, Finding, Grade, Health};
-use gleaner_store::{ConnectionState, Evidence, Reader};
+use gleaner_protocol::Assistance;
+use gleaner_store::{
+    ConnectionState, ConnectionSummary, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, StoreError,
+};
 use serde_json::json;
 use std::process::ExitCode;
 
 struct Line {
     evidence: Evidence,
     health: Option<Health>,
+    /// The process that works on it now.
+    holder: Option<HeldBy>,
+    questions: Vec<OpenQuestion>,
+    help: Vec<Assistance>,
 }
 
 pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let reader = Home::find(&args.home)?.reader()?;
-    let mut lines = Vec::new();
+    let ourselves = Holder::current().map_err(StoreError::Holder)?;
+    let mut waiting = answer::waiting(&reader)?;
+    let (mut lines, mut gone) = (Vec::new(), Vec::new());
     for connection in reader.connections()? {
-        if connection.state != ConnectionState::Purging {
-            lines.push(gather(&reader, &connection.name)?);
+        if matches!(connection.state, ConnectionState::Removed | ConnectionState::Purging) {
+            gone.push(connection);
+            continue;
         }
+        let of_this = waiting.extract_if(.., |(question, _)| question.connection == connection.name);
+        let questions = of_this.map(|(question, _)| question).collect();
+        lines.push(gather(&reader, &connection.name, &ourselves, questions)?);
     }
     lines.sort_by_key(|line| std::cmp::Reverse(line.health.as_ref().map(|health| health.grade)));
-    if lines.is_empty() && !args.json {
+    if lines.is_empty() && gone.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
     for line in &lines {
         if args.json { print_json(line, out)? } else { print(line, out)? }
     }
+    for connection in &gone {
+        if args.json { print_gone_json(connection, out)? } else { print_gone(connection, out)? }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
-fn gather(reader: &Reader, name: &str) -> Result<Line, CliError> {
-    let evidence = reader.evidence(name)?;
+fn gather(reader: &Reader, name: &str, ourselves: &Holder, questions: Vec<OpenQuestion>) -> Result<Line, CliError> {
+    let now = dates::now();
+    let mut evidence = reader.evidence(name)?;
+    // A question of a run that was killed waits for nobody.
+    evidence.summary.question_open = !questions.is_empty();
     // A manifest that an older version accepted may be refused by this one; the rest is still true.
     let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
     let health = manifest.map(|manifest| {
         let policy = CooldownPolicy::of(None, manifest.refresh_policy.as_ref());
-        evidence.health(&manifest, policy, dates::now())
+        evidence.health(&manifest, policy, now)
     });
-    Ok(Line { evidence, health })
+    let holder = reader.held_by(LeaseOn::Connection(name), ourselves, now)?;
+    let help = reader.open_help(name, now)?;
+    Ok(Line { evidence, health, holder, questions, help })
+}
+
+/// What is no longer collected, in a line.
+fn print_gone(connection: &ConnectionSummary, out: &mut Output) -> Result<(), CliError> {
+    let name = visible(&connection.name);
+    let what = if connection.state == ConnectionState::Purging {
+        format!("being forgotten; `gleaner remove {name} --purge` goes on with it")
+    } else {
+        format!("removed; {} records stay", connection.totals.records)
+    };
+    Ok(out.line(&out.paint(Tone::Quiet, &format!("{name}  {what}")))?)
+}
+
+fn print_gone_json(connection: &ConnectionSummary, out: &mut Output) -> Result<(), CliError> {
+    let state = if connection.state == ConnectionState::Purging { "being_forgotten" } else { "removed" };
+    let records = connection.totals.records;
+    let value = json!({"connection": connection.name, "state": state, "records": records});
+    Ok(out.line(&value.to_string())?)
 }
 
 fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
@@ -52,7 +92,8 @@ fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
     let paused = if summary.state == ConnectionState::Paused { ", paused" } else { "" };
     let name = out.paint(Tone::Strong, &visible(&summary.name));
     let grade = out.paint(if bad { Tone::Bad } else { Tone::Plain }, grade);
-    out.line(&format!("{name}  {grade}{paused}"))?;
+    let running = if line.holder.is_some() { ", running" } else { "" };
+    out.line(&format!("{name}  {grade}{running}{paused}"))?;
     let totals = &summary.totals;
     let mut facts = vec![format!("{} records", totals.records)];
     facts.extend((totals.tombstones > 0).then(|| format!("{} deleted", totals.tombstones)));
@@ -65,10 +106,27 @@ fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
         facts.push(format!("last run {reason} {} ago", dates::span(dates::now().since(ended))));
     }
     out.line(&format!("  {}", facts.join(", ")))?;
-    for finding in line.health.iter().flat_map(|health| &health.findings) {
+    if let Some(HeldBy { pid, since, .. }) = line.holder {
+        out.line(&format!("  process {pid} works on it since {}", dates::rfc3339(since)))?;
+    }
+    for question in &line.questions {
+        let (id, left, message) = (question.id, answer::time_left(question), in_a_line(&question.message));
+        out.line(&format!("  question {id}{left}: {message}\n    answer with: gleaner answer {id}"))?;
+    }
+    for help in &line.help {
+        out.line(&format!("  asks for help: {}", in_a_line(&help.message)))?;
+    }
+    // An open question is there with its text.
+    let findings = line.health.iter().flat_map(|health| &health.findings);
+    for finding in findings.filter(|finding| **finding != Finding::QuestionOpen) {
         out.line(&out.paint(Tone::Quiet, &format!("  {}", sentence(finding))))?;
     }
     Ok(())
+}
+
+/// Text from outside that cannot look like a line of ours.
+fn in_a_line(text: &str) -> String {
+    visible(text).replace('\n', " ")
 }
 
 const fn word(grade: Grade) -> &'static str {
@@ -117,6 +175,10 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),
         "last_ended_at": run.and_then(|run| run.ended_at).map(dates::rfc3339),
         "last_success": line.evidence.last_success.map(dates::rfc3339), "question_open": summary.question_open,
+        "state": if summary.state == ConnectionState::Paused { "paused" } else { "active" },
+        "running": line.holder.as_ref().map(|by| json!({"pid": by.pid, "since": dates::rfc3339(by.since)})),
+        "questions": line.questions.iter().map(answer::as_json).collect::<Vec<_>>(),
+        "help": line.help.iter().map(|help| &help.message).collect::<Vec<_>>(),
     });
     Ok(out.line(&value.to_string())?)
 }

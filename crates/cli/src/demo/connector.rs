@@ -5,19 +5,24 @@
 //! begins at the pace that this one had found.
 
 use super::{PAGE, URL};
+use crate::dates;
 use gleaner_http::blocking::Client;
 use gleaner_http::{persist_onto, restore_from};
 use serde_json::{Map, Value, json};
 use std::io::{self, BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::mpsc::channel;
 use std::thread;
+use std::time::Duration;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 /// Threads that fetch at the same time.
 const THREADS: usize = 4;
 const STREAM: &str = "notes";
+/// How long the last line may take to go out. At most three seconds by the contract, the exit included.
+const DRAIN_MAX: Duration = Duration::from_millis(2500);
 
 pub(crate) fn run() -> ExitCode {
     let mut emitted = 0;
@@ -30,12 +35,21 @@ pub(crate) fn run() -> ExitCode {
     if let Some(error) = &failed {
         done["error"] = error.clone();
     }
-    // Whoever does not read us any more does not need the rest either.
-    let told = say(&done);
+    // Whoever does not read us any more will not close our input either.
+    if !say_last(done) {
+        return ExitCode::FAILURE;
+    }
     // The end of the input says that everything is saved.
     let mut rest = Vec::new();
     let waited = io::stdin().read_to_end(&mut rest);
-    if failed.is_some() || told.is_err() || waited.is_err() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if failed.is_some() || waited.is_err() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// The last line, and whether it went out. A reader that is slow gets its time, and one that is gone does not hold us.
+fn say_last(message: Value) -> bool {
+    let (said, is_said) = channel();
+    thread::spawn(move || said.send(say(&message).is_ok()));
+    is_said.recv_timeout(DRAIN_MAX).unwrap_or(false)
 }
 
 fn collect(emitted: &mut u64) -> Fallible<()> {
@@ -79,7 +93,7 @@ fn fetch(client: &Client, url: &str, ids: &[u64]) -> Fallible<u64> {
                 }))?;
             } else {
                 let data = answer.error_for_status()?.json::<Value>()?;
-                let emitted_at = "2031-01-01T00:00:00Z";
+                let emitted_at = dates::rfc3339(dates::now());
                 say(
                     &json!({"type": "RECORD", "stream": STREAM, "key": id.to_string(), "data": data, "emitted_at": emitted_at}),
                 )?;

@@ -24,12 +24,13 @@ def end(code=0): sys.stdin.read(); sys.exit(code)
 start = json.loads(sys.stdin.readline())
 "#;
 
-struct Shop {
-    root: PathBuf,
+/// A data root of its own, and a connector whose script each test writes.
+pub(crate) struct Shop {
+    pub(crate) root: PathBuf,
 }
 
 impl Shop {
-    fn new(test: &str) -> Self {
+    pub(crate) fn new(test: &str) -> Self {
         let root = folder(test);
         fs::remove_dir_all(&root).unwrap();
         fs::create_dir_all(&root).unwrap();
@@ -37,14 +38,14 @@ impl Shop {
         Self { root }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gleaner"));
         command.args(arguments).env("GLEANER_HOME", self.root.join("home")).stdin(Stdio::null());
         command.current_dir(&self.root);
         command
     }
 
-    fn gleaner(&self, arguments: &[&str]) -> Answer {
+    pub(crate) fn gleaner(&self, arguments: &[&str]) -> Answer {
         let output = self.command(arguments).output().unwrap();
         Answer {
             code: output.status.code().unwrap(),
@@ -53,12 +54,12 @@ impl Shop {
         }
     }
 
-    fn script(&self, script: &str) {
+    pub(crate) fn script(&self, script: &str) {
         fs::write(self.root.join("shop.py"), format!("{PRELUDE}{script}")).unwrap();
     }
 
     /// Runs a connector that was not added, with these options.
-    fn run(&self, script: &str, options: &[&str]) -> Answer {
+    pub(crate) fn run(&self, script: &str, options: &[&str]) -> Answer {
         self.script(script);
         let mut arguments = vec!["run", "--manifest", "manifest.json"];
         arguments.extend(options);
@@ -66,7 +67,7 @@ impl Shop {
         self.gleaner(&arguments)
     }
 
-    fn start(&self, script: &str) -> Child {
+    pub(crate) fn start(&self, script: &str) -> Child {
         self.script(script);
         let mut command =
             self.command(&["run", "--manifest", "manifest.json", "--json", "--", "python3", "-u", "shop.py"]);
@@ -74,7 +75,7 @@ impl Shop {
     }
 }
 
-fn last_line(answer: &Answer) -> Value {
+pub(crate) fn last_line(answer: &Answer) -> Value {
     serde_json::from_str(answer.stdout.lines().last().unwrap()).unwrap()
 }
 

@@ -5,13 +5,27 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
 mod bad_input;
+mod canary;
 mod care;
 mod collect;
+mod cores;
 mod doctor;
 mod expectations;
+mod first_record;
 mod html;
 mod json;
+mod killed;
+mod live;
+mod look;
+mod look_speed;
+mod place;
 mod proxy;
 mod proxy_support;
+mod races;
+mod scenarios;
+mod stops;
 mod support;
 mod tables;
+mod terminal;
+mod tracks;
+mod transcripts;

@@ -158,7 +158,7 @@ impl<T: Track> Run<T> {
     }
 
     pub(super) fn break_off(&mut self, violation: Violation) {
-        self.conclude(Conclusion::broken(violation));
+        self.conclude(Conclusion::broken(self.masked_violation(violation)));
     }
 
     pub(super) fn take_done(&mut self, done: &Done) -> Result<(), Violation> {

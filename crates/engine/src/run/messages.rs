@@ -12,8 +12,8 @@ use crate::scope::Admitted;
 use crate::slice::GapChange;
 use crate::time::Now;
 use gleaner_protocol::{
-    ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, DoneError, Event, GapsPageRequest,
-    KeyBlock, Op, RawJson, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
+    ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, Event, GapsPageRequest, KeyBlock,
+    Op, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
 };
 
 impl<T: Track> Run<T> {
@@ -26,7 +26,7 @@ impl<T: Track> Run<T> {
         }
         match event {
             Event::Message { message, .. } => self.take_message(message, now)?,
-            Event::CoverageKeys { field, keys, .. } => self.keep_keys(*field, keys),
+            Event::CoverageKeys { field, keys, .. } => self.keep_keys(*field, keys)?,
             Event::CoverageEnd { report, .. } => self.end_report(report)?,
             Event::Violation(_) => {}
         }
@@ -48,20 +48,9 @@ impl<T: Track> Run<T> {
             ConnectorMessage::DetailGapRecovered(recovered) => self.take_recovered(recovered),
             ConnectorMessage::GapsPageRequest(request) => self.take_page_request(request),
             ConnectorMessage::Interaction(interaction) => self.ask(interaction, now),
-            ConnectorMessage::SkipResult(skip) => {
-                self.take_skip(skip);
-                Ok(())
-            }
-            ConnectorMessage::Progress(progress) => {
-                let mut progress = progress.clone();
-                self.mask(&mut progress.message);
-                self.trace(TraceEvent::Progress(progress))
-            }
-            ConnectorMessage::Assistance(help) => {
-                let mut help = help.clone();
-                self.mask(&mut help.message);
-                self.trace(TraceEvent::Assistance(help))
-            }
+            ConnectorMessage::SkipResult(skip) => self.take_skip(skip),
+            ConnectorMessage::Progress(progress) => self.trace(TraceEvent::Progress(progress.clone())),
+            ConnectorMessage::Assistance(help) => self.trace(TraceEvent::Assistance(help.clone())),
             ConnectorMessage::AssistanceStatus(status) => self.trace(TraceEvent::AssistanceStatus(status.clone())),
             ConnectorMessage::Done(done) => self.take_done(done),
         }
@@ -88,7 +77,7 @@ impl<T: Track> Run<T> {
     /// is whole goes out with it at once, in the same transaction.
     fn take_state(&mut self, state: &State<'_>) -> Result<(), Violation> {
         self.rules.stream(&state.stream)?;
-        self.check_credential(&state.stream, "cursor", Some(&state.cursor))?;
+        self.check_cursor(&state.stream, &state.cursor)?;
         let cursor = self.ledger.number(&state.stream, state.cursor.clone().into_owned());
         if state.slice {
             self.slice.commit(cursor);
@@ -101,19 +90,10 @@ impl<T: Track> Run<T> {
 
     fn take_gap(&mut self, gap: &DetailGap) -> Result<(), Violation> {
         self.rules.stream(&gap.stream)?;
-        self.check_credential(&gap.stream, "detail_locator", gap.detail_locator.as_ref())?;
-        self.check_credential(&gap.stream, "list_cursor", gap.list_cursor.as_ref())?;
+        self.check_gap(gap)?;
         self.counts.gaps += 1;
         self.pressure.gap(gap.reason);
-        let mut gap = gap.clone();
-        if let Some(error) = &mut gap.last_error {
-            self.mask(&mut error.class);
-            self.mask_json(&mut error.raw);
-        }
-        if let Some(detail) = &mut gap.detail {
-            self.mask_json(detail);
-        }
-        self.slice.gap(GapChange::Open(Box::new(gap)));
+        self.slice.gap(GapChange::Open(Box::new(self.masked_gap(gap))));
         Ok(())
     }
 
@@ -140,59 +120,27 @@ impl<T: Track> Run<T> {
         Ok(())
     }
 
-    fn take_skip(&mut self, skip: &SkipResult) {
+    fn take_skip(&mut self, skip: &SkipResult) -> Result<(), Violation> {
         if let Some(stream) = &skip.stream
             && skip.reason.as_deref() == Some(STREAM_COLLECTION_FAILED)
             && self.rules.contains(stream)
         {
             self.failed_streams.insert(stream.clone());
         }
-        let mut skip = skip.clone();
-        if let Some(message) = &mut skip.message {
-            self.mask(message);
-        }
-        if let Some(diagnostics) = &mut skip.diagnostics {
-            self.mask_json(diagnostics);
-        }
-        self.effects.push_back(Effect::Trace(TraceEvent::Skip(Box::new(skip))));
-    }
-
-    /// Cursors and locators are kept as they are, so they must not hold what opens the account.
-    fn check_credential(&self, stream: &str, field: &'static str, raw: Option<&RawJson<'_>>) -> Result<(), Violation> {
-        if raw.is_some_and(|raw| self.validator.reveals_credential(raw.as_str())) {
-            return Err(Violation::new(ViolationCode::CredentialInOutput).in_field(field).of_stream(stream));
-        }
-        Ok(())
-    }
-
-    /// What people read never shows what opens the account.
-    pub(super) fn mask(&self, text: &mut String) {
-        if let Some(masked) = self.validator.mask(text) {
-            *text = masked;
-        }
-    }
-
-    fn mask_json(&self, raw: &mut RawJson<'static>) {
-        if let Some(masked) = self.validator.mask(raw.as_str()) {
-            // A secret that was a number leaves no JSON behind; then nothing is.
-            *raw = RawJson::new(masked).unwrap_or_default();
-        }
-    }
-
-    pub(super) fn masked_error(&self, mut error: DoneError) -> DoneError {
-        self.mask(&mut error.message);
-        error
+        self.trace(TraceEvent::Skip(Box::new(skip.clone())))
     }
 
     fn trace(&mut self, event: TraceEvent) -> Result<(), Violation> {
-        self.effects.push_back(Effect::Trace(event));
+        self.effects.push_back(Effect::Trace(self.masked_event(event)));
         Ok(())
     }
 
     /// Keys belong to the report that ends next.
-    fn keep_keys(&mut self, field: CoverageField, keys: &KeyBlock) {
+    fn keep_keys(&mut self, field: CoverageField, keys: &KeyBlock) -> Result<(), Violation> {
+        self.check_keys(field, keys)?;
         let report = *self.keys_of.get_or_insert_with(|| next_report(&self.reports));
         self.effects.push_back(Effect::KeepCoverageKeys { report, field, keys: keys.clone() });
+        Ok(())
     }
 
     fn end_report(&mut self, end: &CoverageReport) -> Result<(), Violation> {

@@ -1,4 +1,4 @@
-//! Questions to the owner: one at a time, answered once, never open beyond the grant.
+//! Questions to the owner, one at a time and answered once; and the end of the owner's permission.
 //!
 //! A question without a time limit waits until it is answered or the grant ends: an owner may be
 //! away for a day. Nobody else may speak meanwhile, so the connector's next line is a violation.
@@ -53,11 +53,14 @@ impl Questions {
         self.expired
     }
 
-    /// The earlier of the question's own time and the grant's end.
-    pub(super) fn deadline(&self, now: Now) -> Option<Time> {
-        let open = self.open.as_ref()?;
-        let grant_end = self.grant_expires_at.map(|end| now.time + end.since(now.wall));
-        [open.deadline, grant_end].into_iter().flatten().min()
+    /// The end of the open question's own time.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        self.open.as_ref()?.deadline
+    }
+
+    /// The end of the owner's permission.
+    pub(super) fn grant_deadline(&self, now: Now) -> Option<Time> {
+        self.grant_expires_at.map(|end| now.time + end.since(now.wall))
     }
 
     fn close(&mut self) -> Option<String> {
@@ -86,29 +89,35 @@ impl<T: Track> Run<T> {
         if !self.questions.can_ask {
             return Err(Violation::new(ViolationCode::InteractionWithoutBinding));
         }
+        let question = self.masked_question(interaction)?;
         let deadline = interaction.timeout_seconds.map(|seconds| now.time + Duration::from_secs(seconds));
         self.questions.open = Some(Question { request_id: interaction.request_id.clone(), deadline });
-        let mut interaction = interaction.clone();
-        self.mask(&mut interaction.message);
-        self.effects.push_back(Effect::Ask(interaction));
+        self.effects.push_back(Effect::Ask(question));
         Ok(())
     }
 
-    /// Ends a question whose time is over; with the grant, the run ends too.
+    /// Ends a question whose time is over.
     pub(super) fn expire_question(&mut self, now: Now) {
-        let Some(open) = &self.questions.open else { return };
-        let grant_ended = self.questions.grant_expires_at.is_some_and(|end| end <= now.wall);
-        if !grant_ended && open.deadline.is_none_or(|deadline| now.time < deadline) {
-            return;
+        if self.questions.deadline().is_some_and(|deadline| deadline <= now.time) {
+            self.time_out_question(now);
         }
+    }
+
+    /// Ends the run when the owner's permission ends, with whatever question is open. What is saved is
+    /// saved, so that it goes on there once the permission is renewed.
+    pub(super) fn expire_grant(&mut self, now: Now) {
+        if self.conclusion.is_none() && self.questions.grant_expires_at.is_some_and(|end| end <= now.wall) {
+            self.time_out_question(now);
+            self.conclude(Conclusion::failed(TerminalReason::GrantExpired));
+        }
+    }
+
+    fn time_out_question(&mut self, now: Now) {
         let Some(request_id) = self.withdraw_question() else { return };
         self.questions.expired = true;
         self.last_news = now.time;
         let status = InteractionStatus::Timeout;
         self.send(RuntimeMessage::InteractionResponse(InteractionResponse { request_id, status, data: None }));
-        if grant_ended {
-            self.conclude(Conclusion::failed(TerminalReason::GrantExpired));
-        }
     }
 
     /// Takes an open question back from the owner.

@@ -2,7 +2,7 @@
 
 use super::Supervisor;
 use crate::observer::Saved;
-use gleaner_engine::{Effect, Slice, Track};
+use gleaner_engine::{Effect, Track};
 use gleaner_protocol::Interaction;
 use gleaner_store::{Settled, StoreError};
 
@@ -16,7 +16,6 @@ impl<T: Track> Supervisor<'_, T> {
     pub(super) fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
         let carried_out = match effect {
-            Effect::WriteSlice(slice) => self.write(slice),
             Effect::Finish(outcome) => self.finish(outcome),
             Effect::Send(message) => self.send(&message),
             Effect::CloseInput => self.order(crate::process::Process::close_input),
@@ -25,7 +24,9 @@ impl<T: Track> Supervisor<'_, T> {
             Effect::Ask(question) => self.ask(&question),
             Effect::Withdraw { request_id } => {
                 self.observer.withdrawn(&request_id);
-                self.settle_question(Settled::Withdrawn);
+                let expires_at = self.question.and_then(|(_, expires_at)| expires_at);
+                let is_over = expires_at.is_some_and(|end| end <= self.clock.now().wall);
+                self.settle_question(if is_over { Settled::Expired } else { Settled::Withdrawn });
                 Ok(())
             }
             of_store => self.of_store(of_store),
@@ -45,44 +46,16 @@ impl<T: Track> Supervisor<'_, T> {
         self.store_error.get_or_insert(error);
     }
 
-    fn write(&mut self, slice: Slice<T>) -> Result<(), StoreError> {
-        let Some(session) = self.session.as_mut() else { return Ok(()) };
-        let now = self.clock.now();
-        let receipt = self.store.write_slice(session, slice, now.wall)?;
-        self.slices += 1;
-        self.run.handle_receipt(receipt, now);
-        self.observer.saved(Saved { slices: self.slices, counts: self.run.counts() });
-        Ok(())
-    }
-
     fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
-        let now = self.clock.now();
-        match effect {
-            Effect::KeepCoverageKeys { report, field, keys } => {
-                self.store.keep_coverage_keys(session, report, field, &keys)?;
-            }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
-                self.run.handle_tally(report, &tally, now);
-            }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, now.wall)?;
-                self.run.handle_unaccounted_written(gaps, now);
-            }
-            Effect::LeaseGapsPage { streams, bytes_max } => {
-                let page = self.store.lease_gaps_page(session, &streams, bytes_max, now.wall)?;
-                self.run.handle_gaps_page(page, now);
-            }
-            Effect::Commit(plan) => {
-                self.store.commit(session, &plan, now.wall)?;
-                self.run.handle_committed(now);
-            }
-            Effect::Trace(event) => {
-                self.observer.said(&event);
-                self.store.trace(session, event, now.wall)?;
-            }
-            _ => {}
+        if let Effect::Trace(event) = &effect {
+            self.observer.said(event);
+        }
+        let is_slice = matches!(effect, Effect::WriteSlice(_));
+        self.store.carry_out(session, &mut self.run, effect, self.clock.now())?;
+        if is_slice {
+            self.slices += 1;
+            self.observer.saved(Saved { slices: self.slices, counts: self.run.counts() });
         }
         Ok(())
     }
@@ -117,14 +90,14 @@ impl<T: Track> Supervisor<'_, T> {
         let own = question.timeout_seconds.map(|seconds| now + std::time::Duration::from_secs(seconds));
         let expires_at = [own, self.request.grant_expires_at].into_iter().flatten().min();
         let id = self.store.ask(session, question, expires_at, now)?;
-        self.question = Some(id);
+        self.question = Some((id, expires_at));
         self.observer.asked(question, id);
         Ok(())
     }
 
     /// Writes down how a question ended. Who lost the lease writes nothing, here either.
     pub(super) fn settle_question(&mut self, how: Settled) {
-        let Some(id) = self.question.take() else { return };
+        let Some((id, _)) = self.question.take() else { return };
         if self.store_error.is_none() {
             let settled = self.store.settle_question(id, how, self.clock.now().wall).map(|_| ());
             self.check(settled);

@@ -33,14 +33,17 @@ pub enum ConnectionState {
     Active,
     /// The owner holds it back.
     Paused,
+    /// The owner is done with it. What was collected stays.
+    Removed,
     /// It is being forgotten.
     Purging,
 }
 
 impl ConnectionState {
-    fn from_code(code: &str) -> Self {
+    pub(crate) fn from_code(code: &str) -> Self {
         match code {
             "paused" => Self::Paused,
+            "removed" => Self::Removed,
             "purging" => Self::Purging,
             _ => Self::Active,
         }
@@ -106,25 +109,17 @@ impl Reader {
     ///
     /// When the store cannot be read.
     pub fn connections(&self) -> Result<Vec<ConnectionSummary>, StoreError> {
-        self.ask(|connection| {
-            let sums = COUNTERS.map(|counter| format!("ifnull(sum(s.{counter}), 0)")).join(", ");
-            let sql = format!(
-                "SELECT c.name, c.connector_id, c.state, c.created_at, EXISTS (SELECT 1 FROM interactions i \
-                 JOIN runs r ON r.id = i.run WHERE i.state = 'open' AND r.connection = c.id), \
-                 {sums}, max(s.last_seq), max(s.last_stored_at) \
-                 FROM connections c LEFT JOIN streams s ON s.connection = c.id GROUP BY c.id ORDER BY c.name"
-            );
-            rows(connection, &sql, [], |row| {
-                Ok(ConnectionSummary {
-                    name: row.get(0)?,
-                    connector_id: row.get(1)?,
-                    state: ConnectionState::from_code(&row.get::<_, String>(2)?),
-                    created_at: date_from_sql(row.get(3)?),
-                    question_open: row.get(4)?,
-                    totals: read_counters(row, 5)?,
-                })
-            })
-        })
+        self.ask(|connection| summaries(connection, None))
+    }
+
+    /// One connection, also one that is being forgotten.
+    ///
+    /// # Errors
+    ///
+    /// When there is none with this name.
+    pub fn connection(&self, name: &str) -> Result<ConnectionSummary, StoreError> {
+        let unknown = || StoreError::UnknownConnection(name.to_owned());
+        self.ask(|connection| summaries(connection, Some(name)))?.pop().ok_or_else(unknown)
     }
 
     /// The manifest of a connection, as its author wrote it.
@@ -210,6 +205,27 @@ impl Reader {
             Ok(PressureBacklog { rate_limited, upstream_pressure, oldest })
         })
     }
+}
+
+fn summaries(connection: &Connection, only: Option<&str>) -> Result<Vec<ConnectionSummary>, Failure> {
+    let sums = COUNTERS.map(|counter| format!("ifnull(sum(s.{counter}), 0)")).join(", ");
+    let filter = if only.is_some() { "c.name = ?1" } else { "?1 IS NULL" };
+    let sql = format!(
+        "SELECT c.name, c.connector_id, c.state, c.created_at, EXISTS (SELECT 1 FROM interactions i \
+         JOIN runs r ON r.id = i.run WHERE i.state = 'open' AND r.connection = c.id), \
+         {sums}, max(s.last_seq), max(s.last_stored_at) \
+         FROM connections c LEFT JOIN streams s ON s.connection = c.id WHERE {filter} GROUP BY c.id ORDER BY c.name"
+    );
+    rows(connection, &sql, [only], |row| {
+        Ok(ConnectionSummary {
+            name: row.get(0)?,
+            connector_id: row.get(1)?,
+            state: ConnectionState::from_code(&row.get::<_, String>(2)?),
+            created_at: date_from_sql(row.get(3)?),
+            question_open: row.get(4)?,
+            totals: read_counters(row, 5)?,
+        })
+    })
 }
 
 fn count_pressure(connection: &Connection, of: i64, reason: &str) -> Result<(u64, Option<WallTime>), Failure> {

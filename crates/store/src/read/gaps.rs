@@ -1,8 +1,8 @@
 //! What is missing, and what was set aside.
 
 use super::records::stream_id;
-use super::{Reader, page, rows};
-use crate::error::{StoreError, date_from_sql};
+use super::{Reader, length, page, rows, sized_rows};
+use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::gap_rows::gap_id;
 use crate::registry;
 use gleaner_engine::WallTime;
@@ -29,6 +29,8 @@ pub struct GapSummary {
     pub terminal_reason: Option<String>,
     /// Whether it is a planned stop at a cap that the owner set.
     pub run_cap: bool,
+    /// What the service answered, if it was an answer.
+    pub http_status: Option<u16>,
     /// How often it was tried.
     pub attempts: u32,
     /// Since when it is known.
@@ -39,6 +41,25 @@ pub struct GapSummary {
     pub last_error: Option<String>,
     /// How the connector finds it again, as JSON.
     pub locator: Option<String>,
+}
+
+/// How many gaps of a stream have one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GapCount {
+    /// The stream.
+    pub stream: String,
+    /// `pending`, `in_progress` or `terminal`.
+    pub state: String,
+    /// Why they are missing, as a code of the protocol.
+    pub reason: Option<String>,
+    /// Why they were given up.
+    pub terminal_reason: Option<String>,
+    /// Whether they are a planned stop at a cap that the owner set.
+    pub run_cap: bool,
+    /// Whether each stands for a part of a list, and not for one record.
+    pub part_of_list: bool,
+    /// How many.
+    pub count: u64,
 }
 
 /// Which gaps.
@@ -91,14 +112,46 @@ impl Reader {
         self.ask(|connection| {
             let of = registry::find(connection, name)?;
             let stream = filter.stream.map(|stream| stream_id(connection, name, stream)).transpose()?;
-            let open = if filter.closed_too { "" } else { "AND g.state != 'recovered'" };
+            // Closed gaps are kept for good; who wants them goes through all.
+            let (index, open) = match filter.closed_too {
+                true => ("", ""),
+                false => ("INDEXED BY gaps_open", "AND g.state != 'recovered'"),
+            };
             let sql = format!(
                 "SELECT g.id, g.identity, s.name, g.parent_stream, g.record_key, g.state, g.reason, g.terminal_reason, \
-                 g.run_cap, g.attempts, g.since, g.not_before, g.last_error, g.locator \
-                 FROM gaps g JOIN streams s ON s.id = g.stream WHERE g.id > ?3 AND g.connection = ?1 \
+                 g.run_cap, g.attempts, g.since, g.not_before, g.last_error, g.locator, g.http_status \
+                 FROM gaps g {index} JOIN streams s ON s.id = g.stream WHERE g.id > ?3 AND g.connection = ?1 \
                  AND (?2 IS NULL OR g.stream = ?2) {open} ORDER BY g.id LIMIT ?4"
             );
-            rows(connection, &sql, (of, stream, after, page(limit)), read_gap)
+            let size = |gap: &GapSummary| length(gap.locator.as_ref()) + length(gap.last_error.as_ref());
+            sized_rows(connection, &sql, (of, stream, after, page(limit)), read_gap, size)
+        })
+    }
+
+    /// How many gaps of a connection are not closed, by stream and reason, in the order of streams.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn gap_counts(&self, name: &str) -> Result<Vec<GapCount>, StoreError> {
+        self.ask(|connection| {
+            let of = registry::find(connection, name)?;
+            let sql = "SELECT s.name, g.state, g.reason, g.terminal_reason, g.run_cap, g.part_of_list, g.counted
+                       FROM (SELECT stream, state, reason, terminal_reason, run_cap, part_of_list, count(*) AS counted
+                             FROM gaps INDEXED BY gaps_by_reason WHERE connection = ?1 AND state != 'recovered'
+                             GROUP BY stream, state, reason, terminal_reason, run_cap, part_of_list) g
+                       JOIN streams s ON s.id = g.stream ORDER BY g.stream, g.counted DESC";
+            rows(connection, sql, [of], |row| {
+                Ok(GapCount {
+                    stream: row.get(0)?,
+                    state: row.get(1)?,
+                    reason: row.get(2)?,
+                    terminal_reason: row.get(3)?,
+                    run_cap: row.get(4)?,
+                    part_of_list: row.get(5)?,
+                    count: from_sql(row.get(6)?),
+                })
+            })
         })
     }
 
@@ -112,7 +165,7 @@ impl Reader {
             let of = registry::find(connection, name)?;
             let sql = "SELECT q.id, s.name, q.key, q.pointer, q.body, q.stored_at FROM quarantine q
                        JOIN streams s ON s.id = q.stream WHERE q.id > ?2 AND s.connection = ?1 ORDER BY q.id LIMIT ?3";
-            rows(connection, sql, (of, after, page(limit)), |row| {
+            let read = |row: &Row<'_>| {
                 Ok(QuarantinedRecord {
                     id: row.get(0)?,
                     stream: row.get(1)?,
@@ -121,7 +174,9 @@ impl Reader {
                     body: row.get(4)?,
                     stored_at: date_from_sql(row.get(5)?),
                 })
-            })
+            };
+            let size = |record: &QuarantinedRecord| length(record.body.as_ref()) + record.key.len();
+            sized_rows(connection, sql, (of, after, page(limit)), read, size)
         })
     }
 }
@@ -142,5 +197,6 @@ fn read_gap(row: &Row<'_>) -> rusqlite::Result<GapSummary> {
         not_before: row.get::<_, Option<i64>>(11)?.map(date_from_sql),
         last_error: row.get(12)?,
         locator: row.get(13)?,
+        http_status: row.get(14)?,
     })
 }

@@ -6,10 +6,15 @@
 use super::{ConnectionSummary, Reader, RunSummary};
 use crate::error::StoreError;
 use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, WallTime};
-use gleaner_protocol::{CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason};
+use gleaner_protocol::{
+    Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason,
+};
+use std::time::Duration;
 
 /// Runs that are looked at for a row of equal failures: more than any threshold.
 const RUNS_MAX: usize = 20;
+/// Requests for help, and answers to them, that are looked at: more than anybody would read.
+const HELP_MAX: usize = 50;
 /// Skips of the last run that are looked at for hints.
 const EVENTS_MAX: usize = 200;
 
@@ -20,6 +25,8 @@ pub struct Evidence {
     pub summary: ConnectionSummary,
     /// The last run that ended.
     pub last_run: Option<RunSummary>,
+    /// The run that has not ended: it goes on, or its process is gone.
+    pub open_run: Option<RunSummary>,
     /// How many of the last runs ended in the same failure, in a row.
     pub equal_failures: u32,
     /// When a run last succeeded.
@@ -28,9 +35,9 @@ pub struct Evidence {
     pub cooldown: Option<Cooldown>,
     /// What the last run's skips ask for.
     pub hints: Vec<RecoveryAction>,
-    /// The last report about the circuit.
+    /// The last report about the circuit, also of a run that goes on.
     pub circuit: Option<ProviderBudget>,
-    /// The last report about the pace.
+    /// The last report about the pace, also of a run that goes on.
     pub rate: Option<CollectionRate>,
 }
 
@@ -41,23 +48,55 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn evidence(&self, name: &str) -> Result<Evidence, StoreError> {
-        let unknown = || StoreError::UnknownConnection(name.to_owned());
-        let summary = self.connections()?.into_iter().find(|summary| summary.name == name).ok_or_else(unknown)?;
+        let summary = self.connection(name)?;
         let mut runs = self.runs(name, RUNS_MAX)?;
+        let told = |text: fn(&RunSummary) -> Option<&String>| runs.iter().find_map(text);
+        let circuit = told(|run| run.provider_budget.as_ref()).and_then(|text| serde_json::from_str(text).ok());
+        let rate = told(|run| run.collection_rate.as_ref()).and_then(|text| serde_json::from_str(text).ok());
+        let open_run = runs.iter().find(|run| run.ended_at.is_none()).cloned();
         runs.retain(|run| run.ended_at.is_some());
         let last_run = runs.first().cloned();
         let hints = last_run.as_ref().map(|run| self.hints(&run.run_id)).transpose()?.unwrap_or_default();
-        let told = |text: fn(&RunSummary) -> Option<&String>| runs.iter().find_map(text);
         Ok(Evidence {
             equal_failures: equal_failures(&runs),
             last_success: self.last_success(name)?,
             cooldown: self.cooldown(name)?,
             hints,
-            circuit: told(|run| run.provider_budget.as_ref()).and_then(|text| serde_json::from_str(text).ok()),
-            rate: told(|run| run.collection_rate.as_ref()).and_then(|text| serde_json::from_str(text).ok()),
+            circuit,
+            rate,
             summary,
             last_run,
+            open_run,
         })
+    }
+
+    /// Help that the newest run of a connection asked for, the oldest first: unless it was settled, took
+    /// too long, or the run did without it. It blocks nothing.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn open_help(&self, name: &str, now: WallTime) -> Result<Vec<Assistance>, StoreError> {
+        let newest = self.runs(name, 1)?.into_iter().next();
+        let Some(run) = newest.filter(|run| run.reason != Some(TerminalReason::Succeeded)) else {
+            return Ok(Vec::new());
+        };
+        let mut open = Vec::<Assistance>::new();
+        for (at, message) in self.last_help(&run.run_id, HELP_MAX)?.into_iter().rev() {
+            match ConnectorMessage::decode(message.as_bytes()) {
+                Ok(ConnectorMessage::Assistance(help)) => {
+                    let over = help.timeout_seconds.is_some_and(|seconds| at + Duration::from_secs(seconds) <= now);
+                    let again = help.assistance_request_id.is_some();
+                    open.retain(|known| !again || known.assistance_request_id != help.assistance_request_id);
+                    open.extend((!over).then_some(help));
+                }
+                Ok(ConnectorMessage::AssistanceStatus(status)) => {
+                    open.retain(|known| known.assistance_request_id.as_ref() != Some(&status.assistance_request_id));
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(open)
     }
 
     fn hints(&self, run_id: &str) -> Result<Vec<RecoveryAction>, StoreError> {
@@ -84,6 +123,7 @@ fn equal_failures(runs: &[RunSummary]) -> u32 {
                     | TerminalReason::Interrupted
                     | TerminalReason::Superseded
                     | TerminalReason::SourceCooldown
+                    | TerminalReason::BudgetReached
             )
         })
     };

@@ -1,6 +1,6 @@
 //! Records, their history, and the feed of changes.
 
-use super::{Reader, page, rows};
+use super::{PAGE_BYTES_MAX, Reader, length, page, rows, sized_rows};
 use crate::error::{Failure, StoreError, date_from_sql, from_sql, to_sql};
 use crate::registry;
 use gleaner_engine::WallTime;
@@ -41,9 +41,9 @@ pub struct Change {
     pub record: StoredRecord,
 }
 
-const VERSION: &str = "v.seq, v.key, v.body, v.deleted, v.emitted_at, v.stored_at";
+pub(super) const VERSION: &str = "v.seq, v.key, v.body, v.deleted, v.emitted_at, v.stored_at";
 
-fn read_version(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
+pub(super) fn read_version(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
     Ok(StoredRecord {
         seq: from_sql(row.get(0)?),
         key: row.get(1)?,
@@ -52,6 +52,10 @@ fn read_version(row: &Row<'_>) -> rusqlite::Result<StoredRecord> {
         emitted_at: row.get(4)?,
         stored_at: date_from_sql(row.get(5)?),
     })
+}
+
+pub(super) fn size_of(record: &StoredRecord) -> usize {
+    length(record.body.as_ref()) + record.key.len()
 }
 
 impl Reader {
@@ -74,7 +78,7 @@ impl Reader {
                 "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq \
                  WHERE r.stream = ?1 {from} ORDER BY r.key LIMIT ?3"
             );
-            rows(connection, &sql, (id, after, page(limit)), read_version)
+            sized_rows(connection, &sql, (id, after, page(limit)), read_version, size_of)
         })
     }
 
@@ -93,7 +97,7 @@ impl Reader {
         })
     }
 
-    /// The versions of one record, the newest first.
+    /// A page of the versions of one record, the newest first; of those before `before` if it is given.
     ///
     /// # Errors
     ///
@@ -103,17 +107,31 @@ impl Reader {
         connection_name: &str,
         stream: &str,
         key: &str,
+        before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError> {
         self.ask(|connection| {
             let id = stream_id(connection, connection_name, stream)?;
-            let sql = format!(
-                "WITH RECURSIVE chain (seq, nth) AS (SELECT seq, 1 FROM records WHERE stream = ?1 AND key = ?2 \
-                 UNION ALL SELECT o.previous, nth + 1 FROM chain c JOIN versions o ON o.seq = c.seq \
-                 WHERE o.previous IS NOT NULL AND nth < ?3) \
-                 SELECT {VERSION} FROM chain c JOIN versions v ON v.seq = c.seq ORDER BY v.seq DESC"
-            );
-            rows(connection, &sql, (id, key, page(limit)), read_version)
+            let sql = "WITH RECURSIVE chain (seq, nth) AS (SELECT seq, 1 FROM records WHERE stream = ?1 AND key = ?2
+                       UNION ALL SELECT o.previous, nth + (o.seq < ifnull(?3, o.seq + 1)) FROM chain c
+                       JOIN versions o ON o.seq = c.seq
+                       WHERE o.previous IS NOT NULL AND nth + (o.seq < ifnull(?3, o.seq + 1)) <= ?4)
+                       SELECT seq FROM chain WHERE seq < ifnull(?3, seq + 1)";
+            let values = (id, key, before.map(to_sql), page(limit));
+            let chain = rows(connection, sql, values, |row| row.get::<_, i64>(0))?;
+            // One after the other and not sorted with their bodies, which may be large.
+            let sql = format!("SELECT {VERSION} FROM versions v WHERE v.seq = ?1");
+            let mut statement = connection.prepare_cached(&sql)?;
+            let (mut history, mut bytes) = (Vec::new(), 0);
+            for seq in chain {
+                if bytes >= PAGE_BYTES_MAX {
+                    break;
+                }
+                let version = statement.query_row([seq], read_version)?;
+                bytes += size_of(&version);
+                history.push(version);
+            }
+            Ok(history)
         })
     }
 
@@ -129,9 +147,10 @@ impl Reader {
                 "SELECT {VERSION}, c.name, s.name FROM versions v JOIN streams s ON s.id = v.stream \
                  JOIN connections c ON c.id = s.connection WHERE v.seq > ?1 ORDER BY v.seq LIMIT ?2"
             );
-            rows(connection, &sql, (to_sql(since), page(limit)), |row| {
-                Ok(Change { connection: row.get(6)?, stream: row.get(7)?, record: read_version(row)? })
-            })
+            let read =
+                |row: &Row<'_>| Ok(Change { connection: row.get(6)?, stream: row.get(7)?, record: read_version(row)? });
+            let size = |change: &Change| size_of(&change.record);
+            sized_rows(connection, &sql, (to_sql(since), page(limit)), read, size)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Runs and what connectors said during them.
 
-use super::{Reader, page, rows};
+use super::{Reader, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::registry;
 use gleaner_engine::{Counts, WallTime};
@@ -132,9 +132,12 @@ impl Reader {
     pub fn last_success(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
         self.ask(|connection| {
             let id = registry::find(connection, name)?;
-            let sql = "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = ?2 ORDER BY id DESC LIMIT 1";
-            let values = (id, TerminalReason::Succeeded.code());
-            let ended = connection.prepare_cached(sql)?.query_row(values, |row| row.get::<_, i64>(0)).optional()?;
+            // The reason stands in the text, so that the index for it is used.
+            let sql = format!(
+                "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' ORDER BY id DESC LIMIT 1",
+                TerminalReason::Succeeded.code()
+            );
+            let ended = connection.prepare_cached(&sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
             Ok(ended.map(date_from_sql))
         })
     }
@@ -175,10 +178,21 @@ impl Reader {
         self.ask(|connection| {
             let sql = "SELECT e.id, e.at, e.kind, e.message FROM events e JOIN runs r ON r.id = e.run
                        WHERE r.run_id = ?1 AND e.id > ?2 ORDER BY e.id LIMIT ?3";
-            rows(connection, sql, (run_id, after, page(limit)), |row| {
+            let read = |row: &Row<'_>| {
                 let at = date_from_sql(row.get(1)?);
                 Ok(TracedEvent { id: row.get(0)?, at, kind: row.get(2)?, message: row.get(3)? })
-            })
+            };
+            sized_rows(connection, sql, (run_id, after, page(limit)), read, |event| event.message.len())
+        })
+    }
+
+    /// The last requests for help of a run and what became of them, the newest first.
+    pub(super) fn last_help(&self, run_id: &str, limit: usize) -> Result<Vec<(WallTime, String)>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT e.at, e.message FROM events e JOIN runs r ON r.id = e.run
+                       WHERE r.run_id = ?1 AND e.kind IN ('assistance', 'assistance_status')
+                       ORDER BY e.id DESC LIMIT ?2";
+            rows(connection, sql, (run_id, page(limit)), |row| Ok((date_from_sql(row.get(0)?), row.get(1)?)))
         })
     }
 

@@ -107,7 +107,7 @@ impl World {
                 let counter = if kept.body.is_some() { &mut records } else { &mut tombstones };
                 *counter += 1;
                 versions += kept.versions as u64;
-                let history = self.reader.history(CONNECTION, &stream.name, key, PAGE_ROWS_MAX).unwrap();
+                let history = self.reader.history(CONNECTION, &stream.name, key, None, PAGE_ROWS_MAX).unwrap();
                 assert_eq!(history.len(), kept.versions, "the history of {key:?}");
                 assert_eq!(history[0].body, kept.body, "the newest version of {key:?}");
             }

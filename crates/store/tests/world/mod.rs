@@ -296,41 +296,18 @@ impl Sitting {
 
     fn step(&mut self) -> Result<bool, StoreError> {
         let Some(effect) = self.run.poll_effect() else { return Ok(false) };
-        let (now, wall) = (now(), now().wall);
+        let now = now();
         let session = self.session.as_mut().expect("no effect comes after the end");
-        match effect {
-            Effect::WriteSlice(slice) => {
-                let receipt = self.store.write_slice(session, slice, wall)?;
-                self.receipts += 1;
-                self.run.handle_receipt(receipt, now);
-            }
-            Effect::KeepCoverageKeys { report, field, keys } => {
-                self.store.keep_coverage_keys(session, report, field, &keys)?;
-            }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.store.tally_coverage(session, report, &stream, &state_stream)?;
-                self.run.handle_tally(report, &tally, now);
-            }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.store.write_unaccounted(session, report, &stream, &state_stream, wall)?;
-                self.run.handle_unaccounted_written(gaps, now);
-            }
-            Effect::LeaseGapsPage { streams, bytes_max } => {
-                let page = self.store.lease_gaps_page(session, &streams, bytes_max, wall)?;
-                self.run.handle_gaps_page(page, now);
-            }
-            Effect::Commit(plan) => {
-                self.store.commit(session, &plan, wall)?;
-                self.run.handle_committed(now);
-            }
-            Effect::Finish(outcome) => {
+        self.receipts += usize::from(matches!(effect, Effect::WriteSlice(_)));
+        match self.store.carry_out(session, &mut self.run, effect, now)? {
+            Some(Effect::Finish(outcome)) => {
                 let session = self.session.take().expect("one end");
-                self.store.finish_run(session, &outcome, wall)?;
+                self.store.finish_run(session, &outcome, now.wall)?;
                 self.outcome = Some(outcome);
             }
-            Effect::Trace(event) => self.store.trace(session, event, wall)?,
-            Effect::Ask(question) => self.questions.push(self.store.ask(session, &question, None, wall)?),
-            Effect::Send(_) | Effect::Withdraw { .. } | Effect::CloseInput | Effect::Stop | Effect::Kill => {}
+            Some(Effect::Ask(question)) => self.questions.push(self.store.ask(session, &question, None, now.wall)?),
+            // There is no process.
+            _ => {}
         }
         Ok(true)
     }

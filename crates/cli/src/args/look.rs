@@ -1,0 +1,107 @@
+//! What can be typed to look at what was collected.
+
+use super::collect::HomeArgs;
+use clap::{Args, ValueEnum, value_parser};
+use std::path::PathBuf;
+
+#[derive(Args, Debug)]
+pub(crate) struct CoverageArgs {
+    /// The connection [default: all].
+    pub(crate) connection: Option<String>,
+    /// Prints one JSON object per line and stream.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct GapsArgs {
+    /// The connection.
+    pub(crate) connection: String,
+    /// Only of this stream.
+    #[arg(long, value_name = "STREAM")]
+    pub(crate) stream: Option<String>,
+    /// Also those that were recovered.
+    #[arg(long)]
+    pub(crate) recovered: bool,
+    /// At most so many [default: 20; with --json all].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    /// Prints one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RecordsArgs {
+    /// The stream, as CONNECTION.STREAM or as STREAM where only one connection has it.
+    pub(crate) stream: String,
+    /// The changes after this number instead, each version and each deletion, in the order in which they
+    /// were stored; 0 is from the beginning.
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) since: Option<u64>,
+    /// Goes on printing changes as they come, until Ctrl-C.
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Prints one JSON object per line with `key`, `data` and `deleted`, changes also with `seq`; data is as it
+    /// came.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// At most so many lines.
+    #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
+    pub(crate) limit: Option<u64>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ExportArgs {
+    /// What: a connection, or one stream as CONNECTION.STREAM.
+    #[arg(value_name = "CONNECTION[.STREAM]")]
+    pub(crate) what: String,
+    /// One JSON object per line with the record as it came, or a table with a column per property of the
+    /// stream's schema.
+    #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+    pub(crate) format: ExportFormat,
+    /// The file, replaced as a whole and readable by you alone; - is standard output.
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// Deleted records, too.
+    #[arg(long)]
+    pub(crate) tombstones: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    /// Values stand as they are. A spreadsheet may take one that begins with = + - or @ for a formula: import
+    /// the columns as text.
+    Csv,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct QueryArgs {
+    /// One statement that reads, for example 'SELECT count(*) FROM "shop.orders"'.
+    pub(crate) sql: String,
+    /// Prints one JSON object per line and row; bytes as {"blob": HEX}.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WhyArgs {
+    /// The connection.
+    pub(crate) connection: String,
+    /// Prints one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}

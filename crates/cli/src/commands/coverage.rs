@@ -1,0 +1,161 @@
+//! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
+
+use crate::args::look::CoverageArgs;
+use crate::connection::parse_manifest;
+use crate::dates;
+use crate::error::CliError;
+use crate::gap_reason::Cause;
+use crate::home::Home;
+use crate::output::{Output, Tone, visible};
+use gleaner_protocol::CoveragePolicy;
+use gleaner_store::{ConnectionState, GapCount, Reader, Share, StreamCoverage};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// Reasons that are shown below a stream; with `--json` all.
+const REASONS_SHOWN: usize = 8;
+
+/// A stream, and how much of it is meant to be collected. Nothing is said about one that is no longer declared.
+struct Stream {
+    coverage: StreamCoverage,
+    policy: Option<CoveragePolicy>,
+}
+
+impl Stream {
+    /// What is no longer declared was collected once.
+    fn share(&self) -> Share {
+        self.coverage.share(self.policy.unwrap_or(CoveragePolicy::Collect))
+    }
+
+    fn policy(&self) -> &'static str {
+        self.policy.map_or("undeclared", CoveragePolicy::code)
+    }
+}
+
+pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let reader = Home::find(&args.home)?.reader()?;
+    let names = match &args.connection {
+        Some(name) => vec![name.clone()],
+        None => {
+            let all = reader.connections()?.into_iter();
+            all.filter(|one| one.state != ConnectionState::Purging).map(|one| one.name).collect()
+        }
+    };
+    if names.is_empty() && !args.json {
+        out.line("nothing is connected yet; add a connector with `gleaner add`")?;
+    }
+    for name in names {
+        let streams = gather(&reader, &name)?;
+        if args.json {
+            for stream in &streams {
+                out.line(&as_json(&name, stream).to_string())?;
+            }
+        } else {
+            print(&name, &streams, out)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gather(reader: &Reader, name: &str) -> Result<Vec<Stream>, CliError> {
+    // A manifest that an older version accepted may be refused by this one; the rest is still true.
+    let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
+    let policy = |coverage: &StreamCoverage| {
+        let stream = manifest.as_ref().and_then(|manifest| manifest.stream(&coverage.summary.name));
+        stream.map(|stream| stream.coverage_policy)
+    };
+    let streams = reader.coverage(name)?.into_iter();
+    Ok(streams.map(|coverage| Stream { policy: policy(&coverage), coverage }).collect())
+}
+
+fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliError> {
+    out.line(&out.paint(Tone::Strong, &visible(name)))?;
+    let head = row("stream", "policy", ["listed", "stored", "missing", "skipped", "share"].map(str::to_owned));
+    out.line(&out.paint(Tone::Quiet, &head))?;
+    for stream in streams {
+        let coverage = &stream.coverage;
+        let listed = coverage.listed().map_or_else(|| "-".to_owned(), |listed| listed.to_string());
+        let counts = [coverage.summary.records, coverage.missing(), coverage.skipped()].map(|count| count.to_string());
+        let [stored, missing, skipped] = counts;
+        let figures = [listed, stored, missing, skipped, percent(stream.share())];
+        out.line(&row(&visible(&coverage.summary.name), stream.policy(), figures))?;
+        for line in below(stream) {
+            out.line(&out.paint(Tone::Quiet, &format!("    {line}")))?;
+        }
+    }
+    Ok(())
+}
+
+fn row(stream: &str, policy: &str, [listed, stored, missing, skipped, share]: [String; 5]) -> String {
+    format!("  {stream:<18} {policy:<14} {listed:>8} {stored:>8} {missing:>8} {skipped:>8} {share:>8}")
+}
+
+/// Hundredths, rounded down: with anything missing never 100.
+fn percent(share: Share) -> String {
+    match share {
+        Share::Known(hundredths) => format!("{}.{:02} %", hundredths / 100, hundredths % 100),
+        Share::Unknown(_) => "-".to_owned(),
+    }
+}
+
+/// Why there is no share, and why what is missing is missing.
+fn below(stream: &Stream) -> Vec<String> {
+    let coverage = &stream.coverage;
+    let mut lines = Vec::new();
+    if let Share::Unknown(why) = stream.share() {
+        let reason = coverage.skipped_by_last_run.as_ref().filter(|reason| !reason.is_empty());
+        let reason = reason.map(|reason| format!(" ({})", visible(reason))).unwrap_or_default();
+        lines.push(format!("{}{reason}", why.sentence()));
+    }
+    lines.extend(coverage.gaps.iter().take(REASONS_SHOWN).map(gap_line));
+    let more = coverage.gaps.len().saturating_sub(REASONS_SHOWN);
+    lines.extend((more > 0).then(|| format!("and {more} more reasons")));
+    let quarantined = coverage.summary.quarantined;
+    lines.extend((quarantined > 0).then(|| format!("{quarantined} do not fit their schema (in quarantine)")));
+    let unaccounted = coverage.listing.as_ref().map_or(0, |listing| listing.unaccounted);
+    lines.extend((unaccounted > 0).then(|| format!("{unaccounted} were listed, and the connector did not say more")));
+    lines
+}
+
+fn gap_line(gap: &GapCount) -> String {
+    let cause = Cause::of_count(gap);
+    let state = match gap.state.as_str() {
+        "terminal" => ", given up",
+        "in_progress" => ", being fetched",
+        _ => "",
+    };
+    let part = if gap.part_of_list { " parts of the list" } else { "" };
+    format!("{}{part} {}{state}", gap.count, visible(cause.code()))
+}
+
+fn as_json(name: &str, stream: &Stream) -> Value {
+    let coverage = &stream.coverage;
+    let share = stream.share();
+    let (percent, unknown) = match share {
+        Share::Known(hundredths) => (Some(hundredths as f64 / 100.0), None),
+        Share::Unknown(why) => (None, Some(why.code())),
+    };
+    let gap = |gap: &GapCount| {
+        let cause = Cause::of_count(gap);
+        json!({
+            "code": cause.code(), "origin": cause.origin(), "reason": gap.reason, "run_cap": gap.run_cap,
+            "terminal_reason": gap.terminal_reason, "state": gap.state, "part_of_list": gap.part_of_list,
+            "count": gap.count,
+        })
+    };
+    let listing = coverage.listing.as_ref().map(|listing| {
+        json!({
+            "run_id": listing.run_id, "at": dates::rfc3339(listing.at), "required": listing.required,
+            "hydrated": listing.hydrated, "gaps": listing.gaps, "skipped": listing.skipped,
+            "unaccounted": listing.unaccounted,
+        })
+    });
+    json!({
+        "connection": name, "stream": coverage.summary.name, "policy": stream.policy(),
+        "declared": coverage.summary.declared, "listed": coverage.listed(), "stored": coverage.summary.records,
+        "deleted": coverage.summary.tombstones, "missing": coverage.missing(), "skipped": coverage.skipped(),
+        "quarantined": coverage.summary.quarantined, "percent": percent, "percent_unknown_because": unknown,
+        "gaps": coverage.gaps.iter().map(gap).collect::<Vec<_>>(), "last_listing": listing,
+        "skipped_by_last_run": coverage.skipped_by_last_run,
+    })
+}

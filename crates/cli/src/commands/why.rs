@@ -1,0 +1,246 @@
+//! `gleaner why`: why a connection is not running, not faster, not complete, and what comes next.
+//!
+//! At most twelve lines, each from evidence in the store and none from a guess. A stop by our own budget and a
+//! service that pushed back are told apart everywhere.
+
+use crate::args::look::WhyArgs;
+use crate::commands::why_missing;
+use crate::connection::parse_manifest;
+use crate::dates;
+use crate::error::CliError;
+use crate::home::Home;
+use crate::output::{Output, Tone, visible};
+use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Rest, WallTime};
+use gleaner_protocol::{BackoffReason, CircuitReason, CircuitState, TerminalReason};
+use gleaner_store::{ConnectionState, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, RunSummary};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+/// What fits on a small screen with room to spare.
+const LINES_MAX: usize = 12;
+/// Of a text from outside, so much is shown: a line stays a line.
+const QUOTED_CHARS: usize = 40;
+const MS_PER_MIN: f64 = 60_000.0;
+
+/// One thing that is known.
+pub(super) struct Line {
+    /// What it is about, in the words of the table and of JSON.
+    about: &'static str,
+    text: String,
+    facts: Value,
+}
+
+impl Line {
+    pub(super) const fn new(about: &'static str, text: String, facts: Value) -> Self {
+        Self { about, text, facts }
+    }
+}
+
+/// Everything that is looked at.
+struct Known {
+    name: String,
+    now: WallTime,
+    evidence: Evidence,
+    rest: Rest,
+    held: Option<HeldBy>,
+    question: Option<OpenQuestion>,
+}
+
+pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let reader = Home::find(&args.home)?.reader()?;
+    let known = gather(&reader, &args.connection)?;
+    let mut lines = known.not_running();
+    lines.extend(known.pace());
+    lines.extend(known.circuit());
+    lines.extend(why_missing::lines(&reader, &known.evidence)?);
+    // What comes next is never the line that is left out.
+    lines.truncate(LINES_MAX - 1);
+    lines.push(known.next());
+    let mut before = "";
+    for line in &lines {
+        if args.json {
+            let about = line.about.replace(' ', "_");
+            let mut value = json!({"connection": known.name, "about": about, "message": line.text});
+            if let (Some(all), Value::Object(facts)) = (value.as_object_mut(), &line.facts) {
+                all.extend(facts.clone());
+            }
+            out.line(&value.to_string())?;
+            continue;
+        }
+        let about = if line.about == before { "" } else { line.about };
+        before = line.about;
+        let about = out.paint(Tone::Strong, &format!("{about:<12}"));
+        out.line(&format!("{about} {}", line.text))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn gather(reader: &Reader, name: &str) -> Result<Known, CliError> {
+    let (now, evidence) = (dates::now(), reader.evidence(name)?);
+    let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
+    let policy = CooldownPolicy::of(None, manifest.and_then(|manifest| manifest.refresh_policy).as_ref());
+    let us = Holder::current().map_err(gleaner_store::StoreError::Holder)?;
+    Ok(Known {
+        name: name.to_owned(),
+        now,
+        rest: Cooldown::answer(evidence.cooldown.as_ref(), now, policy),
+        held: reader.held_by(LeaseOn::Connection(name), &us, now)?,
+        question: reader.open_questions()?.into_iter().find(|question| question.connection == name),
+        evidence,
+    })
+}
+
+impl Known {
+    fn not_running(&self) -> Vec<Line> {
+        let mut lines = Vec::new();
+        lines.extend(self.held.as_ref().map(|by| running(by, self.now)));
+        lines.extend(self.question.as_ref().map(asks));
+        if self.evidence.summary.state == ConnectionState::Paused {
+            lines.push(Line::new("not running", "You paused it.".to_owned(), json!({"code": "paused"})));
+        }
+        lines.extend(self.rests());
+        if self.evidence.equal_failures >= BACK_OFF_FROM {
+            let failures = self.evidence.equal_failures;
+            let text = format!("It failed the same way {failures} times in a row.");
+            lines.push(Line::new("not running", text, json!({"code": "failing", "failures": failures})));
+        }
+        if lines.is_empty() {
+            let text = "Nothing holds it back; no run was started.".to_owned();
+            lines.push(Line::new("not running", text, json!({"code": "idle"})));
+        }
+        if let (Some(run), None) = (&self.evidence.open_run, &self.held) {
+            let text = format!("Run {} was cut short: its process is gone.", visible(&run.run_id));
+            lines.push(Line::new("last run", text, json!({"code": "interrupted", "run_id": run.run_id})));
+        } else if let Some(run) = &self.evidence.last_run {
+            lines.push(self.ended(run));
+        }
+        lines
+    }
+
+    fn rests(&self) -> Option<Line> {
+        match self.rest {
+            Rest::No => None,
+            Rest::Until { until, why, cycles } => {
+                let text = format!("Rests {} more: {}", dates::span(until.since(self.now)), why.wording().what);
+                let until = dates::rfc3339(until);
+                let facts = json!({"code": "resting", "reason": why.code(), "until": until, "rests_in_a_row": cycles});
+                Some(Line::new("not running", text, facts))
+            }
+            Rest::NeedsAttention { why, cycles } => {
+                let text = format!("Rested {cycles} times in a row: {}", why.wording().what);
+                let facts = json!({"code": "rested_too_often", "reason": why.code(), "rests_in_a_row": cycles});
+                Some(Line::new("not running", text, facts))
+            }
+        }
+    }
+
+    fn ended(&self, run: &RunSummary) -> Line {
+        let ago = run.ended_at.map(|ended| dates::span(self.now.since(ended))).unwrap_or_default();
+        let what = run.reason.map_or("How it ended is not known.", |reason| reason.wording().what);
+        let detail = run.violation.as_ref().or(run.error_message.as_ref());
+        let detail = detail.map(|detail| format!(" {}", quoted(detail))).unwrap_or_default();
+        let facts = json!({
+            "code": run.reason.map(TerminalReason::code), "run_id": run.run_id, "error_code": run.error_code,
+            "ended_at": run.ended_at.map(dates::rfc3339),
+        });
+        Line::new("last run", format!("{ago} ago: {what}{detail}"), facts)
+    }
+
+    fn pace(&self) -> Vec<Line> {
+        let Some(rate) = &self.evidence.rate else {
+            let text = "Its pace is not known: no connector of it has reported one.".to_owned();
+            return vec![Line::new("not faster", text, json!({"code": "not_reported"}))];
+        };
+        let (now, ceiling) = (rate.effective_rate_per_min, rate.ceiling_rate_per_min);
+        let is_fastest = now >= ceiling;
+        let fastest = if is_fastest { "that is" } else { "faster is possible up to" };
+        let text = format!("It asks {} times a minute; {fastest} your ceiling of {}.", number(now), number(ceiling));
+        let facts = json!({
+            "code": if is_fastest { "at_ceiling" } else { "below_ceiling" },
+            "interval_ms": rate.current_interval_ms, "rate_per_min": now,
+            "ceiling_interval_ms": rate.ceiling_interval_ms, "ceiling_rate_per_min": ceiling,
+        });
+        let mut lines = vec![Line::new("not faster", text, facts)];
+        if let Some(backoff) = rate.last_backoff.filter(|_| !is_fastest) {
+            let slowed = number(MS_PER_MIN / backoff.at_interval_ms);
+            let text = format!("It last slowed down to {slowed} a minute: {}.", slowed_by(backoff.reason));
+            lines.push(Line::new("not faster", text, json!({"code": "slowed_down", "last_backoff": backoff})));
+        }
+        lines
+    }
+
+    fn circuit(&self) -> Option<Line> {
+        let change = self.evidence.circuit.as_ref()?.circuit;
+        let state = match change.state {
+            CircuitState::Closed => return None,
+            CircuitState::HalfOpen => "It asks with single careful requests",
+            CircuitState::Open => "It stopped asking for a while",
+        };
+        let why = match change.reason {
+            CircuitReason::ProviderFailure => "most requests had failed",
+            CircuitReason::ProviderThrottle => "most requests were refused",
+            CircuitReason::ResetTimeout => "it tries whether the service is well again",
+            CircuitReason::Success => "requests begin to succeed",
+        };
+        let facts = json!({"code": "circuit", "state": change.state.code(), "reason": change.reason.code()});
+        Some(Line::new("not faster", format!("{state}: {why}."), facts))
+    }
+
+    fn next(&self) -> Line {
+        let name = visible(&self.name);
+        let last = self.evidence.last_run.as_ref().and_then(|run| run.reason);
+        let text = if let Some(question) = &self.question {
+            format!("Answer the question: `gleaner answer {}`.", question.id)
+        } else if self.held.is_some() {
+            "The run goes on by itself.".to_owned()
+        } else if self.evidence.summary.state == ConnectionState::Paused {
+            format!("`gleaner resume {name}`, then `gleaner run {name}`.")
+        } else if let Rest::Until { until, .. } = self.rest {
+            format!("`gleaner run {name}` after {}; --now does not wait.", dates::rfc3339(until))
+        } else if let Some(reason) = last.filter(|reason| !reason.is_success()) {
+            format!("{} Then: `gleaner run {name}`.", reason.wording().next)
+        } else {
+            format!("`gleaner run {name}` fetches what is new and what is missing.")
+        };
+        Line::new("next", text, json!({}))
+    }
+}
+
+fn running(by: &HeldBy, now: WallTime) -> Line {
+    let (since, until) = (dates::rfc3339(by.since), dates::rfc3339(by.until));
+    let ago = dates::span(now.since(by.since));
+    let text = format!("Process {} is at work for {ago}; its lease ends {until}.", by.pid);
+    Line::new("running", text, json!({"code": "running", "pid": by.pid, "since": since, "until": until}))
+}
+
+fn asks(question: &OpenQuestion) -> Line {
+    let until = question.expires_at.map(dates::rfc3339);
+    let asked = dates::rfc3339(question.asked_at);
+    let limit = until.as_ref().map(|until| format!(" until {until}")).unwrap_or_default();
+    let text = format!("It asks since {asked}{limit}: {}", quoted(&question.message));
+    let facts =
+        json!({"code": "question", "id": question.id, "kind": question.kind, "asked_at": asked, "until": until});
+    Line::new("needs you", text, facts)
+}
+
+/// Text from outside: one line, and not a long one.
+fn quoted(text: &str) -> String {
+    let line = visible(text).replace('\n', " ");
+    let short = line.chars().take(QUOTED_CHARS).collect::<String>();
+    if short.len() < line.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
+}
+
+fn number(rate: f64) -> String {
+    if rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.2}") }
+}
+
+const fn slowed_by(reason: BackoffReason) -> &'static str {
+    match reason {
+        BackoffReason::Throttle => "the service refused requests",
+        BackoffReason::RetryAfter => "the service asked for a pause",
+        BackoffReason::Latency => "the service answered late",
+        BackoffReason::Quota => "the service's quota was used up",
+        BackoffReason::Ban => "the service seemed to shut the account out",
+        BackoffReason::ServerError => "the service failed",
+    }
+}

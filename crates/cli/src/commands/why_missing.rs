@@ -1,0 +1,63 @@
+//! What of a connection is missing, in a few lines: whose doing it is, and how much of it.
+
+use crate::commands::why::Line;
+use crate::error::CliError;
+use crate::gap_reason::Cause;
+use crate::output::visible;
+use gleaner_store::{Evidence, Reader};
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// Codes that are named in one line.
+const CODES_SHOWN: usize = 3;
+
+/// Who keeps it from us, and how that is said. What the service does comes first.
+const ORIGINS: [(&str, &str); 4] = [
+    ("source", "because the service pushed back"),
+    ("own_budget", "put off by your own budget; nothing failed"),
+    ("other", "could not be had so far"),
+    ("given_up", "were given up"),
+];
+
+pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, CliError> {
+    let summary = &evidence.summary;
+    let streams = reader.coverage(&summary.name)?;
+    let mut by_origin = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
+    for count in streams.iter().flat_map(|stream| &stream.gaps) {
+        let cause = Cause::of_count(count);
+        *by_origin.entry(cause.origin()).or_default().entry(cause.code()).or_default() += count.count;
+    }
+    let mut lines = Vec::new();
+    for (origin, words) in ORIGINS {
+        let Some(codes) = by_origin.get(origin) else { continue };
+        let total = codes.values().sum::<u64>();
+        let text = format!("{total} {words} ({}).", named(codes));
+        lines.push(Line::new("missing", text, json!({"code": origin, "count": total, "reasons": codes})));
+    }
+    if summary.totals.quarantined > 0 {
+        let records = summary.totals.quarantined;
+        let text = format!("{records} do not fit their schema (in quarantine).");
+        lines.push(Line::new("missing", text, json!({"code": "quarantined", "count": records})));
+    }
+    let unaccounted = streams.iter().filter_map(|stream| stream.listing.as_ref()).map(|listing| listing.unaccounted);
+    let unaccounted = unaccounted.sum::<u64>();
+    if unaccounted > 0 {
+        let text = format!("{unaccounted} were listed, and the connector did not say more.");
+        lines.push(Line::new("missing", text, json!({"code": "unaccounted", "count": unaccounted})));
+    }
+    if lines.is_empty() {
+        let text = "Nothing that is known of.".to_owned();
+        lines.push(Line::new("missing", text, json!({"code": "nothing", "count": 0})));
+    }
+    Ok(lines)
+}
+
+/// The codes with most first.
+fn named(codes: &BTreeMap<&str, u64>) -> String {
+    let mut codes = codes.iter().collect::<Vec<_>>();
+    codes.sort_by_key(|&(code, count)| (std::cmp::Reverse(*count), *code));
+    let more = codes.len().saturating_sub(CODES_SHOWN);
+    let shown = codes.iter().take(CODES_SHOWN).map(|(code, count)| format!("{} {count}", visible(code)));
+    let more = (more > 0).then(|| format!("{more} more"));
+    shown.chain(more).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,186 @@
+//! Pressure, recovery, deletions, quarantine and the two tracks.
+
+use super::*;
+
+#[test]
+fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
+    let mut world = world(&["photos"]);
+    world.exit = Some(Exit::Code(1));
+    world.line(&failed("github_rate_limited", 0));
+    let outcome = world.outcome();
+    assert_eq!((outcome.reason, outcome.pressure), (TerminalReason::SourceCooldown, Some(PressureReason::RateLimited)));
+}
+
+#[test]
+fn a_gap_under_pressure_arms_the_cooldown_of_a_run_that_succeeded() {
+    let mut world = world(ALL);
+    world.lines(&[&gap("details", "trips", "a", "upstream_pressure"), &done("succeeded", 0)]);
+    assert_eq!(world.outcome().pressure, Some(PressureReason::UpstreamPressure));
+}
+
+#[test]
+fn recovery_goes_on_until_a_page_is_empty_and_a_gap_deferred_again_is_not_settled() {
+    let mut world = world(ALL);
+    for key in ["a", "b", "c"] {
+        world.line(&gap("details", "trips", key, "temporary_unavailable"));
+    }
+    world.line(r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p0","reference_only":true}"#);
+    for gap in world.store.gaps.values_mut() {
+        gap.deferred_under = None;
+    }
+    world.sent.clear();
+    let page = r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p1","reference_only":true}"#;
+    let recovered = r#"{"type":"DETAIL_GAP_RECOVERED","gap_id":"key:KEY","stream":"details","reference_only":true}"#;
+    let mut served = Vec::new();
+    loop {
+        world.line(page);
+        let Some(RuntimeMessage::GapsPageResponse(response)) = world.sent.pop() else { panic!() };
+        if response.detail_gaps.is_empty() {
+            break;
+        }
+        for gap in &response.detail_gaps {
+            served.push(gap.gap_id.clone());
+        }
+        if served.len() == 2 {
+            // The rest of `a` is rewritten before the old one is called recovered.
+            world.line(&gap("details", "trips", "a", "retry_exhausted"));
+        }
+        for gap in &response.detail_gaps {
+            world.line(&recovered.replace("key:KEY", &gap.gap_id));
+        }
+    }
+    assert_eq!(served, ["key:a", "key:b", "key:c"], "none twice in one run");
+    world.line(&done("succeeded", 0));
+    assert_eq!(world.store.open_gaps(), ["key:a"]);
+    assert_eq!(world.held_gaps(), 0);
+}
+
+#[test]
+fn mutable_state_deletion() {
+    let mut world = world(&["trips"]);
+    let delete = r#"{"type":"RECORD","stream":"trips","key":"a","op":"delete"}"#;
+    world.lines(&[
+        &record("trips", "a"),
+        delete,
+        r#"{"type":"RECORD","stream":"trips","key":"never seen","op":"delete"}"#,
+    ]);
+    world.line(&done("succeeded", 3));
+    assert!(world.store.records.values().all(Option::is_none), "tombstones are kept, also of unknown keys");
+    assert_eq!((world.keys("trips").len(), world.outcome().counts.deleted), (2, 2));
+}
+
+#[derive(Debug)]
+struct RejectAll;
+
+impl crate::Validate for RejectAll {
+    fn check(&self, _: &str, _: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
+        Err("/id".to_owned())
+    }
+}
+
+#[derive(Debug)]
+struct KnowsTheSecret;
+
+impl crate::Validate for KnowsTheSecret {
+    fn check(&self, _: &str, _: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
+        Ok(())
+    }
+    fn reveals_credential(&self, text: &str) -> bool {
+        text.contains("hunter2")
+    }
+}
+
+#[test]
+fn the_connections_own_credential_in_what_would_be_stored_ends_the_run() {
+    let located = gap("photos", "photos", "a", "gone").replace("}", r#","detail_locator":{"t":"hunter2"}}"#);
+    let lines = [
+        record("photos", "a").replace("1.0", "\"hunter2\""),
+        state("photos", 1).replace("1}", "\"hunter2\"}"),
+        located.clone(),
+        located.replace("detail_locator", "list_cursor"),
+        record("photos", "hunter2"),
+        gap("photos", "photos", "hunter2", "gone"),
+        gap("photos", "hunter2", "a", "gone"),
+        coverage(&["hunter2"], &[], &[]),
+        r#"{"type":"INTERACTION","request_id":"hunter2","kind":"otp","message":"?"}"#.to_owned(),
+    ];
+    for line in lines {
+        let mut config = config::<Steady>(&["photos"]);
+        config.validator = Box::new(KnowsTheSecret);
+        config.bindings.push("interactive".to_owned());
+        let mut world = World::new(config);
+        world.line(&line);
+        let violation = world.outcome().violation.clone().unwrap();
+        assert_eq!(violation.code, ViolationCode::CredentialInOutput, "{line}");
+        assert!(!format!("{violation:?}").contains("hunter2"));
+        assert_eq!(world.store.slices, 0, "nothing of it is written");
+    }
+}
+
+#[test]
+fn large_locators_do_not_pile_up_in_an_unfinished_slice() {
+    let mut world = world(&["photos"]);
+    let locator = format!(r#","detail_locator":"{}"}}"#, "x".repeat(300_000));
+    for key in ["a", "b", "c", "d"] {
+        world.line(&gap("photos", "photos", key, "gone").replace('}', &locator));
+    }
+    assert_eq!(world.store.slices, 1);
+}
+
+#[test]
+fn a_rejected_record_is_counted_as_rejected_and_its_slice_still_commits() {
+    let mut config = config::<Steady>(&["photos"]);
+    config.validator = Box::new(RejectAll);
+    let mut world = World::new(config);
+    world.lines(&[&record("photos", "a"), &slice_state("photos", 1), &done("succeeded", 1)]);
+    let counts = world.outcome().counts;
+    assert_eq!((counts.seen, counts.collected, counts.rejected), (1, 0, 1));
+    assert_eq!(world.store.quarantine, [("a".to_owned(), "/id".to_owned())]);
+    assert_eq!(world.store.cursors.len(), 1);
+    assert_eq!(world.keys("photos").len(), 0);
+}
+
+#[derive(Debug)]
+struct RejectBad;
+
+impl crate::Validate for RejectBad {
+    fn check(&self, _: &str, body: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
+        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn of_one_key_the_last_record_of_a_slice_decides_about_the_quarantine() {
+    let good = |key| record("photos", key);
+    let bad = |key| record("photos", key).replace("1.0", "\"bad\"");
+    let mut config = config::<Steady>(ALL);
+    config.validator = Box::new(RejectBad);
+    let mut world = World::new(config);
+    world.lines(&[&bad("a"), &bad("b"), &good("b"), &good("c"), &bad("c")]);
+    // Another stream's record of that key is another record.
+    world.lines(&[&record("trips", "a"), &done("succeeded", 6)]);
+    let in_quarantine = world.store.quarantine.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>();
+    assert_eq!(in_quarantine, ["a", "c"]);
+    let counts = world.outcome().counts;
+    assert_eq!((counts.seen, counts.collected, counts.rejected), (6, 3, 3));
+}
+
+#[test]
+fn a_page_without_streams_is_of_those_in_scope_and_no_others() {
+    let mut world = world(&["photos", "trips"]);
+    world.eager = false;
+    world.line(r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p","reference_only":true}"#);
+    let Some(Effect::LeaseGapsPage { streams, .. }) = world.run.poll_effect() else { panic!("no page") };
+    assert_eq!(streams, ["photos", "trips"]);
+}
+
+#[test]
+fn a_catch_up_run_leaves_the_steady_bookmark_untouched() {
+    let mut steady = world(&["photos"]);
+    steady.lines(&[&state("photos", 9), &done("succeeded", 0)]);
+    let mut catch_up = World::<CatchUp>::new(config(&["photos"]));
+    catch_up.store = std::mem::take(&mut steady.store);
+    catch_up.lines(&[&slice_state("photos", 1), &state("photos", 2), &done("succeeded", 0)]);
+    assert_eq!(catch_up.store.cursor(Steady::NAME, "photos"), Some(r#"{"page":9}"#));
+    assert_eq!(catch_up.store.cursor(CatchUp::NAME, "photos"), Some(r#"{"page":2}"#));
+}

@@ -1,0 +1,221 @@
+//! How complete each stream is, from counters, and honest where nobody can know.
+//!
+//! A share needs a whole. It is known where the connector has reported about its lists; then the whole is
+//! what is stored and everything that is known to be missing. A gap that stands for a part of a list, or a
+//! stream that the last run skipped, leaves a whole that nobody knows, and then there is no share. Rounds
+//! down: with anything missing it is never 100 %. A record that is missing in its new version and stored in
+//! an older one counts as both, so the share is too small rather than too large.
+
+use super::gaps::GapCount;
+use super::{Reader, StreamSummary, rows};
+use crate::error::{Failure, StoreError, date_from_sql, from_sql};
+use crate::registry;
+use gleaner_engine::WallTime;
+use gleaner_protocol::{ConnectorMessage, CoveragePolicy};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+
+/// Skips of the last run that are looked at.
+const SKIPS_MAX: usize = 200;
+
+/// What is known about one stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StreamCoverage {
+    /// Its counters.
+    pub summary: StreamSummary,
+    /// What the connector last reported about its lists; absent when it never did.
+    pub listing: Option<Listing>,
+    /// The gaps that are not closed, by reason.
+    pub gaps: Vec<GapCount>,
+    /// Why the last run skipped it, in the connector's words; empty when it did not say.
+    pub skipped_by_last_run: Option<String>,
+}
+
+/// The last reports about a stream's lists, added up.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Listing {
+    /// Records that were named.
+    pub required: u64,
+    /// Of those, stored.
+    pub hydrated: u64,
+    /// Of those, gaps.
+    pub gaps: u64,
+    /// Of those, left out on purpose.
+    pub skipped: u64,
+    /// Of those, without an outcome and without a gap.
+    pub unaccounted: u64,
+    /// The run that reported last.
+    pub run_id: String,
+    /// When that run ended, or began if it goes on.
+    pub at: WallTime,
+}
+
+/// How much of a stream is here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// In hundredths of a percent, rounded down.
+    Known(u64),
+    /// Nobody can say.
+    Unknown(WhyUnknown),
+}
+
+/// Why there is no share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyUnknown {
+    /// The connector does not collect the stream.
+    NotCollected,
+    /// The connector never reported what there is.
+    NoListing,
+    /// It reported that there is nothing.
+    NothingListed,
+    /// Gaps stand for parts of a list.
+    PartOfList,
+    /// The last run skipped it.
+    Skipped,
+}
+
+impl WhyUnknown {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::NotCollected => "not_collected",
+            Self::NoListing => "no_listing",
+            Self::NothingListed => "nothing_listed",
+            Self::PartOfList => "part_of_list",
+            Self::Skipped => "skipped_by_last_run",
+        }
+    }
+
+    /// What a person is told.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::NotCollected => "the connector does not collect it",
+            Self::NoListing => "no share: the connector never reported what there is",
+            Self::NothingListed => "no share: the connector reported that there is nothing",
+            Self::PartOfList => "no share: a part of the list is missing, and nobody knows how much is in it",
+            Self::Skipped => "no share: the last run skipped it",
+        }
+    }
+}
+
+impl StreamCoverage {
+    /// What is known and not here: gaps, records in quarantine, and what the last reports left open.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        let unaccounted = self.listing.as_ref().map_or(0, |listing| listing.unaccounted);
+        self.summary.gaps_open().saturating_add(self.summary.quarantined).saturating_add(unaccounted)
+    }
+
+    /// What is left out on purpose.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.listing.as_ref().map_or(0, |listing| listing.skipped)
+    }
+
+    /// Everything that is known of, if there was a listing.
+    #[must_use]
+    pub fn listed(&self) -> Option<u64> {
+        self.listing.as_ref()?;
+        Some(self.summary.records.saturating_add(self.missing()).saturating_add(self.skipped()))
+    }
+
+    /// How much of what should be here is here. What is left out on purpose should not.
+    #[must_use]
+    pub fn share(&self, policy: CoveragePolicy) -> Share {
+        let whole = self.summary.records.saturating_add(self.missing());
+        let unknown = if policy.collects_nothing() {
+            Some(WhyUnknown::NotCollected)
+        } else if self.listing.is_none() {
+            Some(WhyUnknown::NoListing)
+        } else if self.gaps.iter().any(|gap| gap.part_of_list) {
+            Some(WhyUnknown::PartOfList)
+        } else if self.skipped_by_last_run.is_some() {
+            Some(WhyUnknown::Skipped)
+        } else {
+            (whole == 0).then_some(WhyUnknown::NothingListed)
+        };
+        match unknown {
+            Some(why) => Share::Unknown(why),
+            None => Share::Known(hundredths(self.summary.records, whole)),
+        }
+    }
+}
+
+fn hundredths(part: u64, whole: u64) -> u64 {
+    let share = u128::from(part) * 10_000 / u128::from(whole.max(1));
+    u64::try_from(share).unwrap_or(10_000)
+}
+
+impl Reader {
+    /// What is known about each stream of a connection, in the order in which they were declared.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn coverage(&self, name: &str) -> Result<Vec<StreamCoverage>, StoreError> {
+        let mut gaps = BTreeMap::<String, Vec<GapCount>>::new();
+        for count in self.gap_counts(name)? {
+            gaps.entry(count.stream.clone()).or_default().push(count);
+        }
+        let mut listings = self.ask(|connection| listings(connection, registry::find(connection, name)?))?;
+        let mut skips = self.skipped_streams(name)?;
+        let of = |summary: StreamSummary| StreamCoverage {
+            listing: listings.remove(&summary.name),
+            gaps: gaps.remove(&summary.name).unwrap_or_default(),
+            skipped_by_last_run: skips.remove(&summary.name),
+            summary,
+        };
+        Ok(self.streams(name)?.into_iter().map(of).collect())
+    }
+
+    /// The streams that the last run skipped as a whole, with the reason that it gave.
+    fn skipped_streams(&self, name: &str) -> Result<BTreeMap<String, String>, StoreError> {
+        let Some(run) = self.runs(name, 1)?.into_iter().next() else { return Ok(BTreeMap::new()) };
+        let mut skipped = BTreeMap::new();
+        // The newest first; the last word about a stream counts.
+        for message in self.last_skips(&run.run_id, SKIPS_MAX)? {
+            if let Ok(ConnectorMessage::SkipResult(skip)) = ConnectorMessage::decode(message.as_bytes())
+                && let Some(stream) = skip.stream
+                && skip.resources.is_empty()
+            {
+                let reason = skip.reason.unwrap_or_default();
+                skipped.entry(stream).or_insert(reason);
+            }
+        }
+        Ok(skipped)
+    }
+}
+
+fn listings(connection: &Connection, of: i64) -> Result<BTreeMap<String, Listing>, Failure> {
+    let sql = "SELECT s.name, l.required, l.hydrated, l.gaps, l.skipped, l.unaccounted, r.run_id,
+               ifnull(r.ended_at, r.started_at) FROM streams s JOIN listings l ON l.stream = s.id
+               JOIN runs r ON r.id = l.run WHERE s.connection = ?1 ORDER BY l.run";
+    let reports = rows(connection, sql, [of], |row| {
+        let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
+        let listing = Listing {
+            required: count(1)?,
+            hydrated: count(2)?,
+            gaps: count(3)?,
+            skipped: count(4)?,
+            unaccounted: count(5)?,
+            run_id: row.get(6)?,
+            at: date_from_sql(row.get(7)?),
+        };
+        Ok((row.get::<_, String>(0)?, listing))
+    })?;
+    let mut sums = BTreeMap::<String, Listing>::new();
+    for (stream, report) in reports {
+        let sum = sums.entry(stream).or_default();
+        *sum = Listing {
+            required: sum.required + report.required,
+            hydrated: sum.hydrated + report.hydrated,
+            gaps: sum.gaps + report.gaps,
+            skipped: sum.skipped + report.skipped,
+            unaccounted: sum.unaccounted + report.unaccounted,
+            ..report
+        };
+    }
+    Ok(sums)
+}
