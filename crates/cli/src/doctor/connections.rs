@@ -67,7 +67,9 @@ pub(super) fn checks(reader: &Reader, home: &Home) -> Vec<Check> {
         Ok(connections) => connections,
         Err(error) => return vec![failed("connections", error.to_string(), "run: gleaner verify")],
     };
-    let there = connections.iter().filter(|connection| connection.state != ConnectionState::Purging);
+    // Those that run no more need nothing.
+    let runs = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
+    let there = connections.iter().filter(|connection| runs(connection.state));
     let found = there
         .filter_map(|connection| {
             let manifest = parse_manifest(&reader.manifest_text(&connection.name).ok()?);

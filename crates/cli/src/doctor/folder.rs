@@ -133,7 +133,9 @@ fn connector_folder(home: &Home) -> Check {
 
 /// What processes left that were killed: harmless, and worth knowing.
 fn leftovers(home: &Home) -> Check {
-    let found = fs::read_dir(home.root()).into_iter().flatten().flatten().take(ENTRIES_MAX).map(|entry| entry.path());
+    let folders = [home.root().to_owned(), home.control_folder()];
+    let entries = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
+    let found = entries.take(ENTRIES_MAX).map(|entry| entry.path());
     let mut left = found.filter(|path| is_left_over(path)).collect::<Vec<PathBuf>>();
     left.sort();
     if left.is_empty() {

@@ -111,7 +111,12 @@ fn questions(reader: &Reader) -> Check {
         Ok(open) => {
             let names = open.iter().map(|question| question.connection.as_str()).collect::<Vec<_>>();
             let what = format!("{} wait for you: {}", open.len(), names.join(", "));
-            Check { name: NAME, verdict: Verdict::Warning, what, hint: Some("`gleaner status` shows them".to_owned()) }
+            Check {
+                name: NAME,
+                verdict: Verdict::Warning,
+                what,
+                hint: Some("`gleaner status` shows them, `gleaner answer` answers".to_owned()),
+            }
         }
         Err(error) => unreadable(NAME, &error),
     }

@@ -217,6 +217,8 @@ fn manifests_that_are_no_longer_valid() {
     let place = healthy("manifests");
     place.sql("UPDATE connections SET manifest = '{}'");
     look(&place).expect("manifests", "failed", "shop: ");
+    place.sql("UPDATE connections SET state = 'removed'");
+    look(&place).expect("manifests", "ok", "of 0 connections");
 }
 
 #[test]
@@ -242,7 +244,8 @@ fn leftovers_and_dead_sockets() {
     // A socket's path is short, and this folder's may be long.
     let short = std::env::temp_dir().join(format!("gleaner-doctor-{}", std::process::id()));
     drop(UnixListener::bind(&short).unwrap());
-    fs::rename(&short, place.at("dead.sock")).unwrap();
+    fs::create_dir_all(place.at("run")).unwrap();
+    fs::rename(&short, place.at("run/dead.sock")).unwrap();
     let found = look(&place);
     for name in ["store.db.4194999.unfinished-wal", "store.db.seen.4194998", "dead.sock"] {
         found.expect("leftovers", "warning", name);
