@@ -81,6 +81,14 @@ pub struct HeldBy {
     pub until: WallTime,
 }
 
+impl HeldBy {
+    /// Whether it is this that is held.
+    #[must_use]
+    pub fn is_on(&self, on: LeaseOn<'_>) -> bool {
+        self.lease == on.name()
+    }
+}
+
 impl Lease {
     pub(crate) const fn new(name: String, epoch: Epoch) -> Self {
         Self { name, epoch }

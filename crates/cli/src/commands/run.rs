@@ -13,7 +13,7 @@ use crate::stop_signals;
 use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, Steady, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
-use gleaner_store::{ConnectionState, HeldBy, Store};
+use gleaner_store::{ConnectionState, HeldBy, LeaseOn, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -198,15 +198,7 @@ pub(crate) fn bindings(manifest: &Manifest, interactive: bool) -> Vec<(String, R
 
 pub(crate) fn refused(error: RunError, name: &str) -> CliError {
     match error {
-        RunError::Held(HeldBy { pid, since, until, .. }) => CliError::Held {
-            message: format!(
-                "{} is being collected by process {pid}, since {} and until {} if it gives no sign",
-                visible(name),
-                dates::rfc3339(since),
-                dates::rfc3339(until)
-            ),
-            hint: format!("wait for it, or stop it with `gleaner cancel {}`", visible(name)),
-        },
+        RunError::Held(by) => held(&by, name),
         RunError::Refused(Refusal::GrantExpired) => CliError::NeedsOwner {
             message: format!("the permission to collect {} is over", visible(name)),
             hint: renew(name),
@@ -219,6 +211,21 @@ pub(crate) fn refused(error: RunError, name: &str) -> CliError {
         RunError::Refused(refusal) => CliError::usage(refusal.to_string(), refusal.reason().wording().next),
         RunError::Schema(fault) => CliError::usage(fault.to_string(), "correct the manifest, or ask its author to"),
         RunError::Launch(error) => CliError::usage(error.to_string(), "check the command after `--`"),
+    }
+}
+
+/// Who is at work: on this connection, or on another one that signs in with the same account.
+fn held(by: &HeldBy, name: &str) -> CliError {
+    let (is_itself, name) = (by.is_on(LeaseOn::Connection(name)), visible(name));
+    let what = if is_itself { "is being collected" } else { "shares its account with what is being collected" };
+    let (pid, since, until) = (by.pid, dates::rfc3339(by.since), dates::rfc3339(by.until));
+    CliError::Held {
+        message: format!("{name} {what} by process {pid}, since {since} and until {until} if it gives no sign"),
+        hint: if is_itself {
+            format!("wait for it, or stop it with `gleaner cancel {name}`")
+        } else {
+            "wait for it; `gleaner status` shows which connection is at work".to_owned()
+        },
     }
 }
 
