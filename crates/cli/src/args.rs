@@ -49,7 +49,7 @@ Exit codes:
 /// Collects your data from services that you do not control: every record, as fast as is safe, and honest about
 /// what is missing.
 #[derive(Debug, Parser)]
-#[command(name = "gleaner", version, about, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "gleaner", version, about, after_help = COLLECT_EXIT_CODES, arg_required_else_help = true)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
