@@ -21,7 +21,8 @@ CREATE TABLE listings (
 -- key and locator, so it is not hashed.
 ALTER TABLE gaps ADD COLUMN part_of_list INTEGER NOT NULL DEFAULT 0;
 UPDATE gaps SET part_of_list = 1
-    WHERE record_key IS NULL OR (json_valid(locator) AND json_type(locator, '$.watermark') IS NOT NULL);
+    WHERE record_key IS NULL OR (json_valid(locator)
+        AND (json_type(locator, '$.watermark') IS NOT NULL OR locator ->> '$.kind' = 'backlog'));
 
 -- Paging without sorting, and counting without looking at the rows. Closed gaps are kept for good and would
 -- be in the way of both.

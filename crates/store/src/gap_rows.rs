@@ -185,10 +185,13 @@ impl GapRow {
         values.into_iter().chain([Value::Integer(hash), self.is_part_of_list().into()])
     }
 
-    /// Whether it stands for nobody knows how many records: it names none, or all up to a watermark.
+    /// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog.
     fn is_part_of_list(&self) -> bool {
         let members = self.gap.locator.as_ref().and_then(RawJson::members).unwrap_or_default();
-        self.fixed.record_key.is_none() || members.iter().any(|(name, _)| name == "watermark")
+        let is_part = |(name, value): &(std::borrow::Cow<'_, str>, RawJson<'_>)| {
+            name == "watermark" || (name == "kind" && value.text().as_deref() == Some("backlog"))
+        };
+        self.fixed.record_key.is_none() || members.iter().any(is_part)
     }
 
     pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {

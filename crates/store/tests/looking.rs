@@ -109,7 +109,8 @@ fn a_part_of_a_list_and_a_skipped_stream_leave_no_share() {
     assert_eq!(share(&home, "details"), Share::Unknown(WhyUnknown::Skipped));
     assert_eq!(of(&home, "details").skipped_by_last_run.as_deref(), Some("moved"));
     for rest in [
-        gap("details", "backlog").replace("\"at\":\"backlog\"", "\"kind\":\"backlog\",\"watermark\":7"),
+        gap("details", "backlog").replace("\"at\":\"backlog\"", "\"kind\":\"backlog\",\"ranges\":[]"),
+        gap("details", "older").replace("\"at\":\"older\"", "\"watermark\":7"),
         gap("details", "k").replace("\"record_key\":\"k\",", ""),
     ] {
         let home = Home::new();
@@ -319,10 +320,11 @@ fn a_store_of_schema_1_is_brought_up_to_date_with_its_gaps() {
     insert(2, "NULL", "NULL");
     insert(3, "'rest'", "'{\"watermark\":null}'");
     insert(4, "'k'", "'no json'");
+    insert(5, "'rest'", "'{\"kind\":\"backlog\"}'");
     let error = Reader::open(&home.path()).expect_err("only a writer may change it");
     assert!(matches!(error, StoreError::OlderSchema { found: 1, known: 2, .. }), "{error}");
     drop(home.open());
     let parts = home.sql::<String>("SELECT group_concat(part_of_list) FROM (SELECT * FROM gaps ORDER BY id)");
-    assert_eq!(parts, "0,1,1,0");
+    assert_eq!(parts, "0,1,1,0,1");
     assert_eq!(home.sql::<i64>("SELECT * FROM pragma_user_version"), 2);
 }
