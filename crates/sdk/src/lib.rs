@@ -1,0 +1,3 @@
+//! What a connector author links.
+
+pub mod lane;
