@@ -82,7 +82,7 @@ pub struct Emitter<'r> {
     rejections: Rejections,
     /// Whose learned pace rides on the cursors.
     pacing: Option<SendGovernor>,
-    /// The last cursor of each stream, as its author wrote it.
+    /// The last committed cursor of each stream, as its author wrote it.
     cursors: BTreeMap<String, Cursor>,
     requests: u64,
 }
@@ -134,6 +134,11 @@ impl<'r> Emitter<'r> {
         self.cursors.insert(stream.to_owned(), cursor);
     }
 
+    /// The last cursor of a stream that is committed, or will be as soon as it is durable.
+    pub(crate) fn last_cursor(&self, stream: &str) -> Option<&Cursor> {
+        self.cursors.get(stream)
+    }
+
     /// What went through.
     #[must_use]
     pub const fn counts(&self) -> Counts {
@@ -168,14 +173,16 @@ impl<'r> Emitter<'r> {
         key: impl Into<RecordKey<'k>>,
         data: &T,
     ) -> Result<Emitted, Stop> {
-        let key = key.into();
         match serde_json::to_string(data).ok().and_then(|text| RawJson::new(text).ok()) {
             Some(body) => self.record_as_written(stream, key, body),
-            None => {
-                self.check_declared(stream)?;
-                self.reject(stream, &key, &Fault::NotJson)
-            }
+            None => self.reject_unwritable(stream, &key.into()),
         }
+    }
+
+    /// Counts a record that cannot be written as JSON.
+    pub(crate) fn reject_unwritable(&mut self, stream: &str, key: &RecordKey<'_>) -> Result<Emitted, Stop> {
+        self.check_declared(stream)?;
+        self.reject(stream, key, &Fault::NotJson)
     }
 
     /// The same for a body that is already JSON, kept as it is written.
@@ -342,7 +349,11 @@ impl<'r> Emitter<'r> {
         self.check_credential(&text, "a cursor", stream)?;
         let cursor_text = RawJson::new(text).map_err(|fault| Stop::failed(format!("a cursor is not JSON: {fault}")))?;
         self.send(&ConnectorMessage::State(State { stream: stream.into(), cursor: cursor_text, slice }))?;
-        self.cursors.insert(stream.to_owned(), cursor.clone());
+        // A cursor that waits for the end of the run must not be committed before it.
+        match slice {
+            true => drop(self.cursors.insert(stream.to_owned(), cursor.clone())),
+            false => drop(self.cursors.remove(stream)),
+        }
         Ok(())
     }
 

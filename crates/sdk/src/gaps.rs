@@ -12,11 +12,13 @@ use gleaner_protocol::{ConnectorMessage, GapsPageRequest, RuntimeMessage, Served
 pub struct GapPages {
     /// What START brought, for streams that have not asked yet.
     served: Vec<ServedGap>,
+    /// START brought none, so there are none for this run.
+    is_drained: bool,
 }
 
 impl GapPages {
     pub(crate) const fn new(first_page: Vec<ServedGap>) -> Self {
-        Self { served: first_page }
+        Self { is_drained: first_page.is_empty(), served: first_page }
     }
 
     /// The next page of gaps of one stream; empty when there are no more for this run.
@@ -25,7 +27,7 @@ impl GapPages {
     ///
     /// When nobody reads any more, or the answer cannot be read.
     pub fn next_page(&mut self, emitter: &mut Emitter<'_>, stream: &str) -> Result<Vec<ServedGap>, Stop> {
-        if !emitter.wants_stream(stream) {
+        if self.is_drained || !emitter.wants_stream(stream) {
             return Ok(Vec::new());
         }
         let of_stream = |gap: &mut ServedGap| gap.stream == stream;
