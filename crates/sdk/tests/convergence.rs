@@ -8,11 +8,12 @@
 mod provider;
 mod rig;
 
-use gleaner_sdk::lane::{BACKLOG_KEY, LaneConfig};
-use gleaner_sdk::stop::Stop;
+use gleaner_sdk::lane::BACKLOG_KEY;
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use provider::{Entry, Mood, Nature, Provider};
-use rig::{DETAIL, Fault, Home, LIST, Ran, Said, Terms};
+use rig::{DETAIL, Fault, Home, Ran, Terms};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use xxhash_rust::xxh3::xxh3_64;
@@ -74,16 +75,17 @@ fn live(case: &Case, fault: Option<Fault>) -> Result<u64, String> {
     let provider = Provider::new(case.nature.clone());
     let mut home = Home::new();
     home.fault = fault;
-    let config = LaneConfig { batch: case.batch, ..LaneConfig::new(LIST, DETAIL) };
-    let mut world = World { case, provider, home, config, details: 0 };
+    let mut world = World { case, provider, home, details: 0 };
     for _ in 0..case.stormy {
         world.provider.set_mood(Mood { changes: case.changes, refusals: case.refusals });
         world.provider.change(case.changes / 50);
         let kill = world.provider.random(1000) < case.kills;
         let kill_at = kill.then(|| 1 + world.provider.random(2 + 3 * case.batch as u64));
         let runtime_dies = world.provider.random(2) == 0;
-        let lists = (world.provider.random(4) == 0).then(|| world.provider.random(20));
-        world.run(Terms { kill_at, runtime_dies, lists, ..world.terms() })?;
+        let requests = (world.provider.random(4) == 0).then(|| 1 + world.provider.random(20));
+        // A bound on requests would bring a chunk with it.
+        let requests = requests.filter(|_| case.chunk.is_some());
+        world.run(Terms { kill_at, runtime_dies, requests, ..world.terms() })?;
     }
     world.provider.set_mood(Mood::default());
     let enough = world.enough_runs();
@@ -104,14 +106,13 @@ struct World<'c> {
     case: &'c Case,
     provider: Provider,
     home: Home,
-    config: LaneConfig,
     /// How many details the last run asked for.
     details: u64,
 }
 
 impl World<'_> {
     fn terms(&self) -> Terms {
-        Terms { details: self.case.cap, chunk: self.case.chunk, ..Terms::default() }
+        Terms { details: self.case.cap, chunk: self.case.chunk, batch: Some(self.case.batch), ..Terms::default() }
     }
 
     /// Each run fetches the cap or writes the chunk; what fails is tried eight times.
@@ -133,8 +134,7 @@ impl World<'_> {
     fn run(&mut self, terms: Terms) -> Result<Ran, String> {
         let before = self.home.gaps().last().map_or(0, |gap| gap.id);
         self.provider.requests();
-        let killed = terms.kill_at;
-        let ran = self.home.run(&self.config, &self.provider, terms);
+        let ran = self.home.run(&self.provider, terms);
         let (_, details, _) = self.provider.requests();
         self.details = details;
         if self.case.cap.is_some_and(|cap| details > cap) {
@@ -145,14 +145,11 @@ impl World<'_> {
         if self.case.chunk.is_some_and(|chunk| new_rows > chunk + 1) {
             return Err(format!("{new_rows} new gap rows with a chunk of {:?}", self.case.chunk));
         }
-        if let Some(outcome) = &ran.outcome
-            && (killed.is_none() || ran.ended != Err(Stop::Disconnected))
-        {
+        if !ran.killed {
+            let outcome = ran.outcome.as_ref().ok_or("the run did not end")?;
             if outcome.violation.is_some() || !outcome.withheld.is_empty() || outcome.counts.unaccounted > 0 {
                 return Err(format!("the engine says: {outcome:?}"));
             }
-        } else if killed.is_none() {
-            return Err("the run did not end".to_owned());
         }
         self.check_account()?;
         Ok(ran)
@@ -160,9 +157,8 @@ impl World<'_> {
 
     /// What a run may say at all.
     fn check_messages(&self, ran: &Ran) -> Result<(), String> {
-        let fresh = |said: &&Said| matches!(said, Said::Gap { key, held: false, .. } if key != BACKLOG_KEY);
-        let fresh = ran.lines.iter().filter(fresh).count() as u64;
-        let backlogs = ran.gaps().iter().filter(|key| **key == BACKLOG_KEY).count();
+        let fresh = ran.new_rows().count() as u64;
+        let backlogs = ran.backlogs().len();
         match self.case.chunk {
             Some(chunk) if fresh > chunk => Err(format!("{fresh} gaps with a chunk of {chunk}")),
             None if backlogs > 0 => Err("a backlog gap without a chunk".to_owned()),
@@ -186,7 +182,7 @@ impl World<'_> {
             if !cursor.as_ref().is_some_and(|cursor| list.is_behind(cursor, key, *entry)) {
                 continue;
             }
-            let is_stored = stored.get(key) == Some(&Some(provider::body(key, *entry).as_str().to_owned()));
+            let is_stored = stored.get(key) == Some(&Some(provider::body(key, *entry).to_string()));
             let in_backlog = || {
                 let ranges = backlog.as_ref().and_then(|backlog| backlog["ranges"].as_array());
                 ranges.is_some_and(|ranges| ranges.iter().any(|range| list.is_in(range, key, *entry)))
@@ -207,7 +203,7 @@ impl World<'_> {
         let terminal = terminal.collect::<BTreeSet<_>>();
         let stored = self.home.records(DETAIL);
         let is_in = |key: &String, entry: Entry| {
-            stored.get(key) == Some(&Some(provider::body(key, entry).as_str().to_owned())) || terminal.contains(key)
+            stored.get(key) == Some(&Some(provider::body(key, entry).to_string())) || terminal.contains(key)
         };
         let items = self.provider.items();
         let missing = items.iter().filter(|(key, entry)| !is_in(key, **entry)).map(|(key, _)| key.clone());
@@ -332,4 +328,57 @@ proptest! {
     fn after_enough_runs_every_listed_key_is_stored_or_a_gap_with_a_terminal_reason(case in case()) {
         live(&case, None).map_err(TestCaseError::fail)?;
     }
+}
+
+/// Small worlds with tight bounds, in which much goes wrong: what a fault needs to show.
+fn tight_cases(count: usize) -> Vec<Case> {
+    let mut runner = TestRunner::deterministic();
+    let tree = (case(), 1_u64..5, 1_u64..4, 5_usize..40, 3_u64..10);
+    let tight = tree.prop_map(|(case, cap, chunk, history, stormy)| {
+        let times = case.nature.times.min(20);
+        let nature = Nature { history, times, cursed_one_of: 0, ..case.nature };
+        Case { nature, cap: Some(cap), chunk: Some(chunk), kills: 500, batch: 3, stormy, ..case }
+    });
+    (0..count).map(|_| tight.new_tree(&mut runner).unwrap().current()).collect()
+}
+
+/// The first case that a fault spoils, and how.
+fn caught(fault: Fault) -> Option<(usize, String)> {
+    let cases = tight_cases(40);
+    cases.iter().enumerate().find_map(|(number, case)| live(case, Some(fault)).err().map(|why| (number, why)))
+}
+
+#[test]
+fn a_backlog_gap_that_is_settled_although_it_was_written_again_is_caught() {
+    let (_, why) = caught(Fault::SettleRewrittenBacklog).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn the_engine_does_not_settle_a_backlog_gap_that_was_written_again() {
+    assert_eq!(caught(Fault::RecoveredAfterRewrite), None);
+}
+
+#[test]
+fn a_cursor_that_forgets_its_walk_is_caught() {
+    let (_, why) = caught(Fault::ForgetTheWalk).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn a_backlog_gap_that_forgets_its_older_ranges_is_caught() {
+    let (_, why) = caught(Fault::ForgetOldRanges).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn a_cursor_that_takes_new_ties_for_known_is_caught() {
+    let (_, why) = caught(Fault::ForgetNewTies).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn a_cursor_that_goes_on_without_a_backlog_gap_is_caught() {
+    let (_, why) = caught(Fault::ForgetTheBacklogGap).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
 }

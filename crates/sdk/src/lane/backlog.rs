@@ -58,7 +58,9 @@ impl Backlog {
     pub(crate) fn locator(&self, id: &str) -> RawJson<'static> {
         let Self { ranges, remaining } = self.clone();
         let locator = Locator { kind: KIND.to_owned(), id: id.to_owned(), ranges, remaining };
-        to_raw_json(&locator)
+        // What we write ourselves can always be written.
+        let text = serde_json::to_string(&locator).unwrap_or_default();
+        RawJson::new(text).unwrap_or_default()
     }
 
     /// Takes out the newest range, to be worked on.
@@ -92,12 +94,6 @@ impl Backlog {
         }
         self.ranges = apart;
     }
-}
-
-/// What we write ourselves can always be written.
-pub(crate) fn to_raw_json(value: &impl Serialize) -> RawJson<'static> {
-    let text = serde_json::to_string(value).unwrap_or_default();
-    RawJson::new(text).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use super::walk::{End, Walked};
 use super::work::{NoPage, Work};
 use crate::stop::Stop;
 
-impl Work<'_> {
+impl Work<'_, '_> {
     pub(super) fn forward(&mut self) -> Result<(), Stop> {
         if let Some(rest) = self.cursor.unfinished() {
             self.forward_range(rest, false)?;
@@ -14,6 +14,11 @@ impl Work<'_> {
         let since = self.config.since.as_ref().map(Floor::under);
         let floor = self.cursor.floor().filter(|floor| since.as_ref().is_none_or(|since| since.at <= floor.at));
         self.forward_range(Range { from: None, to: floor.or(since) }, true)
+    }
+
+    /// What an earlier run could not begin to read has been read.
+    fn settle_rest(&mut self) -> Result<(), Stop> {
+        self.rest.take().map_or(Ok(()), |rest| self.run.emitter.recovered(&rest))
     }
 
     /// Walks down a range. One that begins at the top of the list raises the cursor to it: what is between
@@ -30,12 +35,15 @@ impl Work<'_> {
             End::Floor => {
                 self.raise(top.as_ref());
                 self.cursor.finish_walk();
+                if from_top {
+                    self.settle_rest()?;
+                }
                 self.commit_if_known()
             }
-            End::Tail(left, remaining) => self.fold(left, remaining, top.as_ref()),
+            End::Tail(left, remaining) => self.fold(left, remaining, top.as_ref(), from_top),
             // Our own budget, and something of the list is known: then the rest is, too.
-            End::NoPage(left, NoPage::Budget(_)) if left.from.is_some() && self.host.gap_rows_left().is_some() => {
-                self.fold(left, None, top.as_ref())
+            End::NoPage(left, NoPage::Budget(_)) if left.from.is_some() && self.run.budget.gap_rows_left().is_some() => {
+                self.fold(left, None, top.as_ref(), from_top)
             }
             End::NoPage(left, no_page) => {
                 self.walked(&left, floor, top.as_ref());
@@ -62,11 +70,20 @@ impl Work<'_> {
 
     /// The rest of a walk goes into the backlog gap, so that the cursor may go on. The gap first: a cursor
     /// without it would have passed what nobody accounts for.
-    fn fold(&mut self, left: Range, remaining: Option<u64>, top: Option<&Floor>) -> Result<(), Stop> {
+    fn fold(
+        &mut self,
+        left: Range,
+        remaining: Option<u64>,
+        top: Option<&Floor>,
+        from_top: bool,
+    ) -> Result<(), Stop> {
         self.backlog.add(left, remaining);
         self.say_backlog()?;
         self.raise(top);
         self.cursor.finish_walk();
+        if from_top {
+            self.settle_rest()?;
+        }
         self.commit()
     }
 

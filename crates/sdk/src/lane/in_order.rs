@@ -7,7 +7,7 @@
 //! there, so that memory is bounded and any number of ties comes to an end. Pure: it asks for pages.
 
 use super::place::{Floor, Position, Range, Timestamp};
-use super::source::{Item, ListAt, Page};
+use super::source::{ListAt, ListItem, ListPage};
 use super::ties::{Hash, Tally, Ties};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -25,7 +25,7 @@ pub(crate) enum Step {
     /// Feed this page.
     Fetch(ListAt),
     /// The next item.
-    Item(Item),
+    Item(ListItem),
     /// There is nothing more above the floor.
     End,
 }
@@ -46,10 +46,10 @@ pub(crate) struct InOrder {
     next: Next,
     /// What the first page was asked for: its tokens belong to that question.
     asked: Option<Timestamp>,
-    raw: VecDeque<Item>,
+    raw: VecDeque<ListItem>,
     left: Option<u64>,
     group: Option<Group>,
-    ready: VecDeque<Item>,
+    ready: VecDeque<ListItem>,
     /// The group that was given out in parts goes on when `ready` is empty.
     cut: bool,
     top: Option<Floor>,
@@ -69,7 +69,7 @@ enum Next {
 struct Group {
     at: Timestamp,
     tally: Tally,
-    held: BTreeMap<String, Item>,
+    held: BTreeMap<String, ListItem>,
     bytes: usize,
     /// The smallest key that found no room. Nothing from it on is held.
     cut: Option<String>,
@@ -80,7 +80,7 @@ impl Group {
         Self { at, tally: Tally::default(), held: BTreeMap::new(), bytes: 0, cut: None }
     }
 
-    fn hold(&mut self, item: Item, items_max: usize) {
+    fn hold(&mut self, item: ListItem, items_max: usize) {
         if self.cut.as_ref().is_some_and(|cut| item.key >= *cut) {
             return;
         }
@@ -139,7 +139,7 @@ impl InOrder {
     ///
     /// When it is not newest first in itself. Pages may repeat each other when the list moves, but one page
     /// is what the provider had at one moment.
-    pub(crate) fn feed(&mut self, page: Page) -> Result<(), NotNewestFirst> {
+    pub(crate) fn feed(&mut self, page: ListPage) -> Result<(), NotNewestFirst> {
         if !page.items.is_sorted_by(|a, b| a.timestamp >= b.timestamp) {
             return Err(NotNewestFirst);
         }
@@ -189,7 +189,7 @@ impl InOrder {
         self.raw.clear();
     }
 
-    fn take(&mut self, item: Item) -> Result<(), NotNewestFirst> {
+    fn take(&mut self, item: ListItem) -> Result<(), NotNewestFirst> {
         let at = &item.timestamp;
         let too_new = self.until.as_ref().is_some_and(|until| at >= until)
             || self.after.as_ref().is_some_and(|after| *at > after.at);
@@ -258,8 +258,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn item((at, key): (u64, &str)) -> Item {
-        Item::new(key, at)
+    fn item((at, key): (u64, &str)) -> ListItem {
+        ListItem::new(key, at)
     }
 
     /// Reads everything from these pages, which do not filter and whose tokens are their numbers.
@@ -271,7 +271,7 @@ mod tests {
                     let number = at.page.map_or(0, |page| page.parse::<usize>().unwrap());
                     let items = pages.get(number).into_iter().flatten().copied().map(item).collect();
                     let next = (number + 1 < pages.len()).then(|| (number + 1).to_string());
-                    reader.feed(Page { items, next, left: None })?;
+                    reader.feed(ListPage { items, next, left: None })?;
                 }
                 Step::Item(item) => seen.push(item.key),
                 Step::End => return Ok(seen),

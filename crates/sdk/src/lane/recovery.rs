@@ -6,41 +6,51 @@
 //! as they are; the backlog still gives out its next chunk.
 
 use super::backlog::{BACKLOG_KEY, Backlog};
-use super::host::Sent;
 use super::ledger::Outcome;
 use super::place::Range;
-use super::source::NewRecord;
+use super::source::{Detail, Target};
 use super::walk::{End, Walked};
-use super::work::{NoPage, Work, invalid, target_of_gap};
+use super::work::{NoPage, Work, invalid};
+use crate::emit::Emitted;
 use crate::fetch_error::FetchError;
+use crate::pages::REST_OF_STREAM;
 use crate::stop::Stop;
-use gleaner_protocol::{ConnectorMessage, DetailGap, DetailGapAttempted, DetailGapRecovered, ServedGap};
+use gleaner_protocol::{DetailGap, ServedGap};
 
-impl Work<'_> {
+impl Work<'_, '_> {
     /// Recovers what can be. Answers why the list could not be read, if the backlog needed it.
     pub(super) fn recover(&mut self) -> Result<Option<NoPage>, Stop> {
+        let config = self.config;
+        if config.list_stream != config.detail_stream {
+            self.rest = self.run.rest_of_stream(&config.list_stream)?;
+        }
         let mut backlog = None;
         loop {
-            let page = self.host.gaps_page(&self.config.detail_stream)?;
+            let page = self.run.gaps.next_page(&mut self.run.emitter, &config.detail_stream)?;
             if page.is_empty() {
                 break;
             }
-            let (backlogs, singles) = page.into_iter().filter(|gap| self.is_ours(gap)).partition(is_backlog);
-            backlog = <Vec<ServedGap> as IntoIterator>::into_iter(backlogs).next().or(backlog);
+            let mut singles = Vec::new();
+            for gap in page {
+                match key_of(&gap) {
+                    _ if !self.is_ours(&gap) => {}
+                    BACKLOG_KEY => backlog = Some(gap),
+                    REST_OF_STREAM => self.rest = Some(gap),
+                    _ => singles.push(gap),
+                }
+            }
             self.recover_singles(&singles)?;
             // Nothing more can be recovered, and what must be known is known.
             if self.is_exhausted() && backlog.is_some() {
                 break;
             }
         }
-        match backlog {
-            Some(gap) => self.expand(&gap),
-            None => {
-                // Whatever was drained is settled.
-                self.cursor.drain = None;
-                Ok(None)
-            }
+        if let Some(gap) = backlog {
+            return self.expand(&gap);
         }
+        // Whatever was drained is settled.
+        self.cursor.drain = None;
+        Ok(None)
     }
 
     /// A gap of another lane is left to it.
@@ -57,12 +67,10 @@ impl Work<'_> {
             let window = &window[..self.admit(window.len())];
             for gap in window {
                 // Said before it is tried: one that ends us each time is given up some day.
-                let (gap_id, lease_id, stream) = (gap.gap_id.clone(), gap.lease_id.clone(), gap.stream.clone());
-                let attempted = DetailGapAttempted { gap_id, lease_id, stream };
-                self.host.say(&ConnectorMessage::DetailGapAttempted(attempted))?;
+                self.run.emitter.attempted(gap)?;
             }
-            let targets = window.iter().map(|gap| target_of_gap(key_of(gap), gap.detail_locator.as_ref()));
-            let targets = targets.collect::<Vec<_>>();
+            let target = |gap: &&ServedGap| Target { key: key_of(gap).to_owned(), locator: gap.detail_locator.clone() };
+            let targets = window.iter().map(target).collect::<Vec<_>>();
             for ((gap, target), fetched) in window.iter().zip(&targets).zip(self.fetch(&targets)) {
                 let fetched = self.wait_for_circuit(target, fetched);
                 self.recover_one(gap, fetched)?;
@@ -74,19 +82,19 @@ impl Work<'_> {
         Ok(())
     }
 
-    fn recover_one(&mut self, gap: &ServedGap, fetched: Result<Vec<NewRecord>, FetchError>) -> Result<(), Stop> {
+    fn recover_one(&mut self, gap: &ServedGap, fetched: Result<Detail, FetchError>) -> Result<(), Stop> {
         let error = match fetched {
-            Ok(records) => match self.send(&records)? {
-                Sent::Yes => {
+            Ok(detail) => match self.send(detail)? {
+                Emitted::Sent => {
                     self.ledger.note(key_of(gap), Outcome::Hydrated);
-                    return self.say_recovered(gap);
+                    return self.run.emitter.recovered(gap);
                 }
                 // The owner does not want it now. Nothing was recovered.
-                Sent::OutOfScope => {
+                Emitted::OutOfScope => {
                     self.ledger.note(key_of(gap), Outcome::Skipped);
                     return Ok(());
                 }
-                Sent::Invalid => invalid(),
+                Emitted::Rejected => invalid(),
             },
             // Our own budget ended in the middle: nothing was tried, and it waits as it is.
             Err(_) if self.is_exhausted() => return Ok(()),
@@ -100,15 +108,6 @@ impl Work<'_> {
             ..self.gap(key_of(gap), &error)
         };
         self.say_gap(again)
-    }
-
-    fn say_recovered(&mut self, gap: &ServedGap) -> Result<(), Stop> {
-        self.host.say(&ConnectorMessage::DetailGapRecovered(DetailGapRecovered {
-            gap_id: gap.gap_id.clone(),
-            stream: gap.stream.clone(),
-            record_key: gap.record_key.clone(),
-            lease_id: Some(gap.lease_id.clone()),
-        }))
     }
 
     /// Works on what a backlog gap stands for, newest first. After each batch the cursor knows how far that
@@ -148,7 +147,7 @@ impl Work<'_> {
         self.backlog = joined(&todo, &kept);
         if self.backlog.is_empty() {
             self.cursor.drain = None;
-            self.say_recovered(gap)?;
+            self.run.emitter.recovered(gap)?;
         } else if tail {
             self.say_backlog()?;
         } else {
@@ -173,10 +172,6 @@ fn joined(a: &Backlog, b: &Backlog) -> Backlog {
     let mut both = a.clone();
     b.ranges().iter().for_each(|range| both.add(range.clone(), None));
     both
-}
-
-fn is_backlog(gap: &ServedGap) -> bool {
-    key_of(gap) == BACKLOG_KEY
 }
 
 fn key_of(gap: &ServedGap) -> &str {

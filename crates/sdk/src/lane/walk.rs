@@ -27,14 +27,14 @@ pub(super) enum End {
 }
 
 /// What a walk tells after each batch: what is left, and the top of the range.
-pub(super) type Checkpoint<'c, 'a> = dyn FnMut(&mut Work<'a>, &Range, Option<&Floor>) -> Result<(), Stop> + 'c;
+pub(super) type Checkpoint<'c, 'a, 'r> = dyn FnMut(&mut Work<'a, 'r>, &Range, Option<&Floor>) -> Result<(), Stop> + 'c;
 
-impl<'a> Work<'a> {
+impl<'a, 'r> Work<'a, 'r> {
     pub(super) fn walk(
         &mut self,
         range: Range,
         until: Option<&Timestamp>,
-        checkpoint: &mut Checkpoint<'_, 'a>,
+        checkpoint: &mut Checkpoint<'_, 'a, 'r>,
     ) -> Result<Walked, Stop> {
         let mut reader = InOrder::new(&range, until);
         let (mut left, mut batch) = (range, Vec::new());

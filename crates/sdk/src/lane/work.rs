@@ -7,12 +7,13 @@
 use super::LaneConfig;
 use super::backlog::{BACKLOG_KEY, Backlog};
 use super::cursor::Cursor;
-use super::host::{Host, Sent};
 use super::ledger::{Ledger, Outcome};
-use super::source::{Item, ListAt, NewRecord, Page, Source, Target};
-use crate::fetch_error::{FetchError, FetchErrorKind};
+use super::source::{Detail, ListAt, ListItem, ListPage, Source, Target};
+use crate::collect::Collect;
+use crate::emit::Emitted;
+use crate::fetch_error::{FetchError, FetchErrorKind, run_cap};
 use crate::stop::Stop;
-use gleaner_protocol::{ConnectorMessage, DeferReason, DetailGap, ErrorClass, GapKey, GapReason, LastError, RawJson};
+use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap};
 use std::time::Duration;
 
 /// How often an open circuit is waited for without a success in between. It opens for a minute at first;
@@ -42,34 +43,37 @@ impl From<NoPage> for Stop {
 }
 
 /// A lane while it works.
-pub(super) struct Work<'a> {
+pub(super) struct Work<'a, 'r> {
     pub(super) config: &'a LaneConfig,
-    pub(super) host: &'a mut dyn Host,
+    pub(super) run: &'a mut Collect<'r>,
     pub(super) source: &'a dyn Source,
     pub(super) cursor: Cursor,
     pub(super) ledger: Ledger,
     /// What a backlog gap stands for that is not written again in this run, and what this run adds to it.
     pub(super) backlog: Backlog,
     /// How often a backlog gap was written.
-    backlogs_written: u32,
+    pub(super) backlogs_written: u32,
+    /// The owner asked for the list alone.
+    wants_details: bool,
+    /// The gap that an earlier run left for a list that it could not begin to read.
+    pub(super) rest: Option<ServedGap>,
     /// Why no detail is fetched any more.
     exhausted: Option<DeferReason>,
     circuit_cycles: u32,
     refused_in_a_row: u32,
 }
 
-impl<'a> Work<'a> {
-    pub(super) fn new(
-        config: &'a LaneConfig,
-        host: &'a mut dyn Host,
-        source: &'a dyn Source,
-        cursor: Cursor,
-    ) -> Self {
+impl<'a, 'r> Work<'a, 'r> {
+    pub(super) fn new(config: &'a LaneConfig, run: &'a mut Collect<'r>, source: &'a dyn Source) -> Self {
+        let cursor = Cursor::read(run.cursor(&config.list_stream));
+        let wants_details = run.emitter.wants_stream(&config.detail_stream);
         Self {
             config,
-            host,
+            run,
             source,
             cursor,
+            wants_details,
+            rest: None,
             ledger: Ledger::default(),
             backlog: Backlog::default(),
             backlogs_written: 0,
@@ -81,22 +85,27 @@ impl<'a> Work<'a> {
 
     /// Says how far this lane has come, together with everything before.
     pub(super) fn commit(&mut self) -> Result<(), Stop> {
-        self.host.commit(&self.config.list_stream, self.cursor.to_json())
+        self.run.slice(&self.config.list_stream, &self.cursor.to_map())
     }
 
     /// How many items are settled together. When all that can happen to them is a gap, no more than there
     /// may be of those: listing others would be in vain.
     pub(super) fn batch_len(&self) -> usize {
-        let rows = self.host.gap_rows_left().filter(|_| self.exhausted.is_some());
+        let rows = self.run.budget.gap_rows_left().filter(|_| self.exhausted.is_some());
         let rows = rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         self.config.batch.clamp(1, rows.max(1))
     }
 
     /// Says what becomes of these items, in their order. Answers how many that were: fewer when neither
     /// budget nor chunk allow more.
-    pub(super) fn settle(&mut self, items: &[Item]) -> Result<usize, Stop> {
+    pub(super) fn settle(&mut self, items: &[ListItem]) -> Result<usize, Stop> {
         let mut settled = 0;
         while let Some(item) = items.get(settled) {
+            if !self.wants_details {
+                self.send_listed(item)?;
+                settled += 1;
+                continue;
+            }
             if !self.wants(&item.key) {
                 self.ledger.note(&item.key, Outcome::Skipped);
                 settled += 1;
@@ -125,14 +134,14 @@ impl<'a> Work<'a> {
     /// Whether the owner asked for an item. What its detail gives has keys of its own and is asked about when
     /// it is sent.
     pub(super) fn wants(&self, key: &str) -> bool {
-        self.host.wants(&self.config.list_stream, key)
+        self.run.emitter.wants(&self.config.list_stream, key)
     }
 
     /// How many of so many details may be fetched now.
     pub(super) fn admit(&mut self, wanted: usize) -> usize {
         let mut admitted = 0;
         while admitted < wanted && self.exhausted.is_none() {
-            match self.host.take_detail() {
+            match self.run.budget.take_detail(self.run.clock.now()) {
                 Ok(()) => admitted += 1,
                 Err(reason) => self.exhausted = Some(reason),
             }
@@ -145,7 +154,7 @@ impl<'a> Work<'a> {
     }
 
     /// Fetches these at the same time; the answers are in their order.
-    pub(super) fn fetch(&self, targets: &[Target]) -> Vec<Result<Vec<NewRecord>, FetchError>> {
+    pub(super) fn fetch(&self, targets: &[Target]) -> Vec<Result<Detail, FetchError>> {
         if let [only] = targets {
             return vec![self.source.detail(only)];
         }
@@ -161,8 +170,8 @@ impl<'a> Work<'a> {
     pub(super) fn wait_for_circuit(
         &mut self,
         target: &Target,
-        mut fetched: Result<Vec<NewRecord>, FetchError>,
-    ) -> Result<Vec<NewRecord>, FetchError> {
+        mut fetched: Result<Detail, FetchError>,
+    ) -> Result<Detail, FetchError> {
         while let Err(error) = &fetched
             && error.kind() == FetchErrorKind::CircuitOpen
             && self.pause_for_circuit(error.retry_in())
@@ -175,20 +184,36 @@ impl<'a> Work<'a> {
         match &fetched {
             Ok(_) => (self.circuit_cycles, self.refused_in_a_row) = (0, 0),
             Err(error) if error.kind() == FetchErrorKind::RefusedCredentials => self.refused_in_a_row += 1,
-            Err(error) => self.exhausted = self.exhausted.or_else(|| ends_the_run(error)),
+            Err(error) => {
+                self.note_end(error);
+                self.exhausted = self.exhausted.or_else(|| ends_the_run(error));
+            }
         }
         fetched
     }
 
+    /// The client, which sees every attempt, may find the end of the budget before we do.
+    fn note_end(&mut self, error: &FetchError) {
+        if let Some(reason) = error.exhausted() {
+            self.run.budget.end(reason);
+        }
+    }
+
     fn pause_for_circuit(&mut self, wait: Option<Duration>) -> bool {
         self.circuit_cycles += 1;
-        self.circuit_cycles <= CIRCUIT_CYCLES_MAX && self.host.pause(wait.unwrap_or(CIRCUIT_WAIT))
+        let wait = wait.unwrap_or(CIRCUIT_WAIT);
+        let in_time = self.run.budget.time_left(self.run.clock.now()).is_none_or(|left| wait < left);
+        let waits = self.circuit_cycles <= CIRCUIT_CYCLES_MAX && in_time;
+        if waits {
+            self.run.clock.pause(wait);
+        }
+        waits
     }
 
     /// One page of the list.
-    pub(super) fn list(&mut self, at: &ListAt) -> Result<Page, NoPage> {
+    pub(super) fn list(&mut self, at: &ListAt) -> Result<ListPage, NoPage> {
         loop {
-            self.host.take_list().map_err(NoPage::Budget)?;
+            self.run.budget.take_list(self.run.clock.now()).map_err(NoPage::Budget)?;
             match self.source.list(at) {
                 Ok(page) => return Ok(page),
                 Err(error) if error.kind() == FetchErrorKind::CircuitOpen => {
@@ -196,26 +221,29 @@ impl<'a> Work<'a> {
                         return Err(NoPage::Failed(error));
                     }
                 }
-                Err(error) => match ends_the_run(&error) {
-                    Some(reason) => return Err(NoPage::Budget(reason)),
-                    None => return Err(NoPage::Failed(error)),
-                },
+                Err(error) => {
+                    self.note_end(&error);
+                    return Err(ends_the_run(&error).map_or(NoPage::Failed(error), NoPage::Budget));
+                }
             }
         }
     }
 
     /// What becomes of one item that was fetched, or was not; `false` when nothing can.
-    fn settle_one(&mut self, item: &Item, fetched: Result<Vec<NewRecord>, FetchError>) -> Result<bool, Stop> {
+    fn settle_one(&mut self, item: &ListItem, fetched: Result<Detail, FetchError>) -> Result<bool, Stop> {
         let error = match fetched {
             Ok(records) => {
                 self.send_listed(item)?;
-                match self.send(&records)? {
-                    Sent::Invalid => invalid(),
-                    Sent::Yes | Sent::OutOfScope => {
-                        self.ledger.note(&item.key, Outcome::Hydrated);
-                        return Ok(true);
-                    }
+                let outcome = match self.send(records)? {
+                    Emitted::Sent => Some(Outcome::Hydrated),
+                    Emitted::OutOfScope => Some(Outcome::Skipped),
+                    Emitted::Rejected => None,
+                };
+                if let Some(outcome) = outcome {
+                    self.ledger.note(&item.key, outcome);
+                    return Ok(true);
                 }
+                invalid()
             }
             Err(error) => self.unless_refused(error)?,
         };
@@ -228,8 +256,8 @@ impl<'a> Work<'a> {
     }
 
     /// Writes a gap for one item; `false` when the chunk is used up.
-    fn put_off(&mut self, item: &Item, error: &FetchError) -> Result<bool, Stop> {
-        if !self.host.take_gap_row() {
+    fn put_off(&mut self, item: &ListItem, error: &FetchError) -> Result<bool, Stop> {
+        if !self.run.budget.take_gap_row() {
             return Ok(false);
         }
         self.send_listed(item)?;
@@ -254,41 +282,41 @@ impl<'a> Work<'a> {
         if let Some(key) = &gap.record_key {
             self.ledger.note(key.as_str(), Outcome::Gap);
         }
-        self.host.say(&ConnectorMessage::DetailGap(Box::new(gap)))
+        self.run.emitter.gap(gap)
     }
 
     /// Writes the backlog gap, with everything that it stands for now.
     pub(super) fn say_backlog(&mut self) -> Result<(), Stop> {
         self.backlogs_written += 1;
-        let id = format!("{}.{}", self.host.run_id(), self.backlogs_written);
+        let id = format!("{}.{}", self.run.run_id, self.backlogs_written);
         // What was drained of an earlier writing is in this one, or done.
         self.cursor.drain = None;
         let gap = DetailGap {
             detail_locator: Some(self.backlog.locator(&id)),
             reason: Some(GapReason::Absence(DeferReason::RequestCap.gap_reason())),
-            last_error: Some(LastError::of_class(ErrorClass::RunCapDeferred)),
+            last_error: Some(run_cap()),
             ..self.gap(BACKLOG_KEY, &self.deferral())
         };
         self.say_gap(gap)
     }
 
     /// The record of the list's own stream.
-    fn send_listed(&mut self, item: &Item) -> Result<(), Stop> {
-        if let Some(record) = &item.record {
-            self.host.record(&self.config.list_stream, &item.key, Some(record))?;
+    fn send_listed(&mut self, item: &ListItem) -> Result<(), Stop> {
+        if let Some(body) = &item.record {
+            let _: Emitted = body.clone().send(&mut self.run.emitter, &self.config.list_stream, &item.key)?;
         }
         Ok(())
     }
 
     /// Sends the records of a detail. One that does not fit counts for all.
-    pub(super) fn send(&mut self, records: &[NewRecord]) -> Result<Sent, Stop> {
-        let mut all = if records.is_empty() { Sent::Yes } else { Sent::OutOfScope };
-        for NewRecord { stream, key, data } in records {
-            let stream = stream.as_deref().unwrap_or(&self.config.detail_stream);
-            match (self.host.record(stream, key, data.as_ref())?, all) {
-                (Sent::Invalid, _) => all = Sent::Invalid,
-                (Sent::Yes, Sent::OutOfScope) => all = Sent::Yes,
-                (Sent::Yes | Sent::OutOfScope, _) => {}
+    pub(super) fn send(&mut self, detail: Detail) -> Result<Emitted, Stop> {
+        let mut all = if detail.records.is_empty() { Emitted::Sent } else { Emitted::OutOfScope };
+        for record in detail.records {
+            let stream = record.stream.as_deref().unwrap_or(&self.config.detail_stream);
+            match (record.body.send(&mut self.run.emitter, stream, record.key)?, all) {
+                (Emitted::Rejected, _) => all = Emitted::Rejected,
+                (Emitted::Sent, Emitted::OutOfScope) => all = Emitted::Sent,
+                (Emitted::Sent | Emitted::OutOfScope, _) => {}
             }
         }
         Ok(all)
@@ -320,11 +348,6 @@ pub(super) fn invalid() -> FetchError {
     FetchError::unexpected("a record does not fit its schema")
 }
 
-fn target(item: &Item) -> Target {
+fn target(item: &ListItem) -> Target {
     Target { key: item.key.clone(), locator: item.locator.clone() }
-}
-
-/// A raw locator of a gap.
-pub(super) fn target_of_gap(key: &str, locator: Option<&RawJson<'static>>) -> Target {
-    Target { key: key.to_owned(), locator: locator.cloned() }
 }

@@ -4,8 +4,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use gleaner_protocol::{DeferReason, PressureReason, RawJson};
-use gleaner_sdk::fetch_error::{FetchError, FetchErrorKind};
-use gleaner_sdk::lane::{Item, ListAt, NewRecord, Page, Source, Target};
+use gleaner_sdk::lane::{Detail, ListAt, ListItem, ListPage, Source, Target};
+use gleaner_sdk::{FetchError, FetchErrorKind};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -255,7 +255,7 @@ impl Provider {
 }
 
 impl Source for Provider {
-    fn list(&self, at: &ListAt) -> Result<Page, FetchError> {
+    fn list(&self, at: &ListAt) -> Result<ListPage, FetchError> {
         let mut inner = self.inner.lock().unwrap();
         inner.lists += 1;
         self.meet(&mut inner)?;
@@ -275,18 +275,18 @@ impl Source for Provider {
         let next = page.last().filter(|_| left > 0).map(|((time, hash), _)| format!("{}.{hash}", time.0));
         let item = |key: &String| {
             let entry = inner.items[key];
-            Item {
-                version: self.version_of(entry),
-                record: Some(body(key, entry)),
-                locator: Some(RawJson::new(format!("{{\"at\":\"{key}\"}}")).unwrap()),
-                ..Item::new(key.clone(), entry.at)
+            let locator = RawJson::new(format!("{{\"at\":\"{key}\"}}")).unwrap();
+            let item = ListItem::new(key.clone(), entry.at).record(&body(key, entry)).locator(locator);
+            match self.version_of(entry) {
+                Some(version) => item.version(version),
+                None => item,
             }
         };
         let items = page.iter().map(|(_, key)| item(key)).collect();
-        Ok(Page { items, next, left: Some(left) })
+        Ok(ListPage { items, next, left: Some(left) })
     }
 
-    fn detail(&self, target: &Target) -> Result<Vec<NewRecord>, FetchError> {
+    fn detail(&self, target: &Target) -> Result<Detail, FetchError> {
         let mut inner = self.inner.lock().unwrap();
         inner.details += 1;
         inner.sent.push(target.key.clone());
@@ -296,15 +296,17 @@ impl Source for Provider {
             return Err(FetchError::of_status(fault));
         }
         match inner.items.get(&target.key) {
-            Some(entry) => Ok(vec![NewRecord::new(target.key.clone(), body(&target.key, *entry))]),
+            Some(entry) => Ok(Detail::new().record(target.key.as_str(), &body(&target.key, *entry))),
             None if self.nature.tombstones => {
-                Ok(["items", "details"].map(|stream| NewRecord::deleted(stream, target.key.clone())).to_vec())
+                let (items, details) = ("items", "details");
+                let key = target.key.as_str();
+                Ok(Detail::new().tombstone_of(items, key).tombstone_of(details, key))
             }
             None => Err(FetchError::of_status(404)),
         }
     }
 }
 
-pub(crate) fn body(key: &str, entry: Entry) -> RawJson<'static> {
-    RawJson::new(format!("{{\"id\":\"{key}\",\"v\":{},\"at\":{}}}", entry.version, entry.at)).unwrap()
+pub(crate) fn body(key: &str, entry: Entry) -> serde_json::Value {
+    serde_json::json!({"id": key, "v": entry.version, "at": entry.at})
 }
