@@ -61,7 +61,7 @@ use ledger::{Ledger, Outcome};
 use source::Functions;
 use work::Work;
 
-/// How many items are settled between two cursors. A kill repeats so many at most, and a commit costs a
+/// After how many items a cursor is sent. A kill repeats so many and a page at most, and a commit costs a
 /// sync: with a hundred it is little beside a hundred requests.
 const BATCH: usize = 100;
 /// The most details that are fetched at the same time: each is a thread.

@@ -42,7 +42,9 @@ impl Work<'_, '_> {
             }
             End::Tail(left, remaining) => self.fold(left, remaining, top.as_ref(), from_top),
             // Our own budget, and something of the list is known: then the rest is, too.
-            End::NoPage(left, NoPage::Budget(_)) if left.from.is_some() && self.run.budget.gap_rows_left().is_some() => {
+            End::NoPage(left, NoPage::Budget(_))
+                if left.from.is_some() && self.run.budget.gap_rows_left().is_some() =>
+            {
                 self.fold(left, None, top.as_ref(), from_top)
             }
             End::NoPage(left, no_page) => {
@@ -70,13 +72,7 @@ impl Work<'_, '_> {
 
     /// The rest of a walk goes into the backlog gap, so that the cursor may go on. The gap first: a cursor
     /// without it would have passed what nobody accounts for.
-    fn fold(
-        &mut self,
-        left: Range,
-        remaining: Option<u64>,
-        top: Option<&Floor>,
-        from_top: bool,
-    ) -> Result<(), Stop> {
+    fn fold(&mut self, left: Range, remaining: Option<u64>, top: Option<&Floor>, from_top: bool) -> Result<(), Stop> {
         self.backlog.add(left, remaining);
         self.say_backlog()?;
         self.raise(top);

@@ -11,10 +11,12 @@ use super::source::{ListAt, ListItem, ListPage};
 use super::ties::{Hash, Tally, Ties};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many ties are held at once. Larger groups cost another reading of their pages per so many.
-const HELD_ITEMS_MAX: usize = 4096;
-/// How many bytes of ties are held at once, besides one item: records of a list may be large.
+/// How many bytes of ties are held at once, and at least one item: some 40,000 with small records. A larger
+/// group costs another reading of its pages per so many.
 const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How many pages in a row may have nothing for us. Who cannot begin in the middle needs many; a list of ten
+/// million items in pages of ten has so many, and more are a ring.
+const PAGES_IN_VAIN_MAX: u32 = 1_000_000;
 /// How often the list is read again from the last item when its pages contradict each other, before that
 /// is an error. Once is an unlucky change; a list that is not newest first is that way each time.
 const RESTARTS_MAX: u32 = 3;
@@ -30,10 +32,14 @@ pub(crate) enum Step {
     End,
 }
 
-/// The list is not newest first.
+/// What is wrong with a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the provider's list is not newest first, so nobody can tell what was seen")]
-pub(crate) struct NotNewestFirst;
+pub(crate) enum ListFault {
+    #[error("the provider's list is not newest first, so nobody can tell what was seen")]
+    NotNewestFirst,
+    #[error("the provider's list does not end")]
+    DoesNotEnd,
+}
 
 /// A part of a list, in order.
 #[derive(Debug)]
@@ -54,7 +60,8 @@ pub(crate) struct InOrder {
     cut: bool,
     top: Option<Floor>,
     restarts: u32,
-    held_items_max: usize,
+    pages_in_vain: u32,
+    held_bytes_max: usize,
 }
 
 #[derive(Debug)]
@@ -80,7 +87,7 @@ impl Group {
         Self { at, tally: Tally::default(), held: BTreeMap::new(), bytes: 0, cut: None }
     }
 
-    fn hold(&mut self, item: ListItem, items_max: usize) {
+    fn hold(&mut self, item: ListItem, bytes_max: usize) {
         if self.cut.as_ref().is_some_and(|cut| item.key >= *cut) {
             return;
         }
@@ -88,7 +95,7 @@ impl Group {
         if let Some(before) = self.held.insert(item.key.clone(), item) {
             self.bytes = self.bytes.saturating_sub(before.bytes());
         }
-        while self.held.len() > items_max || (self.bytes > HELD_BYTES_MAX && self.held.len() > 1) {
+        while self.bytes > bytes_max && self.held.len() > 1 {
             let Some((key, last)) = self.held.pop_last() else { break };
             self.bytes = self.bytes.saturating_sub(last.bytes());
             self.cut = Some(key);
@@ -112,7 +119,8 @@ impl InOrder {
             cut: false,
             top: None,
             restarts: 0,
-            held_items_max: HELD_ITEMS_MAX,
+            pages_in_vain: 0,
+            held_bytes_max: HELD_BYTES_MAX,
         }
     }
 
@@ -138,10 +146,14 @@ impl InOrder {
     /// # Errors
     ///
     /// When it is not newest first in itself. Pages may repeat each other when the list moves, but one page
-    /// is what the provider had at one moment.
-    pub(crate) fn feed(&mut self, page: ListPage) -> Result<(), NotNewestFirst> {
+    /// is what the provider had at one moment. And when too many pages had nothing.
+    pub(crate) fn feed(&mut self, page: ListPage) -> Result<(), ListFault> {
         if !page.items.is_sorted_by(|a, b| a.timestamp >= b.timestamp) {
-            return Err(NotNewestFirst);
+            return Err(ListFault::NotNewestFirst);
+        }
+        self.pages_in_vain += 1;
+        if self.pages_in_vain > PAGES_IN_VAIN_MAX {
+            return Err(ListFault::DoesNotEnd);
         }
         self.raw = page.items.into();
         self.left = page.left;
@@ -154,11 +166,11 @@ impl InOrder {
     /// # Errors
     ///
     /// When the list is not newest first, whenever it is read.
-    pub(crate) fn step(&mut self) -> Result<Step, NotNewestFirst> {
+    pub(crate) fn step(&mut self) -> Result<Step, ListFault> {
         loop {
             if let Some(item) = self.ready.pop_front() {
                 self.after = Some(Position::new(&item.timestamp, &item.key));
-                self.restarts = 0;
+                (self.restarts, self.pages_in_vain) = (0, 0);
                 return Ok(Step::Item(item));
             }
             if std::mem::take(&mut self.cut) {
@@ -189,7 +201,7 @@ impl InOrder {
         self.raw.clear();
     }
 
-    fn take(&mut self, item: ListItem) -> Result<(), NotNewestFirst> {
+    fn take(&mut self, item: ListItem) -> Result<(), ListFault> {
         let at = &item.timestamp;
         let too_new = self.until.as_ref().is_some_and(|until| at >= until)
             || self.after.as_ref().is_some_and(|after| *at > after.at);
@@ -220,17 +232,17 @@ impl InOrder {
         if let Some(group) = &mut self.group {
             group.tally.add(hash);
             if !is_known && !is_seen {
-                group.hold(item, self.held_items_max);
+                group.hold(item, self.held_bytes_max);
             }
         }
         Ok(())
     }
 
     /// An item that is newer than the one before it and was not given out: the list has moved.
-    fn contradiction(&mut self) -> Result<(), NotNewestFirst> {
+    fn contradiction(&mut self) -> Result<(), ListFault> {
         self.restarts += 1;
         if self.restarts > RESTARTS_MAX {
-            return Err(NotNewestFirst);
+            return Err(ListFault::NotNewestFirst);
         }
         self.restart();
         Ok(())
@@ -263,7 +275,7 @@ mod tests {
     }
 
     /// Reads everything from these pages, which do not filter and whose tokens are their numbers.
-    fn read(reader: &mut InOrder, pages: &[Vec<(u64, &str)>]) -> Result<Vec<String>, NotNewestFirst> {
+    fn read(reader: &mut InOrder, pages: &[Vec<(u64, &str)>]) -> Result<Vec<String>, ListFault> {
         let mut seen = Vec::new();
         for _ in 0..10_000 {
             match reader.step()? {
@@ -313,7 +325,7 @@ mod tests {
         let keys = (0..1000).map(|n| format!("{:03}", n * 7 % 1000)).collect::<Vec<_>>();
         let pages = keys.chunks(30).map(|page| page.iter().map(|key| (5, key.as_str())).collect()).collect::<Vec<_>>();
         let mut reader = InOrder::new(&range(None, None), None);
-        reader.held_items_max = 64;
+        reader.held_bytes_max = 64 * item((5, "000")).bytes();
         let seen = read(&mut reader, &pages).unwrap();
         assert_eq!(seen, (0..1000).map(|n| format!("{n:03}")).collect::<Vec<_>>());
         assert!(matches!(&reader.top().unwrap().ties, Ties::Sum { count: 1000, .. }));
@@ -333,9 +345,17 @@ mod tests {
     #[test]
     fn a_list_that_is_not_newest_first_is_an_error_and_nothing_is_passed_over() {
         let in_a_page = [vec![(9, "x"), (7, "z"), (8, "y")]];
-        assert_eq!(read(&mut InOrder::new(&range(None, None), None), &in_a_page), Err(NotNewestFirst));
+        assert_eq!(read(&mut InOrder::new(&range(None, None), None), &in_a_page), Err(ListFault::NotNewestFirst));
         let between = [vec![(9, "x"), (7, "z")], vec![(8, "y")]];
-        assert_eq!(read(&mut InOrder::new(&range(None, None), None), &between), Err(NotNewestFirst));
+        assert_eq!(read(&mut InOrder::new(&range(None, None), None), &between), Err(ListFault::NotNewestFirst));
+    }
+
+    #[test]
+    fn a_list_that_goes_round_ends_with_an_error() {
+        let mut reader = InOrder::new(&range(Some((5, "")), None), None);
+        let ring = || ListPage { items: vec![item((9, "x"))], next: Some("same".to_owned()), left: None };
+        let fault = (0..=PAGES_IN_VAIN_MAX).find_map(|_| reader.step().and_then(|_| reader.feed(ring())).err());
+        assert_eq!(fault, Some(ListFault::DoesNotEnd));
     }
 
     proptest! {
@@ -355,7 +375,7 @@ mod tests {
             let from = from.map(|(at, key)| (at, format!("{key:02}")));
             let from = from.as_ref().map(|(at, key)| (*at, key.as_str()));
             let mut reader = InOrder::new(&range(from, to.map(|to| (to, &[] as &[&str]))), None);
-            reader.held_items_max = held;
+            reader.held_bytes_max = held * item((5, "00")).bytes();
             let seen = read(&mut reader, &pages).unwrap();
             let mut expected = list.iter().map(|(at, key)| Position::new(&(*at).into(), key)).collect::<Vec<_>>();
             expected.sort();

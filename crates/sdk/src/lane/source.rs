@@ -113,7 +113,8 @@ impl ListItem {
         let record = self.record.as_ref().map_or(0, Body::len);
         let locator = self.locator.as_ref().map_or(0, |locator| locator.as_str().len());
         let version = self.version.as_ref().map_or(0, String::len);
-        self.key.len() + self.timestamp.as_str().len() + version + record + locator
+        // Its key is kept twice while it is held, and what holds it has a size of its own.
+        size_of::<Self>() + 2 * self.key.len() + self.timestamp.as_str().len() + version + record + locator
     }
 }
 

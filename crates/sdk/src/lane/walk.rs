@@ -1,7 +1,7 @@
 //! One walk down a range of the list, in batches: the forward pass and the expansion of a backlog are
 //! the same walk with different bookkeeping.
 
-use super::in_order::{InOrder, Step};
+use super::in_order::{InOrder, ListFault, Step};
 use super::place::{Floor, Position, Range, Timestamp};
 use super::work::{NoPage, Work};
 use crate::stop::Stop;
@@ -37,28 +37,30 @@ impl<'a, 'r> Work<'a, 'r> {
         checkpoint: &mut Checkpoint<'_, 'a, 'r>,
     ) -> Result<Walked, Stop> {
         let mut reader = InOrder::new(&range, until);
-        let (mut left, mut batch) = (range, Vec::new());
+        let (mut left, mut batch, mut uncommitted) = (range, Vec::new(), 0);
         loop {
             let mut last = None;
-            match reader.step().map_err(|error| not_newest_first(&error))? {
+            match reader.step().map_err(|fault| author_fault(&fault))? {
                 Step::Item(item) => {
                     batch.push(item);
                     if batch.len() < self.batch_len() {
                         continue;
                     }
                 }
-                Step::Fetch(at) => match self.list(&at) {
+                Step::Fetch(at) if batch.is_empty() => match self.list(&at) {
                     Ok(page) => {
-                        reader.feed(page).map_err(|error| not_newest_first(&error))?;
+                        reader.feed(page).map_err(|fault| author_fault(&fault))?;
                         continue;
                     }
                     Err(no_page) => last = Some(Last::NoPage(no_page)),
                 },
+                // What a page gave is worked on before the next one is asked for.
+                Step::Fetch(_) => {}
                 Step::End => last = Some(Last::Floor),
             }
             let settled = self.settle(&batch)?;
-            let last_settled = settled.checked_sub(1).and_then(|number| batch.get(number));
-            if let Some(item) = last_settled {
+            uncommitted += settled;
+            if let Some(item) = settled.checked_sub(1).and_then(|number| batch.get(number)) {
                 left.from = Some(Position::new(&item.timestamp, &item.key));
             }
             let top = reader.top().cloned();
@@ -70,7 +72,11 @@ impl<'a, 'r> Work<'a, 'r> {
             }
             batch.clear();
             match last {
-                None => checkpoint(self, &left, top.as_ref())?,
+                None if uncommitted >= self.config.batch => {
+                    checkpoint(self, &left, top.as_ref())?;
+                    uncommitted = 0;
+                }
+                None => {}
                 Some(Last::Floor) => return Ok(Walked { end: End::Floor, top }),
                 Some(Last::NoPage(no_page)) => return Ok(Walked { end: End::NoPage(left, no_page), top }),
             }
@@ -84,6 +90,6 @@ enum Last {
     NoPage(NoPage),
 }
 
-fn not_newest_first(error: &super::in_order::NotNewestFirst) -> Stop {
+fn author_fault(error: &ListFault) -> Stop {
     Stop::for_good(error.to_string(), RecoveryAction::RetryOnConnectorUpgrade)
 }

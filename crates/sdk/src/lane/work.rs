@@ -12,8 +12,9 @@ use super::source::{Detail, ListAt, ListItem, ListPage, Source, Target};
 use crate::collect::Collect;
 use crate::emit::Emitted;
 use crate::fetch_error::{FetchError, FetchErrorKind, run_cap};
+use crate::pages::REST_OF_STREAM;
 use crate::stop::Stop;
-use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap};
+use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap, SkipResult};
 use std::time::Duration;
 
 /// How often an open circuit is waited for without a success in between. It opens for a minute at first;
@@ -101,6 +102,11 @@ impl<'a, 'r> Work<'a, 'r> {
     pub(super) fn settle(&mut self, items: &[ListItem]) -> Result<usize, Stop> {
         let mut settled = 0;
         while let Some(item) = items.get(settled) {
+            if is_unusable(&item.key) {
+                self.report_unusable()?;
+                settled += 1;
+                continue;
+            }
             if !self.wants_details {
                 self.send_listed(item)?;
                 settled += 1;
@@ -111,7 +117,8 @@ impl<'a, 'r> Work<'a, 'r> {
                 settled += 1;
                 continue;
             }
-            let targets = items[settled..].iter().take_while(|item| self.wants(&item.key));
+            let is_next = |item: &&ListItem| self.wants(&item.key) && !is_unusable(&item.key);
+            let targets = items[settled..].iter().take_while(is_next);
             let targets = targets.take(self.config.concurrency).map(target).collect::<Vec<_>>();
             let admitted = self.admit(targets.len());
             if admitted == 0 {
@@ -129,6 +136,16 @@ impl<'a, 'r> Work<'a, 'r> {
             }
         }
         Ok(settled)
+    }
+
+    /// An item that cannot be told from our own gaps, or from any other, is left out and said.
+    fn report_unusable(&mut self) -> Result<(), Stop> {
+        self.run.emitter.skip(SkipResult {
+            stream: Some(self.config.list_stream.clone()),
+            reason: Some("unusable_key".to_owned()),
+            message: Some("an item of the list has no key, or one that is reserved".to_owned()),
+            ..SkipResult::default()
+        })
     }
 
     /// Whether the owner asked for an item. What its detail gives has keys of its own and is asked about when
@@ -346,6 +363,11 @@ const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
 /// A detail whose records do not fit their schema. Later runs try again, for the parser may be mended.
 pub(super) fn invalid() -> FetchError {
     FetchError::unexpected("a record does not fit its schema")
+}
+
+/// Whether a key names nothing, or one of our own gaps.
+fn is_unusable(key: &str) -> bool {
+    key.is_empty() || key == BACKLOG_KEY || key == REST_OF_STREAM
 }
 
 fn target(item: &ListItem) -> Target {

@@ -53,6 +53,10 @@ struct Inner {
     cursed: BTreeSet<String>,
     mood: Mood,
     open_circuit: u32,
+    details_are_down: bool,
+    throttled: u64,
+    tombstones: bool,
+    backwards: bool,
     lists: u64,
     details: u64,
     sent: Vec<String>,
@@ -145,6 +149,10 @@ impl Provider {
             cursed: BTreeSet::new(),
             mood: Mood::default(),
             open_circuit: 0,
+            details_are_down: false,
+            throttled: 0,
+            tombstones: nature.tombstones,
+            backwards: false,
             lists: 0,
             details: 0,
             sent: Vec::new(),
@@ -201,6 +209,30 @@ impl Provider {
     /// The circuit opens for so many requests.
     pub(crate) fn open_circuit(&self, requests: u32) {
         self.inner.lock().unwrap().open_circuit = requests;
+    }
+
+    /// No detail is to be had: the circuit is open.
+    pub(crate) fn open_circuit_for_details(&self, open: bool) {
+        self.inner.lock().unwrap().details_are_down = open;
+    }
+
+    /// All details are refused, or none.
+    pub(crate) fn throttle(&self, all: bool) {
+        self.throttle_next(if all { u64::MAX } else { 0 });
+    }
+
+    /// So many details are refused.
+    pub(crate) fn throttle_next(&self, details: u64) {
+        self.inner.lock().unwrap().throttled = details;
+    }
+
+    pub(crate) fn answer_with_tombstones(&self, tombstones: bool) {
+        self.inner.lock().unwrap().tombstones = tombstones;
+    }
+
+    /// The list comes oldest first.
+    pub(crate) fn list_backwards(&self) {
+        self.inner.lock().unwrap().backwards = true;
     }
 
     pub(crate) fn change(&self, times: u64) {
@@ -282,7 +314,10 @@ impl Source for Provider {
                 None => item,
             }
         };
-        let items = page.iter().map(|(_, key)| item(key)).collect();
+        let mut items = page.iter().map(|(_, key)| item(key)).collect::<Vec<_>>();
+        if inner.backwards {
+            items.reverse();
+        }
         Ok(ListPage { items, next, left: Some(left) })
     }
 
@@ -291,13 +326,20 @@ impl Source for Provider {
         inner.details += 1;
         inner.sent.push(target.key.clone());
         self.meet(&mut inner)?;
+        if inner.details_are_down {
+            return Err(FetchError::new(FetchErrorKind::CircuitOpen, "open"));
+        }
+        if inner.throttled > 0 {
+            inner.throttled -= 1;
+            return Err(FetchError::of_status(429));
+        }
         if inner.cursed.contains(&target.key) {
             let fault = if target.key.len().is_multiple_of(2) { 404 } else { 500 };
             return Err(FetchError::of_status(fault));
         }
         match inner.items.get(&target.key) {
             Some(entry) => Ok(Detail::new().record(target.key.as_str(), &body(&target.key, *entry))),
-            None if self.nature.tombstones => {
+            None if inner.tombstones => {
                 let (items, details) = ("items", "details");
                 let key = target.key.as_str();
                 Ok(Detail::new().tombstone_of(items, key).tombstone_of(details, key))
