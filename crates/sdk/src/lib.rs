@@ -50,7 +50,7 @@ pub use clock::{Clock, SystemClock, rfc3339};
 pub use collect::Collect;
 pub use connector::{Connector, Surroundings, run_connector, run_on};
 pub use credentials::Credentials;
-pub use emit::{Counts, CoverageKeys, Cursor, Emitted, Emitter};
+pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};
 pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
