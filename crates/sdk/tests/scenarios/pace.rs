@@ -22,7 +22,7 @@ fn one_page(run: &mut Collect<'_>, url: &str) -> Result<(), Stop> {
 }
 
 /// The pace at the end of a run that began with this cursor.
-fn pace_after(cursor: Value) -> (Said, f64) {
+fn pace_after(cursor: &Value) -> (Said, f64) {
     let url = serve(|_| ("200 OK", "{}".to_owned()));
     let mut start = start();
     start["state"] = json!({"notes": cursor});
@@ -39,7 +39,7 @@ const DISCOVERY_MS: f64 = 1000.0;
 #[test]
 fn a_fresh_resume_restores_the_prior_runs_learned_interval() {
     let cursor = json!({"page": 0, "pacing_interval_ms": 137.0, "pacing_recorded_at_ms": unix_ms()});
-    let (_, interval) = pace_after(cursor);
+    let (_, interval) = pace_after(&cursor);
     // One success may have shortened it; the cold seed is far away.
     assert!((60.0..=137.0).contains(&interval), "{interval} ms");
 }
@@ -52,7 +52,7 @@ fn a_stale_resume_cold_starts_conservatively() {
         json!({"page": 0, "pacing_interval_ms": 137.0, "pacing_recorded_at_ms": stale}),
         json!({"page": 0, "pacing_interval_ms": "fast", "pacing_recorded_at_ms": unix_ms()}),
     ] {
-        let (_, interval) = pace_after(cursor);
+        let (_, interval) = pace_after(&cursor);
         assert!(interval > DISCOVERY_MS / 2.1, "{interval} ms");
     }
 }
@@ -60,7 +60,7 @@ fn a_stale_resume_cold_starts_conservatively() {
 #[test]
 fn warm_start_state_rides_a_declared_stream_cursor() {
     let cursor = json!({"page": 0, "pacing_interval_ms": 137.0, "pacing_recorded_at_ms": unix_ms()});
-    let (said, _) = pace_after(cursor);
+    let (said, _) = pace_after(&cursor);
     for state in said.of("STATE") {
         assert_eq!(state["stream"], "notes", "no stream is made up for it");
         assert_eq!(state["cursor"]["page"], 1, "what the author put there stays");
@@ -108,7 +108,7 @@ fn a_cursor_that_waits_for_the_end_is_not_committed_to_keep_the_pace() {
 #[test]
 fn rate_state_is_emitted_as_redacted_progress() {
     let cursor = json!({"page": 0, "pacing_interval_ms": 137.0, "pacing_recorded_at_ms": unix_ms()});
-    let (said, _) = pace_after(cursor);
+    let (said, _) = pace_after(&cursor);
     let rate = said.of("PROGRESS")[0]["collection_rate"].as_object().unwrap();
     let names = rate.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>();
     let expected = [

@@ -5,9 +5,12 @@ use gleaner_protocol::{DetailGap, GapKey, RawJson};
 use gleaner_sdk::{Emitted, Page, Stop};
 use serde_json::{Value, json};
 
-fn cursor(value: Value) -> gleaner_sdk::Cursor {
+fn cursor(value: &Value) -> gleaner_sdk::Cursor {
     value.as_object().unwrap().clone()
 }
+
+/// An author's code.
+type Code = fn(&mut gleaner_sdk::Collect<'_>) -> Result<(), Stop>;
 
 #[test]
 fn mutable_state_deletion() {
@@ -88,7 +91,7 @@ fn scope_is_applied_for_the_author() {
         assert_eq!(emitter.tombstone("notes", "n4")?, Emitted::OutOfScope);
         // A stream that nobody asked for: nothing of it is said, and that is no mistake.
         assert_eq!(emitter.record("events", "e", &json!({}))?, Emitted::OutOfScope);
-        emitter.slice("events", &cursor(json!({"at": 1})))?;
+        emitter.slice("events", &cursor(&json!({"at": 1})))?;
         emitter.gap(DetailGap { stream: "events".to_owned(), ..DetailGap::default() })?;
         assert!(emitter.wants("notes", "n1") && !emitter.wants("notes", "n4") && !emitter.wants_stream("events"));
         Ok(())
@@ -99,7 +102,7 @@ fn scope_is_applied_for_the_author() {
 
 #[test]
 fn a_stream_that_the_manifest_does_not_have_cannot_be_named() {
-    let tries: [fn(&mut gleaner_sdk::Collect<'_>) -> Result<(), Stop>; 4] = [
+    let tries: [Code; 4] = [
         |run| run.emitter().record("nots", "k", &json!({})).map(drop),
         |run| run.emitter().slice("_pacing", &gleaner_sdk::Cursor::new()),
         |run| run.emitter().stage("_pacing", &gleaner_sdk::Cursor::new()),
@@ -136,7 +139,7 @@ fn the_connections_own_credential_leaves_in_nothing_that_is_kept() {
         run.emitter().gap(gap)
     });
     assert_eq!(said.check().types(), ["DONE"]);
-    let said = script().run(|run| run.emitter().slice("notes", &cursor(json!({"next": secret}))));
+    let said = script().run(|run| run.emitter().slice("notes", &cursor(&json!({"next": secret}))));
     assert_eq!(said.check().types(), ["DONE"]);
 }
 

@@ -150,7 +150,6 @@ impl Said {
             assert!(!matches!(event, Event::Violation(_)), "{event:?}");
             records += u64::from(matches!(event, Event::Message { message: ConnectorMessage::Record(_), .. }));
         }
-        drop(feed);
         assert_eq!(self.done()["records_emitted"], records);
         let succeeded = self.done()["status"] == "succeeded";
         let code = if succeeded { ExitCode::SUCCESS } else { ExitCode::FAILURE };
