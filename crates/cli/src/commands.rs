@@ -8,6 +8,7 @@ pub(crate) mod lab_list;
 pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
+pub(crate) mod new;
 pub(crate) mod proxy;
 pub(crate) mod records;
 pub(crate) mod run;

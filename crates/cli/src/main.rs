@@ -22,6 +22,7 @@ mod scope;
 mod stop_signals;
 mod table;
 
+use args::new::NewCommand;
 use args::{Cli, Command, ConnectorName, LabCommand};
 use clap::Parser;
 use error::CliError;
@@ -64,6 +65,7 @@ fn run(cli: Cli) -> Result<ExitCode, CliError> {
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),
         Command::Records(args) => commands::records::run(&args, &mut out),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
+        Command::New(NewCommand::Connector(args)) => commands::new::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }

@@ -38,16 +38,17 @@ impl Caps {
     #[must_use]
     pub fn read(connector_key: &str, variable: &dyn Fn(&str) -> Option<String>, budget: Option<RunBudget>) -> Self {
         let own = |name: &str| number(variable(&variable_name(connector_key, name)));
+        let [detail_fetches, wall_clock, tail_gaps, min_interval] = OWN_VARIABLES.map(own);
         let budget = budget.unwrap_or_default();
         let positive = |told: Option<u64>| told.filter(|&told| told > 0);
         let less = |a: Option<u64>, b: Option<u64>| a.into_iter().chain(b).min();
         let max_requests = less(positive(budget.max_requests), number(variable("GLEANER_MAX_REQUESTS")));
         let max_duration = less(positive(budget.max_duration_ms), number(variable("GLEANER_MAX_DURATION_MS")));
         Self {
-            max_detail_fetches: own("MAX_DETAIL_FETCHES_PER_RUN"),
-            max_wall_clock: own("MAX_RUN_WALL_CLOCK_MS").map(Duration::from_millis),
-            tail_chunk: own("MAX_TAIL_DEFERRAL_GAPS_PER_RUN"),
-            min_interval: own("PACING_MIN_INTERVAL_MS").map(Duration::from_millis),
+            max_detail_fetches: detail_fetches,
+            max_wall_clock: wall_clock.map(Duration::from_millis),
+            tail_chunk: tail_gaps,
+            min_interval: min_interval.map(Duration::from_millis),
             max_requests,
             max_duration: max_duration.map(Duration::from_millis),
         }
@@ -69,9 +70,18 @@ impl Caps {
     }
 }
 
-/// The name of a connector's own variable: its key in capitals, and `_` for what names cannot have.
+/// What an owner may set for one connector, after the part of the name that is its key.
+const OWN_VARIABLES: [&str; 4] =
+    ["MAX_DETAIL_FETCHES_PER_RUN", "MAX_RUN_WALL_CLOCK_MS", "MAX_TAIL_DEFERRAL_GAPS_PER_RUN", "PACING_MIN_INTERVAL_MS"];
+
+/// The environment variables that an owner may set for a connector with this key.
 #[must_use]
-pub fn variable_name(connector_key: &str, name: &str) -> String {
+pub fn variable_names(connector_key: &str) -> [String; 4] {
+    OWN_VARIABLES.map(|name| variable_name(connector_key, name))
+}
+
+/// The name of a connector's own variable: its key in capitals, and `_` for what names cannot have.
+fn variable_name(connector_key: &str, name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("PDPP_{}_{name}", connector_key.chars().map(plain).collect::<String>())
 }

@@ -24,6 +24,7 @@ use std::time::Duration;
 /// One run.
 #[derive(Debug)]
 pub struct Collect<'r> {
+    pub(crate) run_id: String,
     pub(crate) manifest: &'r Manifest,
     pub(crate) clock: &'r dyn Clock,
     pub(crate) emitter: Emitter<'r>,
@@ -54,6 +55,12 @@ impl<'r> Collect<'r> {
     /// Says what was collected, for streams that have a way of their own.
     pub const fn emitter(&mut self) -> &mut Emitter<'r> {
         &mut self.emitter
+    }
+
+    /// The name of this run, which no other has.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
     }
 
     /// The connector's description of itself.
@@ -186,6 +193,15 @@ impl<'r> Collect<'r> {
     /// When nobody reads any more.
     pub fn say(&mut self, message: impl Into<String>) -> Result<(), Stop> {
         self.emitter.progress(Progress { message: message.into(), ..Progress::default() })
+    }
+
+    /// Waits, unless the run's time would be over before: then `false`, at once.
+    pub(crate) fn pause(&self, wait: Duration) -> bool {
+        let is_too_long = self.budget.time_left(self.clock.now()).is_some_and(|left| left <= wait);
+        if !is_too_long {
+            self.clock.pause(wait);
+        }
+        !is_too_long
     }
 
     /// Everything of a stream is sent or accounted for as gaps. `pages` and lanes say this themselves; a

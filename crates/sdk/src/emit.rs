@@ -13,14 +13,15 @@ use crate::wire::Wire;
 use gleaner_engine::{Redactor, Schemas, ScopeFilter, Selected, Validate};
 use gleaner_http::{SendGovernor, persist_onto};
 use gleaner_protocol::{
-    ConnectorMessage, CoverageField, DetailGap, DetailGapAttempted, DetailGapRecovered, Done, Limits, Manifest, Op,
-    Progress, RawJson, Record, RecordKey, RuntimeMessage, Semantics, ServedGap, SkipResult, State,
+    ConnectorMessage, DetailGap, DetailGapAttempted, DetailGapRecovered, Done, Limits, Manifest, Op, Progress, RawJson,
+    Record, RecordKey, RuntimeMessage, Semantics, ServedGap, SkipResult, State,
 };
 use rejected::{Fault, Rejections};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io;
 
 /// A stream's cursor: what the author put into it.
 pub type Cursor = Map<String, Value>;
@@ -48,16 +49,6 @@ pub struct Counts {
     pub out_of_scope: u64,
     /// Gaps that were written, those among them that were served before.
     pub gaps: u64,
-}
-
-/// The keys of a coverage report, list by list.
-pub trait CoverageKeys {
-    /// Hands every key of a list to `each`, each key once.
-    ///
-    /// # Errors
-    ///
-    /// What `each` returned.
-    fn for_each(&self, list: CoverageField, each: &mut dyn FnMut(&str) -> Result<(), Stop>) -> Result<(), Stop>;
 }
 
 /// A piece of a long line: what a pipe takes at once.
@@ -367,41 +358,31 @@ impl<'r> Emitter<'r> {
         self.slice(&stream, &cursor)
     }
 
-    /// Writes the account of a detail lane: once per lane and run, after its last record and gap.
+    /// Writes the account of a detail lane: once per lane and run, after its last record and gap. It may
+    /// have a million keys, so `write` writes the line itself, line feed included, and it goes out in pieces.
     ///
     /// # Errors
     ///
     /// When the manifest has no such stream, or nobody reads any more.
-    pub fn coverage(&mut self, stream: &str, state_stream: &str, keys: &dyn CoverageKeys) -> Result<(), Stop> {
+    pub fn coverage(
+        &mut self,
+        stream: &str,
+        state_stream: &str,
+        write: &mut dyn FnMut(&mut dyn io::Write) -> io::Result<()>,
+    ) -> Result<(), Stop> {
         self.check_declared(stream)?;
         self.check_declared(state_stream)?;
         if !self.filter.contains(stream) {
             return Ok(());
         }
-        let text = |name: &str| Value::from(name).to_string();
-        let head = format!(
-            r#"{{"type":"DETAIL_COVERAGE","reference_only":true,"stream":{},"state_stream":{}"#,
-            text(stream),
-            text(state_stream)
-        );
-        self.line.clear();
-        self.line.extend_from_slice(head.as_bytes());
-        self.is_inside_a_line = true;
-        for list in CoverageField::ALL {
-            self.line.extend_from_slice(format!(",\"{}\":[", list.code()).as_bytes());
-            let mut is_first = true;
-            keys.for_each(*list, &mut |key| {
-                if !is_first {
-                    self.line.push(b',');
-                }
-                is_first = false;
-                serde_json::to_writer(&mut self.line, key)?;
-                if self.line.len() >= PIECE_BYTES { self.write_piece() } else { Ok(()) }
-            })?;
-            self.line.push(b']');
+        if self.is_inside_a_line {
+            return Err(Stop::Disconnected);
         }
-        self.line.extend_from_slice(b"}\n");
-        self.write_piece()?;
+        self.line.clear();
+        self.is_inside_a_line = true;
+        let mut pieces = Pieces { wire: &mut *self.wire, piece: &mut self.line };
+        // Whatever fails in the middle of a line leaves half of it behind, and nothing may follow.
+        write(&mut pieces).and_then(|()| io::Write::flush(&mut pieces)).map_err(|_| Stop::Disconnected)?;
         self.is_inside_a_line = false;
         Ok(())
     }
@@ -488,12 +469,6 @@ impl<'r> Emitter<'r> {
         Ok(())
     }
 
-    fn write_piece(&mut self) -> Result<(), Stop> {
-        self.wire.write(&self.line)?;
-        self.line.clear();
-        Ok(())
-    }
-
     fn check_declared(&self, stream: &str) -> Result<&'r gleaner_protocol::StreamManifest, Stop> {
         self.manifest.stream(stream).ok_or_else(|| {
             author_fault(format!("the manifest declares no stream {stream:?}; declare it, or correct its name"))
@@ -506,6 +481,28 @@ impl<'r> Emitter<'r> {
                 "{what} of stream {stream:?} holds the credential of this connection, which is never kept"
             )));
         }
+        Ok(())
+    }
+}
+
+/// A long line on its way out.
+struct Pieces<'p> {
+    wire: &'p mut dyn Wire,
+    piece: &'p mut Vec<u8>,
+}
+
+impl io::Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.piece.extend_from_slice(bytes);
+        if self.piece.len() >= PIECE_BYTES {
+            self.flush()?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.wire.write(self.piece).map_err(io::Error::other)?;
+        self.piece.clear();
         Ok(())
     }
 }

@@ -45,12 +45,12 @@ mod warm_start;
 mod wire;
 
 pub use budget::Budget;
-pub use caps::{Caps, TAIL_CHUNK_WITH_A_CAP, variable_name};
+pub use caps::{Caps, TAIL_CHUNK_WITH_A_CAP, variable_names};
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use collect::Collect;
 pub use connector::{Connector, Surroundings, run_connector, run_on};
 pub use credentials::Credentials;
-pub use emit::{Counts, CoverageKeys, Cursor, Emitted, Emitter};
+pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};
 pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
@@ -62,3 +62,8 @@ pub use wire::{Wire, WireFault};
 
 pub use gleaner_http as http;
 pub use gleaner_protocol as protocol;
+
+/// The code of the guide, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/connectors.md")]
+struct Guide;

@@ -105,11 +105,10 @@ impl Collect<'_> {
                 return Err(error.into());
             }
             let wait = error.retry_in().unwrap_or(CIRCUIT_WAIT);
-            if self.budget.time_left(self.clock.now()).is_some_and(|left| left <= wait) {
+            self.report_rate()?;
+            if !self.pause(wait) {
                 return Ok(Err(DeferReason::WallClock));
             }
-            self.report_rate()?;
-            self.clock.pause(wait);
         }
         Ok(Err(DeferReason::CircuitOpen))
     }

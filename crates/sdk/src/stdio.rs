@@ -29,7 +29,7 @@ const MESSAGES_MAX: usize = 16;
 /// acknowledge the end. It may be waiting for a disk.
 const UNREAD_MAX: Duration = Duration::from_secs(30 * 60);
 /// The same once it has closed our input: then it has ended, and something else holds the pipe.
-const UNREAD_AFTER_END_MAX: Duration = Duration::from_millis(2500);
+const UNREAD_AFTER_END_MAX: Duration = Duration::from_secs(2);
 /// How often a waiting writer looks whether the bound has changed.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 

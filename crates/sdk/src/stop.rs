@@ -5,7 +5,7 @@
 
 use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::wire::WireFault;
-use gleaner_protocol::{DeferReason, RecoveryAction};
+use gleaner_protocol::{DeferReason, PressureReason, RecoveryAction};
 
 /// Why collecting ended early.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,7 +61,10 @@ impl From<FetchError> for Stop {
             return Self::Deferred(reason);
         }
         let (retryable, action, code) = match error.kind() {
-            FetchErrorKind::Pressure(reason) => (true, RecoveryAction::RetryByRuntime, Some(reason.code().to_owned())),
+            // The one code that a runtime takes for pressure, whichever kind of it.
+            FetchErrorKind::Pressure(_) => {
+                (true, RecoveryAction::RetryByRuntime, Some(PressureReason::RateLimited.code().to_owned()))
+            }
             FetchErrorKind::RefusedCredentials => (false, RecoveryAction::RefreshCredentials, None),
             FetchErrorKind::Forbidden => (false, RecoveryAction::UpstreamUnblock, None),
             FetchErrorKind::Other => (true, RecoveryAction::Unknown, None),
@@ -97,7 +100,7 @@ impl From<std::io::Error> for Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gleaner_protocol::{PressureReason, pressure_in_terminal_error};
+    use gleaner_protocol::pressure_in_terminal_error;
 
     #[test]
     fn pressure_that_ends_a_run_arms_the_cooldown_and_a_budget_does_not() {

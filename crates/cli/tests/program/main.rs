@@ -9,6 +9,7 @@ mod collect;
 mod expectations;
 mod html;
 mod json;
+mod new;
 mod proxy;
 mod proxy_support;
 mod support;
