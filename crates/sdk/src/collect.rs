@@ -44,8 +44,6 @@ pub struct Collect<'r> {
     pub(crate) client: Option<Client>,
     pub(crate) accounted_for: BTreeSet<String>,
     pub(crate) last_readout: Option<Time>,
-    /// A text that no other run has.
-    pub(crate) run_id: String,
 }
 
 /// How often the pace is shown by itself. A person reads no faster, and a run has millions of slices.

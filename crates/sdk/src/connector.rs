@@ -194,7 +194,6 @@ fn collect<'r>(
         client: None,
         accounted_for: BTreeSet::new(),
         last_readout: None,
-        run_id: start.run_id,
     }
 }
 

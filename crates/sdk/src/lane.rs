@@ -59,6 +59,7 @@ use crate::stop::Stop;
 use gleaner_protocol::DeferReason;
 use ledger::{Ledger, Outcome};
 use source::Functions;
+use std::io::Write;
 use work::Work;
 
 /// After how many items a cursor is sent. A kill repeats so many and a page at most, and a commit costs a
@@ -174,7 +175,8 @@ impl Lane<'_, '_> {
         let left = work.leave(ended.as_ref().err());
         let Work { ledger, run, .. } = work;
         // The account is given also when the list could not be read: it is about what was.
-        run.emitter.coverage(detail_stream, list_stream, &ledger)?;
+        let mut report = |out: &mut dyn Write| ledger.write_report(detail_stream, list_stream, out);
+        run.emitter.coverage(detail_stream, list_stream, &mut report)?;
         match (left?, ended) {
             (Some(reason), _) => Ok(collected(&ledger, Left::Unfinished(reason))),
             (None, ended) => ended.map(|()| collected(&ledger, Left::Finished)),

@@ -5,6 +5,8 @@
 //! committed cursor, the gaps and the records of the real store against what the provider lists. After the
 //! changes have stopped, everything must come in. Faults that are put in on purpose must be noticed.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod provider;
 mod rig;
 
@@ -75,23 +77,23 @@ fn live(case: &Case, fault: Option<Fault>) -> Result<u64, String> {
     let provider = Provider::new(case.nature.clone());
     let mut home = Home::new();
     home.fault = fault;
-    let mut world = World { case, provider, home, details: 0 };
+    let mut world = World { case, provider, home, details: 0, messages: 10 };
     for _ in 0..case.stormy {
         world.provider.set_mood(Mood { changes: case.changes, refusals: case.refusals });
         world.provider.change(case.changes / 50);
         let kill = world.provider.random(1000) < case.kills;
-        let kill_at = kill.then(|| 1 + world.provider.random(2 + 3 * case.batch as u64));
+        let kill_at = kill.then(|| 1 + world.provider.random(world.messages));
         let runtime_dies = world.provider.random(2) == 0;
         let requests = (world.provider.random(4) == 0).then(|| 1 + world.provider.random(20));
         // A bound on requests would bring a chunk with it.
         let requests = requests.filter(|_| case.chunk.is_some());
-        world.run(Terms { kill_at, runtime_dies, requests, ..world.terms() })?;
+        world.run(&Terms { kill_at, runtime_dies, requests, ..world.terms() })?;
     }
     world.provider.set_mood(Mood::default());
     let enough = world.enough_runs();
     for calm in 0..enough {
-        let ran = world.run(world.terms())?;
-        if !matches!(ran.ended, Ok(_)) {
+        let ran = world.run(&world.terms())?;
+        if ran.ended.is_err() {
             return Err(format!("a calm run ended with {:?}", ran.ended));
         }
         if world.is_all_in() {
@@ -108,6 +110,8 @@ struct World<'c> {
     home: Home,
     /// How many details the last run asked for.
     details: u64,
+    /// How many messages the longest run had.
+    messages: u64,
 }
 
 impl World<'_> {
@@ -134,12 +138,13 @@ impl World<'_> {
         cursed + gone as u64
     }
 
-    fn run(&mut self, terms: Terms) -> Result<Ran, String> {
+    fn run(&mut self, terms: &Terms) -> Result<Ran, String> {
         let before = self.home.gaps().last().map_or(0, |gap| gap.id);
         self.provider.requests();
         let ran = self.home.run(&self.provider, terms);
         let (_, details, _) = self.provider.requests();
         self.details = details;
+        self.messages = self.messages.max(ran.messages);
         if self.case.cap.is_some_and(|cap| details > cap) {
             return Err(format!("{details} details with a cap of {:?}", self.case.cap));
         }
@@ -226,12 +231,12 @@ impl World<'_> {
 
     /// When all is in, another run fetches nothing and changes nothing but the time.
     fn check_rest(&mut self) -> Result<(), String> {
-        let (cursor, records) = (self.home.cursor(), self.home.records(DETAIL));
-        self.run(self.terms())?;
+        let (cursor, records) = (self.home.cursor(), self.home.records(DETAIL).clone());
+        self.run(&self.terms())?;
         if self.details > 0 {
             return Err(format!("{} details were fetched for nothing", self.details));
         }
-        let after = (self.home.cursor(), self.home.records(DETAIL));
+        let after = (self.home.cursor(), self.home.records(DETAIL).clone());
         if after != (cursor, records) || !self.is_all_in() {
             return Err("a run for nothing changed something".to_owned());
         }

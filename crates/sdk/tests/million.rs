@@ -2,6 +2,9 @@
 //!
 //! The measured process is this test again, in a process of its own, because a peak is that of a whole process.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::print_stdout, reason = "it says what was measured")]
+
 use gleaner_protocol::{
     CollectionMode, CoverageField, Decoder, Event, Limits, RuntimeMessage, Scope, Start, StreamScope,
 };

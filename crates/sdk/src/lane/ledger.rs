@@ -5,9 +5,8 @@
 //! has one outcome however often it comes up; the last counts, because it is what the runtime will find.
 //! The report is written out of it in pieces, never as one text in memory.
 
-use crate::emit::CoverageKeys;
-use crate::stop::Stop;
 use gleaner_protocol::CoverageField;
+use std::io::{self, Write};
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What became of a key.
@@ -19,6 +18,16 @@ pub(crate) enum Outcome {
     Gap,
     /// It was left out on purpose.
     Skipped,
+}
+
+impl Outcome {
+    const fn field(self) -> CoverageField {
+        match self {
+            Self::Hydrated => CoverageField::HydratedKeys,
+            Self::Gap => CoverageField::GapKeys,
+            Self::Skipped => CoverageField::OptionalSkipKeys,
+        }
+    }
 }
 
 /// The text of all keys is in pieces of this size, so that growing never copies it.
@@ -110,23 +119,44 @@ impl Ledger {
         let wanted = move |number: &usize| outcome.is_none_or(|outcome| self.outcomes[*number] == outcome);
         (0..self.keys.len()).filter(wanted).map(|number| self.key(number))
     }
+
+    /// Writes the report as one line, piece by piece.
+    ///
+    /// # Errors
+    ///
+    /// Those of the writer.
+    pub(crate) fn write_report(&self, stream: &str, state_stream: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut out = io::BufWriter::with_capacity(64 * 1024, out);
+        out.write_all(br#"{"type":"DETAIL_COVERAGE","reference_only":true,"stream":"#)?;
+        serde_json::to_writer(&mut out, stream)?;
+        out.write_all(br#","state_stream":"#)?;
+        serde_json::to_writer(&mut out, state_stream)?;
+        write_keys(&mut out, CoverageField::RequiredKeys, self.keys_with(None))?;
+        for outcome in [Outcome::Hydrated, Outcome::Gap, Outcome::Skipped] {
+            if outcome == Outcome::Hydrated || self.count(outcome) > 0 {
+                write_keys(&mut out, outcome.field(), self.keys_with(Some(outcome)))?;
+            }
+        }
+        out.write_all(b"}\n")?;
+        out.flush()
+    }
 }
 
-impl CoverageKeys for Ledger {
-    fn for_each(&self, list: CoverageField, each: &mut dyn FnMut(&str) -> Result<(), Stop>) -> Result<(), Stop> {
-        let outcome = match list {
-            CoverageField::RequiredKeys => None,
-            CoverageField::HydratedKeys => Some(Outcome::Hydrated),
-            CoverageField::GapKeys => Some(Outcome::Gap),
-            CoverageField::OptionalSkipKeys => Some(Outcome::Skipped),
-        };
-        self.keys_with(outcome).try_for_each(each)
+fn write_keys<'k>(out: &mut impl Write, field: CoverageField, keys: impl Iterator<Item = &'k str>) -> io::Result<()> {
+    write!(out, ",\"{}\":[", field.code())?;
+    for (number, key) in keys.enumerate() {
+        if number > 0 {
+            out.write_all(b",")?;
+        }
+        serde_json::to_writer(&mut *out, key)?;
     }
+    out.write_all(b"]")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gleaner_protocol::{Decoder, Event, Limits};
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -146,14 +176,31 @@ mod tests {
                 expected.insert(key.as_str(), *outcome);
             }
             prop_assert_eq!(ledger.keys.len(), expected.len());
+            let mut line = Vec::new();
+            ledger.write_report("d", "l", &mut line).unwrap();
+            let mut lists = BTreeMap::<CoverageField, Vec<String>>::new();
+            let mut decoder = Decoder::new(Limits::default());
+            let mut feed = decoder.feed(&line);
+            let mut ended = false;
+            while let Some(event) = feed.next() {
+                match event {
+                    Event::CoverageKeys { field, keys, .. } => {
+                        lists.entry(field).or_default().extend(keys.iter().map(ToOwned::to_owned));
+                    }
+                    Event::CoverageEnd { report, .. } => {
+                        ended = report.stream == "d" && report.state_stream == "l";
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+            prop_assert!(ended);
             let of = |outcome: Option<Outcome>| {
                 expected.iter().filter(|(_, known)| outcome.is_none_or(|outcome| outcome == **known))
                     .map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>()
             };
             for (field, outcome) in [(CoverageField::RequiredKeys, None), (CoverageField::HydratedKeys, Some(Outcome::Hydrated)),
                 (CoverageField::GapKeys, Some(Outcome::Gap)), (CoverageField::OptionalSkipKeys, Some(Outcome::Skipped))] {
-                let mut listed = Vec::new();
-                ledger.for_each(field, &mut |key| { listed.push(key.to_owned()); Ok(()) }).unwrap();
+                let mut listed = lists.remove(&field).unwrap_or_default();
                 listed.sort_unstable();
                 prop_assert_eq!(listed, of(outcome), "{:?}", field);
             }

@@ -218,13 +218,7 @@ impl<'a, 'r> Work<'a, 'r> {
 
     fn pause_for_circuit(&mut self, wait: Option<Duration>) -> bool {
         self.circuit_cycles += 1;
-        let wait = wait.unwrap_or(CIRCUIT_WAIT);
-        let in_time = self.run.budget.time_left(self.run.clock.now()).is_none_or(|left| wait < left);
-        let waits = self.circuit_cycles <= CIRCUIT_CYCLES_MAX && in_time;
-        if waits {
-            self.run.clock.pause(wait);
-        }
-        waits
+        self.circuit_cycles <= CIRCUIT_CYCLES_MAX && self.run.pause(wait.unwrap_or(CIRCUIT_WAIT))
     }
 
     /// One page of the list.
@@ -305,7 +299,7 @@ impl<'a, 'r> Work<'a, 'r> {
     /// Writes the backlog gap, with everything that it stands for now.
     pub(super) fn say_backlog(&mut self) -> Result<(), Stop> {
         self.backlogs_written += 1;
-        let id = format!("{}.{}", self.run.run_id, self.backlogs_written);
+        let id = format!("{}.{}", self.run.run_id(), self.backlogs_written);
         // What was drained of an earlier writing is in this one, or done.
         self.cursor.drain = None;
         let gap = DetailGap {

@@ -19,6 +19,7 @@ use gleaner_sdk::{Clock, Collect, Connector, Stop, Surroundings, Wire, WireFault
 use gleaner_store::{
     Acquired, GapFilter, GapSummary, Holder, LeaseOn, PAGE_ROWS_MAX, Reader, RunStart, Session, Store,
 };
+use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,12 +38,19 @@ const BETWEEN_RUNS: u64 = 60_000;
 /// The first page of gaps, in bytes. Small, so that there are several.
 const FIRST_PAGE: u64 = 16 * 1024;
 
+/// The bodies of a stream's records by key, `None` for tombstones.
+pub(crate) type Records = BTreeMap<String, Option<String>>;
+
 /// A store that outlives its runs.
 pub(crate) struct Home {
-    folder: tempfile::TempDir,
+    /// Gone at the end.
+    _folder: tempfile::TempDir,
     store: Option<Store>,
     manifest: Arc<Manifest>,
     runs: u64,
+    reader: Reader,
+    /// What was read of the feed of changes: it only grows.
+    read: RefCell<(u64, BTreeMap<String, Records>)>,
     /// Whatever the connector says goes through this first.
     pub(crate) fault: Option<Fault>,
 }
@@ -169,43 +177,44 @@ impl Home {
         let manifest = Arc::new(Manifest::parse(MANIFEST.as_bytes(), ManifestOrigin::FirstParty).unwrap());
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
         store.register("c", MANIFEST, &manifest, WallTime::default()).unwrap();
-        Self { folder, store: Some(store), manifest, runs: 0, fault: None }
+        let reader = Reader::open(&folder.path().join("store.db")).unwrap();
+        let read = RefCell::new((0, BTreeMap::new()));
+        Self { _folder: folder, store: Some(store), manifest, runs: 0, reader, read, fault: None }
     }
 
-    pub(crate) fn reader(&self) -> Reader {
-        Reader::open(&self.folder.path().join("store.db")).unwrap()
+    pub(crate) const fn reader(&self) -> &Reader {
+        &self.reader
     }
 
     pub(crate) fn cursor(&self) -> Option<String> {
-        let bookmarks = self.reader().bookmarks::<Steady>("c").unwrap();
+        let bookmarks = self.reader.bookmarks::<Steady>("c").unwrap();
         bookmarks.iter().find(|cursor| cursor.stream() == LIST).map(|cursor| cursor.token().as_str().to_owned())
     }
 
-    /// All records of a stream, and tombstones as `None`.
-    pub(crate) fn records(&self, stream: &str) -> BTreeMap<String, Option<String>> {
-        let reader = self.reader();
-        let (mut all, mut since) = (BTreeMap::new(), 0);
+    /// All records of a stream.
+    pub(crate) fn records(&self, stream: &str) -> Ref<'_, Records> {
+        let mut read = self.read.borrow_mut();
         loop {
-            let page = reader.changes(since, PAGE_ROWS_MAX).unwrap();
-            let Some(last) = page.last() else { return all };
-            since = last.record.seq;
+            let page = self.reader.changes(read.0, PAGE_ROWS_MAX).unwrap();
+            let Some(last) = page.last() else { break };
+            read.0 = last.record.seq;
             for change in page {
-                if change.stream == stream {
-                    let body = change.record.body.filter(|_| !change.record.deleted);
-                    all.insert(change.record.key, body);
-                }
+                let body = change.record.body.filter(|_| !change.record.deleted);
+                read.1.entry(change.stream).or_default().insert(change.record.key, body);
             }
         }
+        read.1.entry(stream.to_owned()).or_default();
+        drop(read);
+        Ref::map(self.read.borrow(), |read| &read.1[stream])
     }
 
     /// Every gap there ever was, in the order of their rows.
     pub(crate) fn gaps(&self) -> Vec<GapSummary> {
-        let reader = self.reader();
         let mut all = Vec::<GapSummary>::new();
         loop {
             let after = all.last().map_or(0, |gap| gap.id);
             let filter = GapFilter { stream: None, closed_too: true };
-            let page = reader.gaps("c", filter, after, PAGE_ROWS_MAX).unwrap();
+            let page = self.reader.gaps("c", filter, after, PAGE_ROWS_MAX).unwrap();
             if page.is_empty() {
                 return all;
             }
@@ -218,12 +227,12 @@ impl Home {
         gaps.filter_map(|gap| gap.record_key).collect()
     }
 
-    pub(crate) fn run(&mut self, source: &dyn Source, terms: Terms) -> Ran {
+    pub(crate) fn run(&mut self, source: &dyn Source, terms: &Terms) -> Ran {
         self.runs += 1;
         let millis = 1_900_000_000_000 + self.runs * BETWEEN_RUNS;
         let now = Now { time: Time::from_millis(millis), wall: WallTime::from_unix_millis(millis) };
         let name = format!("run-{}", self.runs);
-        let mut rig = Rig::begin(self.store.take().unwrap(), &self.manifest, name, now, &terms);
+        let mut rig = Rig::begin(self.store.take().unwrap(), &self.manifest, name, now, terms);
         rig.fault = self.fault;
         let connector = OneLane { source, terms: terms.clone(), ended: Mutex::new(Err(Stop::Disconnected)) };
         let clock = TestClock { now: AtomicU64::new(millis), tick: terms.tick_ms, paused: AtomicU64::new(0) };
@@ -526,11 +535,9 @@ fn spoil_cursor(fault: Fault, cursor: &mut serde_json::Value) {
     match fault {
         Fault::ForgetTheWalk => drop(members.remove("walk")),
         // One more than its time: everything of the time is below it.
-        Fault::ForgetNewTies => {
-            if members.remove("ties").is_some() {
-                let high = members["high"].as_str().unwrap().parse::<u64>().unwrap();
-                members.insert("high".to_owned(), format!("{:020}", high + 1).into());
-            }
+        Fault::ForgetNewTies if members.remove("ties").is_some() => {
+            let high = members["high"].as_str().unwrap().parse::<u64>().unwrap();
+            members.insert("high".to_owned(), format!("{:020}", high + 1).into());
         }
         _ => {}
     }
