@@ -500,9 +500,8 @@ impl Rig {
     /// What a fault makes of a line.
     fn spoil(&self, line: &[u8]) -> Vec<Vec<u8>> {
         let own = vec![line.to_vec()];
-        let (Some(fault), Ok(message)) = (self.fault, ConnectorMessage::decode(line.trim_ascii_end())) else {
-            return own;
-        };
+        let Some(fault) = self.fault else { return own };
+        let Ok(message) = ConnectorMessage::decode(line.trim_ascii_end()) else { return own };
         match message {
             ConnectorMessage::State(mut state) => {
                 state.cursor = spoil_json(state.cursor.as_str(), |cursor| spoil_cursor(fault, cursor));
