@@ -40,6 +40,7 @@ impl Credentials {
     /// Every value once, as one text: what tells this account from others.
     pub(crate) fn fingerprint(&self) -> Option<String> {
         let mut values = self.values.values().map(String::as_str).collect::<Vec<_>>();
+        values.sort_unstable();
         values.dedup();
         (!values.is_empty()).then(|| values.join("\0"))
     }

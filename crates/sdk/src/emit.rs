@@ -410,11 +410,8 @@ impl<'r> Emitter<'r> {
         self.send(&ConnectorMessage::SkipResult(Box::new(skip)))
     }
 
-    /// The last message. Nothing goes out behind half a line: it would be read as part of it.
+    /// The last message.
     pub(crate) fn done(&mut self, done: Done) -> Result<(), Stop> {
-        if self.is_inside_a_line {
-            return Err(Stop::Disconnected);
-        }
         self.send(&ConnectorMessage::Done(done))
     }
 
@@ -461,6 +458,7 @@ impl<'r> Emitter<'r> {
         self.write_line()
     }
 
+    /// Nothing goes out behind half a line: it would be read as part of it.
     fn write_line(&mut self) -> Result<(), Stop> {
         if self.is_inside_a_line {
             return Err(Stop::Disconnected);

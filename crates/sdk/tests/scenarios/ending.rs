@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 #[test]
 fn a_panic_of_the_authors_code_ends_as_an_honest_failure() {
-    let said = Script::new(start()).run(|run| {
+    let script = Script { may_panic: true, ..Script::new(start()) };
+    let said = script.run(|run| {
         let _: Emitted = run.emitter().record("notes", "n1", &json!({"id": 1}))?;
         panic!("my diary");
     });

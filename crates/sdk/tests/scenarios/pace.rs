@@ -2,8 +2,9 @@
 
 use crate::script::{Said, Script, start};
 use crate::server::serve;
+use gleaner_protocol::DeferReason;
 use gleaner_sdk::http::Settings;
-use gleaner_sdk::{Collect, Page, Stop};
+use gleaner_sdk::{Collect, Left, Page, Stop};
 use serde_json::{Value, json};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -162,10 +163,18 @@ fn requests_that_only_the_client_sees_count_too() {
             let page = at.and_then(|at| at["page"].as_u64()).unwrap_or(0);
             Ok(Page::then(json!({"page": page + 1})).record(page.to_string(), &json!({"id": page})))
         };
-        run.pages("notes", page).map(drop)
+        let used_up = Left::Unfinished(DeferReason::RequestCap);
+        assert_eq!(run.pages("notes", page)?, used_up, "a planned stop, after which the author's code goes on");
+        let next = run.pages("events", |_| panic!("nothing more is fetched in this run"))?;
+        assert_eq!(next, used_up);
+        run.say("that was all for now")
     });
     assert_eq!((&said.check().done()["status"], said.of("RECORD").len()), (&json!("succeeded"), 1));
-    assert_eq!(said.of("DETAIL_GAP")[0]["last_error"], json!({"class": "run_cap_deferred"}));
+    let gaps = said.of("DETAIL_GAP");
+    assert_eq!(gaps.iter().map(|gap| &gap["stream"]).collect::<Vec<_>>(), ["notes", "events"]);
+    for gap in gaps {
+        assert_eq!(gap["last_error"], json!({"class": "run_cap_deferred"}));
+    }
 }
 
 #[test]

@@ -4,7 +4,10 @@ use gleaner_engine::{Time, WallTime};
 use gleaner_protocol::{ConnectorMessage, Decoder, Event, Limits, RuntimeMessage};
 use gleaner_sdk::{Clock, Collect, Connector, Stop, Surroundings, Wire, WireFault, run_on};
 use serde_json::{Value, json};
+use std::any::Any;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,6 +50,8 @@ pub(crate) struct Script {
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) clock: Arc<SetClock>,
     pub(crate) answer: Answer,
+    /// Whether a panic of the author's code is what the test is about.
+    pub(crate) may_panic: bool,
 }
 
 /// What came of it.
@@ -59,7 +64,7 @@ pub(crate) struct Said {
 impl Script {
     pub(crate) fn new(start: Value) -> Self {
         let (manifest, clock) = (MANIFEST.to_owned(), Arc::default());
-        Self { manifest, start, variables: BTreeMap::new(), clock, answer: Box::new(|_| None) }
+        Self { manifest, start, variables: BTreeMap::new(), clock, answer: Box::new(|_| None), may_panic: false }
     }
 
     pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
@@ -77,16 +82,28 @@ impl Script {
         let mut wire = ScriptWire { inbox, answer: self.answer, half: Vec::new(), lines: Vec::new() };
         let variable = |name: &str| self.variables.get(name).cloned();
         let around = Surroundings { variable: &variable, clock: self.clock.as_ref() };
-        let exit = run_on(&mut wire, &self.manifest, &Code(collect), &around);
+        let code = Code { collect, panic: RefCell::default() };
+        let exit = run_on(&mut wire, &self.manifest, &code, &around);
+        let panic = code.panic.into_inner();
+        if let (Some(panic), false) = (panic, self.may_panic) {
+            resume_unwind(panic);
+        }
         Said { lines: wire.lines, exit }
     }
 }
 
-struct Code<F>(F);
+/// An author's code. A panic in it is the framework's to take, and ours to hear of: it may be an assertion.
+struct Code<F> {
+    collect: F,
+    panic: RefCell<Option<Box<dyn Any + Send>>>,
+}
 
 impl<F: Fn(&mut Collect<'_>) -> Result<(), Stop>> Connector for Code<F> {
     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
-        (self.0)(run)
+        catch_unwind(AssertUnwindSafe(|| (self.collect)(run))).unwrap_or_else(|panic| {
+            *self.panic.borrow_mut() = Some(panic);
+            panic!("the panic of an author's code, once more")
+        })
     }
 }
 
