@@ -4,6 +4,7 @@ pub(crate) mod care;
 pub(crate) mod collect;
 pub(crate) mod look;
 pub(crate) mod manage;
+pub(crate) mod new;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
 use std::net::SocketAddr;
@@ -120,6 +121,9 @@ pub(crate) enum Command {
     /// Checks any connector program against the protocol, kills included, and says what to mend.
     #[command(after_help = EXIT_CODES)]
     Conformance(collect::ConformanceArgs),
+    /// Begins something of your own: a connector.
+    #[command(subcommand, after_help = EXIT_CODES)]
+    New(new::NewCommand),
     /// Looks at every page, row and counter of the store, and names what is damaged.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Verify(collect::VerifyArgs),

@@ -22,6 +22,7 @@ pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
 pub(crate) mod man;
+pub(crate) mod new;
 pub(crate) mod pause;
 pub(crate) mod proxy;
 pub(crate) mod query;

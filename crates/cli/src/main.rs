@@ -33,6 +33,7 @@ mod visible_command;
 mod whole_file;
 
 use args::care::ConfigCommand;
+use args::new::NewCommand;
 use args::{Cli, Command, ConnectorName, LabCommand};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use config::Config;
@@ -104,6 +105,7 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Resume(args) => commands::resume::run(&args, &mut out),
         Command::Cancel(args) => commands::cancel::run(&args, &mut out),
         Command::Remove(args) => commands::remove::run(&args, &mut out),
+        Command::New(NewCommand::Connector(args)) => commands::new::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Init(args) => commands::init::run(&args, &mut out),
         Command::Connectors(args) => commands::connectors::run(&args, &mut out),

@@ -12,6 +12,8 @@
 //! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`page_bytes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`], [`RunOutcome`] |
 //! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
+//! | what a scope leaves of a record, for whoever writes records | [`ScopeFilter`] |
+//! | keeping secrets out of what people see | [`Redactor`] |
 //! | how a connection is doing | [`Health`], [`Finding`] |
 //! | that none of it is broken | [`invariants`] |
 //! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
@@ -26,9 +28,11 @@ mod ids;
 mod instant;
 pub mod invariants;
 mod page;
+mod redact;
 mod run;
 mod schema;
 mod scope;
+mod scope_filter;
 mod slice;
 mod time;
 
@@ -47,8 +51,10 @@ pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, REST_OF_RUN, 
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
+pub use redact::Redactor;
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{NoSchema, Refusal, Validate};
+pub use scope_filter::{ScopeFilter, Selected};
 pub use slice::{GapChange, Slice, SliceRecord};
 pub use time::{Now, Time, WallTime};

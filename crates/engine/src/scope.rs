@@ -11,6 +11,7 @@ use crate::run::masking::in_output;
 use gleaner_protocol::{
     Manifest, Op, RawJson, Record, ResourceFilter, Scope, TerminalReason, TimeRange, Violation, ViolationCode,
 };
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -89,10 +90,10 @@ pub(crate) struct ScopeRules {
 }
 
 #[derive(Debug)]
-struct StreamRules {
-    resources: ResourceFilter,
+pub(crate) struct StreamRules {
+    pub(crate) resources: ResourceFilter,
     /// Empty means all.
-    fields: BTreeSet<String>,
+    pub(crate) fields: BTreeSet<String>,
     time: Option<TimeRule>,
 }
 
@@ -125,6 +126,10 @@ impl ScopeRules {
                 None | Some(TimeRange { since: None, until: None }) => None,
                 Some(range) => TimeRule::new(&asked.name, stream.consent_time_field.as_deref(), range)?,
             };
+            // Without its time a record could not be shown to lie inside the range.
+            if let (Some(rule), false) = (&time, fields.is_empty()) {
+                fields.insert(rule.field.clone());
+            }
             let resources = ResourceFilter::new(asked.resources.iter().cloned());
             // A manifest has at most a thousand streams, and a scope names each once.
             index.insert(asked.name.clone(), u16::try_from(rules.len()).unwrap_or(u16::MAX));
@@ -140,6 +145,11 @@ impl ScopeRules {
 
     pub(crate) fn contains(&self, stream: &str) -> bool {
         self.index.contains_key(stream)
+    }
+
+    /// The rules of a stream that is in the scope.
+    pub(crate) fn rules(&self, stream: &str) -> Option<&StreamRules> {
+        self.index.get(stream).map(|&at| &self.streams[usize::from(at)])
     }
 
     /// The place of a stream in the scope.
@@ -183,21 +193,30 @@ impl ScopeRules {
     }
 }
 
-enum BodyFault {
+pub(crate) enum BodyFault {
     Outside(ViolationCode),
     Unreadable(String),
 }
 
 impl StreamRules {
+    /// The hot path: without such a limit a body is not looked at.
+    pub(crate) fn looks_at_bodies(&self) -> bool {
+        !self.fields.is_empty() || self.time.is_some()
+    }
+
     fn check_fields_and_time(&self, body: &RawJson<'_>) -> Option<BodyFault> {
-        // The hot path: without such a limit the body is not looked at.
-        if self.fields.is_empty() && self.time.is_none() {
+        if !self.looks_at_bodies() {
             return None;
         }
         let members = body.members()?;
         if !self.fields.is_empty() && members.iter().any(|(name, _)| !self.fields.contains(name.as_ref())) {
             return Some(BodyFault::Outside(ViolationCode::FieldOutOfScope));
         }
+        self.check_time(&members)
+    }
+
+    /// Whether the time of a body lies in the range.
+    pub(crate) fn check_time(&self, members: &[(Cow<'_, str>, RawJson<'_>)]) -> Option<BodyFault> {
         let rule = self.time.as_ref()?;
         let value = members.iter().find(|(name, _)| *name == rule.field).map(|(_, value)| value);
         match value.and_then(RawJson::text).as_deref().and_then(Instant::parse) {
@@ -313,6 +332,17 @@ mod tests {
         assert_eq!(admit(range(), &trip("{}")), Ok(Admitted::Reject("/at".to_owned())));
         let delete = r#"{"type":"RECORD","stream":"trips","key":"t","op":"delete"}"#;
         assert_eq!(admit(range(), delete), Ok(Admitted::Store), "a deletion has no time");
+    }
+
+    #[test]
+    fn a_range_of_time_lets_the_field_through_that_it_goes_by() {
+        let range = Some(TimeRange { since: Some("2031-01-01".to_owned()), until: None });
+        let both =
+            || StreamScope { fields: vec!["km".to_owned()], time_range: range.clone(), ..StreamScope::default() };
+        assert_eq!(admit(both(), &trip(r#"{"id":1,"km":2,"at":"2031-01-02"}"#)), Ok(Admitted::Store));
+        let no_range = StreamScope { time_range: None, ..both() };
+        let violation = admit(no_range, &trip(r#"{"id":1,"km":2,"at":"2031-01-02"}"#)).unwrap_err();
+        assert_eq!(violation.code, ViolationCode::FieldOutOfScope);
     }
 
     #[test]

@@ -87,6 +87,30 @@ impl RecordKey<'_> {
     }
 }
 
+impl<'a> From<&'a str> for RecordKey<'a> {
+    fn from(key: &'a str) -> Self {
+        Self::Single(Cow::Borrowed(key))
+    }
+}
+
+impl<'a> From<&'a String> for RecordKey<'a> {
+    fn from(key: &'a String) -> Self {
+        Self::Single(Cow::Borrowed(key))
+    }
+}
+
+impl From<String> for RecordKey<'_> {
+    fn from(key: String) -> Self {
+        Self::Single(Cow::Owned(key))
+    }
+}
+
+impl<'a, const N: usize> From<[&'a str; N]> for RecordKey<'a> {
+    fn from(parts: [&'a str; N]) -> Self {
+        Self::Compound(parts.into_iter().map(Cow::Borrowed).collect())
+    }
+}
+
 impl<'a> RecordKey<'a> {
     fn read(view: View<'a>) -> Result<Self, Fault> {
         if view.is_string() {
@@ -178,6 +202,12 @@ impl ResourceFilter {
         Self { keys: keys.into_iter().collect() }
     }
 
+    /// Whether the record with this key was asked for.
+    #[must_use]
+    pub fn contains(&self, key: &str) -> bool {
+        self.keys.is_empty() || self.keys.contains(key)
+    }
+
     /// Whether the record was asked for.
     ///
     /// # Errors
@@ -185,7 +215,7 @@ impl ResourceFilter {
     /// [`ViolationCode::KeyOutOfResources`], with stream and key.
     pub fn check(&self, record: &Record<'_>) -> Result<(), Violation> {
         let key = record.key.canonical();
-        if self.keys.is_empty() || self.keys.contains(key.as_ref()) {
+        if self.contains(&key) {
             return Ok(());
         }
         let violation = Violation::new(ViolationCode::KeyOutOfResources);

@@ -26,7 +26,6 @@ mod guard;
 mod observer;
 mod process;
 mod process_tree;
-mod redact;
 mod request;
 mod start;
 mod stderr_tail;
@@ -34,9 +33,9 @@ mod supervisor;
 
 pub use control_socket::{ControlError, tell};
 pub use environment::Environment;
+pub use gleaner_engine::Redactor;
 pub use guard::{exec_main, guard_main};
 pub use observer::{Observer, Saved, Unobserved};
 pub use process::{Launch, LaunchError};
-pub use redact::Redactor;
 pub use request::{Control, RunError, RunReport, RunRequest};
 pub use supervisor::run;

@@ -1,8 +1,7 @@
 //! What a run is asked to do, and what comes of it.
 
 use crate::process::{Launch, LaunchError};
-use crate::redact::Redactor;
-use gleaner_engine::{Refusal, RunOutcome, Schemas, Validate, WallTime};
+use gleaner_engine::{Redactor, Refusal, RunOutcome, Schemas, Validate, WallTime};
 use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget, Scope};
 use gleaner_store::{HeldBy, StoreError};
 use std::path::PathBuf;

@@ -3,7 +3,7 @@
 //! A connector may write gigabytes there. The last 16 KiB are kept and how much was dropped is said.
 //! The connection's own secrets are masked before anything is kept, also where a read cut one in two.
 
-use crate::redact::Redactor;
+use gleaner_engine::Redactor;
 
 /// How much is kept. From the contract.
 const TAIL_BYTES: usize = 16 * 1024;

@@ -164,6 +164,12 @@ pub(crate) fn launch(
     })?;
     let guard = |word: &str| vec![ourselves.clone().into_os_string(), OsString::from(word)];
     let mut environment = Environment::for_connector(std::env::vars_os(), &manifest.environment_variables);
+    // What an owner may bound needs no leave of the connector's.
+    for name in gleaner_sdk::variable_names(&manifest.connector_key) {
+        if let Some(value) = std::env::var_os(&name) {
+            environment.set(name, value);
+        }
+    }
     for (name, value) in &settings.set {
         environment.set(name, value);
     }

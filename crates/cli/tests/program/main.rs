@@ -18,6 +18,7 @@ mod killed;
 mod live;
 mod look;
 mod look_speed;
+mod new;
 mod place;
 mod proxy;
 mod proxy_support;

@@ -1,6 +1,6 @@
 //! Masking a connection's secrets in whatever is printed, logged or stored for people.
 //!
-//! By value, not by guessing: the runtime knows which secrets it handed out. Each is masked as it is
+//! By value, not by guessing: a runtime knows which secrets it handed out, and a connector which it got. Each is masked as it is
 //! and as programs write it: URL-, JSON-, hex- and base64-encoded, the last at all three alignments,
 //! because a secret inside of a longer text is encoded at any of them. Records, cursors and locators
 //! do not go through here: they are kept as they came, and a secret of ours in them ends the run.
@@ -65,7 +65,9 @@ impl Redactor {
         self.forms.iter().any(|form| text.contains(form.as_str()))
     }
 
-    pub(crate) fn longest(&self) -> usize {
+    /// How long the longest form of one is: what a reader must keep to find one that a read cut in two.
+    #[must_use]
+    pub fn longest(&self) -> usize {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
         let first = |forms: &[String]| forms.first().map_or(0, String::len);
         first(&self.forms).max(first(&answers))

@@ -1,0 +1,221 @@
+//! The one budget of a run, shared by all of its passes: recovery and forward walk, lists and details.
+//!
+//! Why one: a recovery backlog and new records are bounded together, or each pass would get a budget of
+//! its own. Pure: times are arguments. Without a cap nothing is counted and nothing is asked. It says yes
+//! or no between fetches and never interrupts one, so a run may go over its time by one fetch.
+
+use crate::caps::Caps;
+use gleaner_engine::Time;
+use gleaner_protocol::DeferReason;
+use std::time::Duration;
+
+/// How much a run may still do.
+#[derive(Clone, Debug, Default)]
+pub struct Budget {
+    /// `None` without a cap: then no question is ever answered with no.
+    limits: Option<Limits>,
+    /// How many gaps of single records may still be written for a tail; `None` for any number.
+    gap_rows_left: Option<u64>,
+    /// Our own stop that something else reported, after which nothing is fetched.
+    ended: Option<DeferReason>,
+    consultations: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Limits {
+    requests_left: Option<u64>,
+    details_left: Option<u64>,
+    /// The end of the run's own time, counted from its START.
+    run_ends: Option<Time>,
+    wall_clock: Option<Duration>,
+    /// The end of the wall clock, known from the first consultation on.
+    wall_clock_ends: Option<Time>,
+}
+
+impl Budget {
+    /// The budget of a run that was started at `started`.
+    #[must_use]
+    pub fn new(caps: &Caps, started: Time) -> Self {
+        let limits = caps.bounds_the_run().then(|| Limits {
+            requests_left: caps.max_requests,
+            details_left: caps.max_detail_fetches,
+            run_ends: caps.max_duration.map(|duration| started + duration),
+            wall_clock: caps.max_wall_clock,
+            wall_clock_ends: None,
+        });
+        Self { limits, gap_rows_left: caps.effective_chunk(), ended: None, consultations: 0 }
+    }
+
+    /// Why nothing more may be fetched, if so. The first question starts the wall clock.
+    pub fn exhausted(&mut self, now: Time) -> Option<DeferReason> {
+        if self.ended.is_some() {
+            return self.ended;
+        }
+        let limits = self.limits.as_mut()?;
+        self.consultations += 1;
+        if limits.wall_clock_ends.is_none() {
+            limits.wall_clock_ends = limits.wall_clock.map(|length| now + length);
+        }
+        let over = |end: Option<Time>| end.is_some_and(|end| now >= end);
+        if limits.requests_left == Some(0) {
+            Some(DeferReason::RequestCap)
+        } else if over(limits.run_ends) || over(limits.wall_clock_ends) {
+            Some(DeferReason::WallClock)
+        } else {
+            None
+        }
+    }
+
+    /// Why no further detail may be fetched, if so.
+    pub fn detail_exhausted(&mut self, now: Time) -> Option<DeferReason> {
+        let exhausted = self.exhausted(now);
+        let no_details = self.limits.as_ref().is_some_and(|limits| limits.details_left == Some(0));
+        exhausted.or_else(|| no_details.then_some(DeferReason::RequestCap))
+    }
+
+    /// Takes one fetch of a list out of the budget.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not be fetched. Nothing is taken then.
+    pub fn take_list(&mut self, now: Time) -> Result<(), DeferReason> {
+        self.exhausted(now).map_or(Ok(()), Err)?;
+        self.count_request();
+        Ok(())
+    }
+
+    /// Takes one fetch of a detail out of the budget.
+    ///
+    /// # Errors
+    ///
+    /// Why it may not be fetched. Nothing is taken then.
+    pub fn take_detail(&mut self, now: Time) -> Result<(), DeferReason> {
+        self.detail_exhausted(now).map_or(Ok(()), Err)?;
+        self.count_request();
+        if let Some(left) = self.limits.as_mut().and_then(|limits| limits.details_left.as_mut()) {
+            *left = left.saturating_sub(1);
+        }
+        Ok(())
+    }
+
+    /// One fetch is at least one request. The governed client counts retries too, and says so with
+    /// [`end`](Self::end).
+    fn count_request(&mut self) {
+        if let Some(left) = self.limits.as_mut().and_then(|limits| limits.requests_left.as_mut()) {
+            *left = left.saturating_sub(1);
+        }
+    }
+
+    /// Somebody else found that the run is over: the governed client, which sees every attempt.
+    pub const fn end(&mut self, reason: DeferReason) {
+        if self.ended.is_none() {
+            self.ended = Some(reason);
+        }
+    }
+
+    /// How long one may wait for something; `None` without a bound in time. Does not start the wall clock.
+    #[must_use]
+    pub fn time_left(&self, now: Time) -> Option<Duration> {
+        let limits = self.limits.as_ref()?;
+        let end = limits.run_ends.into_iter().chain(limits.wall_clock_ends).min()?;
+        Some(Duration::from_millis(end.as_millis().saturating_sub(now.as_millis())))
+    }
+
+    /// How many gaps of single records this run may still write for a tail; `None` for any number.
+    #[must_use]
+    pub const fn gap_rows_left(&self) -> Option<u64> {
+        self.gap_rows_left
+    }
+
+    /// Takes one such gap; `false` when there is none left and the rest has to go into a backlog gap.
+    pub const fn take_gap_row(&mut self) -> bool {
+        match &mut self.gap_rows_left {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
+    /// Whether any cap is set.
+    #[must_use]
+    pub const fn is_bounded(&self) -> bool {
+        self.limits.is_some()
+    }
+
+    /// How often a cap was looked at. Stays zero when none is set.
+    #[must_use]
+    pub const fn consultations(&self) -> u64 {
+        self.consultations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Time {
+        Time::from_millis(seconds * 1000)
+    }
+
+    fn budget(caps: &Caps) -> Budget {
+        Budget::new(caps, at(100))
+    }
+
+    #[test]
+    fn no_cap_configured_leaves_a_run_unbounded_and_unchanged() {
+        let mut budget = budget(&Caps::default());
+        for second in 0..100_000 {
+            assert_eq!(budget.take_detail(at(second)), Ok(()));
+            assert_eq!(budget.take_list(at(second)), Ok(()));
+            assert!(budget.take_gap_row());
+        }
+        assert_eq!((budget.consultations(), budget.is_bounded()), (0, false), "no cap was even looked at");
+        assert_eq!((budget.time_left(at(0)), budget.gap_rows_left()), (None, None));
+    }
+
+    #[test]
+    fn one_shared_budget_bounds_the_recovery_pass_and_the_forward_pass_together() {
+        let mut budget = budget(&Caps { max_detail_fetches: Some(3), ..Caps::default() });
+        let recovery = (0..2).filter(|_| budget.take_detail(at(1)).is_ok()).count();
+        let forward = (0..9).filter(|_| budget.take_detail(at(2)).is_ok()).count();
+        assert_eq!((recovery, forward), (2, 1));
+        assert_eq!(budget.take_detail(at(3)), Err(DeferReason::RequestCap));
+        assert_eq!(budget.take_list(at(3)), Ok(()), "lists are still needed to say what is left");
+    }
+
+    #[test]
+    fn a_wall_clock_counts_from_the_first_consultation() {
+        let mut budget = budget(&Caps { max_wall_clock: Some(Duration::from_secs(10)), ..Caps::default() });
+        assert_eq!(budget.time_left(at(5000)), None, "nobody has asked yet");
+        assert_eq!(budget.take_detail(at(5000)), Ok(()));
+        assert_eq!(budget.time_left(at(5004)), Some(Duration::from_secs(6)));
+        assert_eq!(budget.take_detail(at(5009)), Ok(()));
+        assert_eq!(budget.take_detail(at(5010)), Err(DeferReason::WallClock));
+    }
+
+    #[test]
+    fn the_time_of_the_run_counts_from_its_start() {
+        let mut budget = budget(&Caps { max_duration: Some(Duration::from_secs(10)), ..Caps::default() });
+        assert_eq!(budget.take_list(at(109)), Ok(()));
+        assert_eq!(budget.take_list(at(110)), Err(DeferReason::WallClock));
+    }
+
+    #[test]
+    fn every_fetch_is_a_request_and_the_client_may_end_it_earlier() {
+        let mut capped = budget(&Caps { max_requests: Some(2), ..Caps::default() });
+        assert_eq!((capped.take_list(at(1)), capped.take_detail(at(1))), (Ok(()), Ok(())));
+        assert_eq!(capped.take_list(at(1)), Err(DeferReason::RequestCap));
+        let mut ended = budget(&Caps::default());
+        ended.end(DeferReason::RetryBudget);
+        assert_eq!(ended.take_detail(at(1)), Err(DeferReason::RetryBudget));
+    }
+
+    #[test]
+    fn the_chunk_of_gap_rows_is_one_for_the_whole_run() {
+        let mut budget = budget(&Caps { tail_chunk: Some(2), ..Caps::default() });
+        assert_eq!([(); 4].map(|()| budget.take_gap_row()), [true, true, false, false]);
+    }
+}

@@ -1,0 +1,214 @@
+//! One run as an author's code sees it: what was asked for, and everything that may be done about it.
+//!
+//! The streams' own ways of collecting are in `pages.rs` and `lane.rs`; here is what both stand on: the
+//! client that is governed for this run, cursors, and what is accounted for.
+
+use crate::budget::Budget;
+use crate::caps::Caps;
+use crate::clock::Clock;
+use crate::credentials::Credentials;
+use crate::emit::{Cursor, Emitter};
+use crate::gaps::GapPages;
+use crate::rate;
+use crate::stop::Stop;
+use crate::warm_start::Learned;
+use gleaner_engine::Time;
+use gleaner_http::blocking::Client;
+use gleaner_http::client::ClientBuilder;
+use gleaner_http::governor::RunBudgetConfig;
+use gleaner_http::{Governors, Settings};
+use gleaner_protocol::{CollectionMode, Manifest, Progress, RecoveryAction, StreamScope};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// One run.
+#[derive(Debug)]
+pub struct Collect<'r> {
+    pub(crate) run_id: String,
+    pub(crate) manifest: &'r Manifest,
+    pub(crate) clock: &'r dyn Clock,
+    pub(crate) emitter: Emitter<'r>,
+    pub(crate) gaps: GapPages,
+    pub(crate) budget: Budget,
+    pub(crate) caps: Caps,
+    pub(crate) credentials: Credentials,
+    pub(crate) scope: Vec<StreamScope>,
+    pub(crate) mode: CollectionMode,
+    pub(crate) recovery_only: bool,
+    /// What the author put into each cursor; the pace that rides along is taken out.
+    pub(crate) cursors: BTreeMap<String, Cursor>,
+    pub(crate) started: Time,
+    pub(crate) learned: Option<Learned>,
+    /// Of this run alone: a test may run many in one process.
+    pub(crate) governors: Governors,
+    pub(crate) client: Option<Client>,
+    pub(crate) accounted_for: BTreeSet<String>,
+    pub(crate) last_readout: Option<Time>,
+}
+
+/// How often the pace is shown by itself. A person reads no faster, and a run has millions of slices.
+const READOUT_EVERY: Duration = Duration::from_secs(1);
+
+impl<'r> Collect<'r> {
+    /// Says what was collected, for streams that have a way of their own.
+    pub const fn emitter(&mut self) -> &mut Emitter<'r> {
+        &mut self.emitter
+    }
+
+    /// The name of this run, which no other has.
+    #[must_use]
+    pub fn run_id(&self) -> &str {
+        &self.run_id
+    }
+
+    /// The connector's description of itself.
+    #[must_use]
+    pub const fn manifest(&self) -> &'r Manifest {
+        self.manifest
+    }
+
+    /// The cursor that the last run left for a stream.
+    #[must_use]
+    pub fn cursor(&self, stream: &str) -> Option<&Cursor> {
+        self.cursors.get(stream)
+    }
+
+    /// What was asked for of a stream; `None` when nothing was. The framework leaves out what was not
+    /// asked for; an author who can ask the provider for less looks here.
+    #[must_use]
+    pub fn scope(&self, stream: &str) -> Option<&StreamScope> {
+        self.scope.iter().find(|asked| asked.name == stream)
+    }
+
+    /// From the beginning, or from the cursors.
+    #[must_use]
+    pub const fn mode(&self) -> CollectionMode {
+        self.mode
+    }
+
+    /// Whether only gaps are to be recovered, without a walk forward.
+    #[must_use]
+    pub const fn is_recovery_only(&self) -> bool {
+        self.recovery_only
+    }
+
+    /// A credential that the manifest requires, by its name or an alias of it.
+    ///
+    /// # Errors
+    ///
+    /// When the manifest does not require it, so that nobody could have provided it.
+    pub fn credential(&self, name: &str) -> Result<&str, Stop> {
+        self.credentials.get(name).ok_or_else(|| {
+            let message = format!("the manifest does not require {name}; name it under capabilities.auth.required");
+            Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade)
+        })
+    }
+
+    /// The client of this run: governed, begun at the pace that the last run had found, bound to this
+    /// account, and within the run's budget.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn client(&mut self) -> Result<Client, Stop> {
+        match &self.client {
+            Some(client) => Ok(client.clone()),
+            None => self.client_with(|builder| builder),
+        }
+    }
+
+    /// The same with headers, timeouts or a classifier of the author's own.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made.
+    pub fn client_with(&mut self, configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Stop> {
+        let name = self.manifest.provider.as_deref().unwrap_or(&self.manifest.connector_key);
+        let mut builder = Client::builder(name).settings(self.settings()).governors(self.governors.clone());
+        if let Some(account) = self.credentials.fingerprint() {
+            builder = builder.credential(account);
+        }
+        let client = configure(builder).build_blocking()?;
+        let governor = client.governor();
+        if self.client.is_none() {
+            if let Some(learned) = &self.learned {
+                learned.restore(governor);
+            }
+            self.emitter.remember_pace_of(governor.clone());
+            self.client = Some(client.clone());
+        }
+        Ok(client)
+    }
+
+    /// The client's own settings, and what this run may do. Its wall clock is that of START alone: the
+    /// other one begins when the budget is first asked, which the governor cannot know.
+    fn settings(&self) -> Settings {
+        let mut settings = Settings::default();
+        if let Some(interval) = self.caps.min_interval {
+            settings.config.ceiling_interval = interval;
+        }
+        let passed = Duration::from_millis(self.clock.now().as_millis().saturating_sub(self.started.as_millis()));
+        // Zero would mean that there is no limit.
+        let left = |length: Duration| length.saturating_sub(passed).max(Duration::from_millis(1));
+        let wall_clock = self.caps.max_duration.map(left);
+        settings.config.run_budget = RunBudgetConfig { request_cap: self.caps.max_requests, wall_clock };
+        settings
+    }
+
+    /// Says how far a stream is, after everything that the cursor covers, and shows the pace now and then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Emitter::slice`].
+    pub fn slice(&mut self, stream: &str, cursor: &Cursor) -> Result<(), Stop> {
+        self.emitter.slice(stream, cursor)?;
+        self.cursors.insert(stream.to_owned(), cursor.clone());
+        let now = self.clock.now();
+        if self.last_readout.is_none_or(|last| now >= last + READOUT_EVERY) {
+            self.report_rate()?;
+        }
+        Ok(())
+    }
+
+    /// Shows the present pace, and what the circuit did. Says nothing where there is no pace.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn report_rate(&mut self) -> Result<(), Stop> {
+        let Some(client) = &self.client else { return Ok(()) };
+        self.last_readout = Some(self.clock.now());
+        for progress in rate::readout(client.governor()) {
+            self.emitter.progress(progress)?;
+        }
+        Ok(())
+    }
+
+    /// Says something for people.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn say(&mut self, message: impl Into<String>) -> Result<(), Stop> {
+        self.emitter.progress(Progress { message: message.into(), ..Progress::default() })
+    }
+
+    /// Waits, unless the run's time would be over before: then `false`, at once.
+    pub(crate) fn pause(&self, wait: Duration) -> bool {
+        let is_too_long = self.budget.time_left(self.clock.now()).is_some_and(|left| left <= wait);
+        if !is_too_long {
+            self.clock.pause(wait);
+        }
+        !is_too_long
+    }
+
+    /// Everything of a stream is sent or accounted for as gaps. `pages` and lanes say this themselves; a
+    /// stream that was collected in another way would otherwise count as unfinished when the budget ends.
+    pub fn finished(&mut self, stream: &str) {
+        self.accounted_for.insert(stream.to_owned());
+    }
+
+    pub(crate) fn is_accounted_for(&self, stream: &str) -> bool {
+        self.accounted_for.contains(stream)
+    }
+}

@@ -1,0 +1,277 @@
+//! A connector from its START to its exit code.
+//!
+//! Everything that an author's code may do wrong ends in an honest last message: an error, a budget, a
+//! panic, a message that the contract forbids. The exit code is zero exactly when the run has succeeded.
+
+use crate::budget::Budget;
+use crate::caps::Caps;
+use crate::clock::{Clock, SystemClock};
+use crate::collect::Collect;
+use crate::credentials::{self, Credentials};
+use crate::emit::{Cursor, Emitter};
+use crate::gaps::GapPages;
+use crate::panics;
+use crate::stdio::Stdio;
+use crate::stop::{Failure, Stop};
+use crate::warm_start::Learned;
+use crate::wire::Wire;
+use gleaner_engine::{Schemas, ScopeFilter};
+use gleaner_http::Governors;
+use gleaner_protocol::{
+    ConnectorMessage, Done, DoneError, DoneStatus, Manifest, ManifestOrigin, RecoveryAction, RecoveryHint,
+    RuntimeMessage, Start,
+};
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// What an author writes.
+pub trait Connector {
+    /// Collects what was asked for. Everything that was sent before an error stays.
+    ///
+    /// # Errors
+    ///
+    /// Why it ended early; `?` on any error of the framework and of the client is right.
+    fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop>;
+}
+
+/// How long a runtime that does not read is waited for at the end. With what else an exit takes on a busy
+/// machine this is less than the three seconds of the contract.
+const DRAIN_MAX: Duration = Duration::from_secs(2);
+/// How long the acknowledgement of the last message is waited for. From the contract.
+const ACKNOWLEDGE_MAX: Duration = Duration::from_secs(30 * 60);
+/// The longest error message. It is for a person.
+const MESSAGE_BYTES_MAX: usize = 2000;
+
+/// What a connector finds around it.
+pub struct Surroundings<'s> {
+    /// Environment variables by name.
+    pub variable: &'s dyn Fn(&str) -> Option<String>,
+    /// What time it is.
+    pub clock: &'s dyn Clock,
+}
+
+impl std::fmt::Debug for Surroundings<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Surroundings").finish_non_exhaustive()
+    }
+}
+
+/// Runs a connector on standard input and output: the whole of a connector's `main`.
+///
+/// ```no_run
+/// use gleaner_sdk::{Collect, Connector, Page, Stop, run_connector};
+/// use std::process::ExitCode;
+///
+/// struct Notes;
+///
+/// impl Connector for Notes {
+///     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
+///         let api = run.client()?;
+///         run.pages("folders", |at| {
+///             let from = at.and_then(|at| at["from"].as_u64()).unwrap_or(0);
+///             let url = format!("https://notes.example/folders?from={from}");
+///             let folders: Vec<serde_json::Value> = api.get(url).send()?.error_for_status()?.json()?;
+///             let next = serde_json::json!({"from": from + folders.len() as u64});
+///             let page = if folders.len() < 100 { Page::last(next) } else { Page::then(next) };
+///             Ok(folders.iter().fold(page, |page, folder| page.record(folder["id"].as_str().unwrap_or_default(), folder)))
+///         })?;
+///         Ok(())
+///     }
+/// }
+///
+/// fn main() -> ExitCode {
+///     run_connector(r#"{"connector_id":"notes"}"#, &Notes)
+/// }
+/// ```
+pub fn run_connector(manifest: &str, connector: &dyn Connector) -> ExitCode {
+    panics::note_places();
+    let Ok(mut wire) = Stdio::open() else { return ExitCode::FAILURE };
+    let clock = SystemClock::new();
+    let variable = |name: &str| std::env::var(name).ok();
+    run_on(&mut wire, manifest, connector, &Surroundings { variable: &variable, clock: &clock })
+}
+
+/// The same on any wire: for tests, which break it where they like.
+pub fn run_on(
+    wire: &mut dyn Wire,
+    manifest: &str,
+    connector: &dyn Connector,
+    surroundings: &Surroundings<'_>,
+) -> ExitCode {
+    let status = match prepare(wire, manifest) {
+        Ok(prepared) => prepared.run(wire, connector, surroundings),
+        Err(stop) => say_done(wire, &done(&Err(stop), 0, ToOwned::to_owned)),
+    };
+    let is_drained = status.is_some() && wire.drain(DRAIN_MAX).is_ok();
+    if is_drained {
+        // Whether it was acknowledged changes nothing: what is durable is durable.
+        let _: bool = wire.wait_for_end(ACKNOWLEDGE_MAX);
+    }
+    match status {
+        Some(DoneStatus::Succeeded) if is_drained => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// What is known before anything is said.
+struct Prepared {
+    manifest: Manifest,
+    schemas: Schemas,
+    filter: ScopeFilter,
+    start: Start,
+}
+
+fn prepare(wire: &mut dyn Wire, manifest: &str) -> Result<Prepared, Stop> {
+    // START is read first: before it nothing may be said.
+    let start = match wire.read()? {
+        Some(RuntimeMessage::Start(start)) => *start,
+        Some(_) => return Err(Stop::failed("the first message was no START")),
+        None => return Err(Stop::failed("the input ended before a START")),
+    };
+    let upgrade = |what: String| Stop::for_good(what, RecoveryAction::RetryOnConnectorUpgrade);
+    let manifest = Manifest::parse(manifest.as_bytes(), ManifestOrigin::Foreign).map_err(|rejected| {
+        let first = rejected.faults.first().map_or_else(String::new, |fault| format!(": {fault}"));
+        upgrade(format!("the manifest that this connector was built with has {} faults{first}", rejected.faults.len()))
+    })?;
+    let schemas = Schemas::new(&manifest).map_err(|fault| upgrade(fault.to_string()))?;
+    let filter = ScopeFilter::new(&manifest, &start.scope).map_err(|refusal| upgrade(refusal.to_string()))?;
+    Ok(Prepared { manifest, schemas, filter, start })
+}
+
+impl Prepared {
+    /// Collects, and says the last message. `None` when it could not be said.
+    fn run(self, wire: &mut dyn Wire, connector: &dyn Connector, around: &Surroundings<'_>) -> Option<DoneStatus> {
+        let Self { manifest, schemas, filter, start } = self;
+        let started = around.clock.now();
+        let mut emitter = Emitter::new(wire, &manifest, &schemas, around.clock, filter);
+        let someone_can_answer = start.bindings.iter().any(|(name, _)| name == "interactive");
+        let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, someone_can_answer);
+        let mut run = collect(&manifest, emitter, start, started, around);
+        let result = credentials.and_then(|credentials| {
+            run.take_credentials(credentials);
+            collect_without_panic(connector, &mut run)
+        });
+        let result = run.close(result);
+        let done = done(&result, run.emitter.counts().sent, |text| run.emitter.masked(text));
+        run.emitter.done(done.clone()).is_ok().then_some(done.status)
+    }
+}
+
+fn collect<'r>(
+    manifest: &'r Manifest,
+    mut emitter: Emitter<'r>,
+    start: Start,
+    started: gleaner_engine::Time,
+    around: &Surroundings<'r>,
+) -> Collect<'r> {
+    let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
+    let (mut cursors, mut learned) = (BTreeMap::new(), None);
+    for (stream, text) in start.state.unwrap_or_default() {
+        // A cursor that is no object is `null`: nothing is stored.
+        let Ok(mut cursor) = serde_json::from_str::<Cursor>(text.as_str()) else { continue };
+        learned = Learned::newest(learned, Learned::take_from(&mut cursor));
+        emitter.know_cursor(&stream, cursor.clone());
+        cursors.insert(stream, cursor);
+    }
+    Collect {
+        run_id: start.run_id,
+        manifest,
+        clock: around.clock,
+        emitter,
+        gaps: GapPages::new(start.detail_gaps),
+        budget: Budget::new(&caps, started),
+        caps,
+        credentials: Credentials::default(),
+        scope: start.scope.streams().to_vec(),
+        mode: start.collection_mode,
+        recovery_only: start.recovery_only,
+        cursors,
+        started,
+        learned,
+        governors: Governors::new(),
+        client: None,
+        accounted_for: BTreeSet::new(),
+        last_readout: None,
+    }
+}
+
+/// A panic of the author's code ends the run and not its account.
+fn collect_without_panic(connector: &dyn Connector, run: &mut Collect<'_>) -> Result<(), Stop> {
+    catch_unwind(AssertUnwindSafe(|| connector.collect(run))).unwrap_or_else(|_| {
+        // What a panic says may quote a record, so only its place is told.
+        let place = panics::last_place().map_or_else(String::new, |place| format!(" at {place}"));
+        let message = format!("the connector's code panicked{place}; its errors say more");
+        Err(Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade))
+    })
+}
+
+impl Collect<'_> {
+    fn take_credentials(&mut self, credentials: Credentials) {
+        self.emitter.keep_secret(credentials.values().cloned());
+        self.credentials = credentials;
+    }
+
+    /// Says what is left to be said before the last message.
+    fn close(&mut self, result: Result<(), Stop>) -> Result<(), Stop> {
+        let result = match result {
+            Err(Stop::Deferred(reason)) if !self.recovery_only => self.leave_all(reason),
+            // What a recovery did not get to are gaps already.
+            Err(Stop::Deferred(_)) => Ok(()),
+            other => other,
+        };
+        if matches!(result, Err(Stop::Disconnected)) {
+            return result;
+        }
+        self.emitter.report_rejections()?;
+        self.report_rate()?;
+        if result != Err(Stop::Cancelled) {
+            self.emitter.keep_pace()?;
+        }
+        result
+    }
+}
+
+/// The last message of a run that ended like this.
+fn done(result: &Result<(), Stop>, records_emitted: u64, mask: impl Fn(&str) -> String) -> Done {
+    let (status, error) = match result {
+        Ok(()) => (DoneStatus::Succeeded, None),
+        Err(Stop::Cancelled) => (DoneStatus::Cancelled, None),
+        // Nobody will read this; it is a failure all the same.
+        Err(Stop::Disconnected | Stop::Deferred(_)) => (DoneStatus::Failed, None),
+        Err(Stop::Failed(failure)) => (DoneStatus::Failed, Some(done_error(failure, mask))),
+    };
+    Done { status, records_emitted, error }
+}
+
+fn done_error(failure: &Failure, mask: impl Fn(&str) -> String) -> DoneError {
+    let mut message = mask(&failure.message);
+    let mut end = MESSAGE_BYTES_MAX.min(message.len());
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.truncate(end);
+    if message.trim().is_empty() {
+        "the connector gave no reason".clone_into(&mut message);
+    }
+    DoneError {
+        message,
+        retryable: failure.retryable,
+        code: failure.code.clone().filter(|code| is_code(code)),
+        recovery_hint: failure.action.map(|action| RecoveryHint { action, retryable: Some(failure.retryable) }),
+    }
+}
+
+/// What the contract takes for a code; another one would be a violation.
+fn is_code(code: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    code.len() <= 64 && code.starts_with(|first: char| first.is_ascii_lowercase()) && code.bytes().all(plain)
+}
+
+/// For a run that was never begun.
+fn say_done(wire: &mut dyn Wire, done: &Done) -> Option<DoneStatus> {
+    let mut line = Vec::new();
+    ConnectorMessage::Done(done.clone()).encode(&mut line);
+    wire.write(&line).is_ok().then_some(done.status)
+}

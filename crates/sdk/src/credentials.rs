@@ -1,0 +1,142 @@
+//! What a connector signs in with: from its environment, or asked for, or missed by name.
+//!
+//! They are looked for before anything is collected. If one is not there and somebody can answer, the
+//! owner is asked and nothing else is said until the answer is there. If nobody can answer, the run fails
+//! at once and names what is missing: waiting would be for ever.
+
+use crate::emit::Emitter;
+use crate::stop::{Failure, Stop};
+use gleaner_protocol::{
+    Auth, ConnectorMessage, Interaction, InteractionKind, InteractionResponse, InteractionStatus, Manifest, RawJson,
+    RecoveryAction, RuntimeMessage,
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// The credentials of one connection. Prints names, never values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Credentials {
+    values: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+impl Credentials {
+    /// The value of a name that the manifest requires, or of one of its aliases.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// All values, for whoever must not let them out.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &String> {
+        self.values.values()
+    }
+
+    /// Every value once, as one text: what tells this account from others.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let mut values = self.values.values().map(String::as_str).collect::<Vec<_>>();
+        values.sort_unstable();
+        values.dedup();
+        (!values.is_empty()).then(|| values.join("\0"))
+    }
+
+    /// A value is known by all names of its group.
+    fn put(&mut self, group: &[String], value: &str) {
+        for name in group {
+            self.values.insert(name.clone(), value.to_owned());
+        }
+    }
+}
+
+/// Finds every credential that the manifest requires.
+pub(crate) fn obtain(
+    emitter: &mut Emitter<'_>,
+    manifest: &Manifest,
+    variable: &dyn Fn(&str) -> Option<String>,
+    someone_can_answer: bool,
+) -> Result<Credentials, Stop> {
+    let mut found = Credentials::default();
+    let Some(auth) = &manifest.auth else { return Ok(found) };
+    let missing = search(auth, variable, &mut found);
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let sentence = format!("{} needs {} to sign in", manifest.display_name, named(&missing));
+    if !someone_can_answer {
+        let advice = "set it for this connection, and run again";
+        return Err(missing_for_good(&format!("{sentence}, and nobody can be asked; {advice}")));
+    }
+    let answer = ask(emitter, &missing, sentence.clone())?;
+    match answer.map(|answer| (answer.status, answer.data)) {
+        Some((InteractionStatus::Success, data)) => {
+            let data = data.and_then(|data| serde_json::from_str::<Map<String, Value>>(data.expose().as_str()).ok());
+            let data = data.unwrap_or_default();
+            let still_missing = search(auth, &|name| text_of(&data, name).or_else(|| variable(name)), &mut found);
+            if still_missing.is_empty() {
+                return Ok(found);
+            }
+            Err(missing_for_good(&format!("the answer does not have {}", named(&still_missing))))
+        }
+        Some((InteractionStatus::Cancelled, _)) => Err(Stop::Cancelled),
+        Some((InteractionStatus::Timeout, _)) | None => {
+            Err(missing_for_good(&format!("{sentence}, and nobody answered")))
+        }
+    }
+}
+
+/// Puts what is there into `found`, and returns the groups of which nothing is.
+fn search<'a>(auth: &'a Auth, variable: &dyn Fn(&str) -> Option<String>, found: &mut Credentials) -> Vec<&'a [String]> {
+    let mut missing = Vec::new();
+    for group in &auth.required {
+        let value = group.iter().find_map(|name| variable(name).filter(|value| !value.trim().is_empty()));
+        match value {
+            Some(value) => found.put(group, &value),
+            None => missing.push(group.as_slice()),
+        }
+    }
+    missing
+}
+
+fn text_of(data: &Map<String, Value>, name: &str) -> Option<String> {
+    data.get(name)?.as_str().map(ToOwned::to_owned)
+}
+
+fn ask(emitter: &mut Emitter<'_>, missing: &[&[String]], message: String) -> Result<Option<InteractionResponse>, Stop> {
+    let request_id = emitter.next_request_id("credentials");
+    // One name of each group is enough to ask for.
+    let names = missing.iter().filter_map(|group| group.first()).collect::<Vec<_>>();
+    let field = |name: &&String| ((*name).clone(), json!({"type": "string", "minLength": 1, "writeOnly": true}));
+    let properties = names.iter().map(field).collect::<Map<_, _>>();
+    let schema = json!({"type": "object", "properties": properties, "required": names});
+    let question = Interaction {
+        request_id: request_id.clone(),
+        kind: InteractionKind::MissingCredentials,
+        message,
+        schema: RawJson::new(schema.to_string()).ok(),
+        timeout_seconds: None,
+        stream: None,
+    };
+    emitter.ask(&ConnectorMessage::Interaction(question), |message| match message {
+        RuntimeMessage::InteractionResponse(answer) if answer.request_id == request_id => Some(answer),
+        _ => None,
+    })
+}
+
+/// `A, and B or C`.
+fn named(groups: &[&[String]]) -> String {
+    groups.iter().map(|group| group.join(" or ")).collect::<Vec<_>>().join(", and ")
+}
+
+fn missing_for_good(message: &str) -> Stop {
+    Stop::Failed(Failure {
+        message: message.to_owned(),
+        retryable: false,
+        code: Some("missing_credentials".to_owned()),
+        action: Some(RecoveryAction::RefreshCredentials),
+    })
+}

@@ -1,0 +1,162 @@
+//! Records that do not fit: counted, and reported without their content.
+//!
+//! A report names the stream, the key and the place of the fault. A place is a path through the record;
+//! of its names only those are shown that the schema itself has, because others may be data. The first
+//! faults of a stream are reported one by one, the rest as a number: a changed interface at the provider
+//! makes every record unfit, and a million reports say no more than a hundred.
+
+use gleaner_protocol::{Manifest, RawJson, RecordKey, RecoveryAction, RecoveryHint, SkipResult};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many of a stream are reported one by one.
+const REPORTS_MAX: u64 = 100;
+
+/// Why a record does not fit.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// It cannot be written as JSON.
+    NotJson,
+    /// It is JSON, and no object.
+    NotAnObject,
+    /// It has no key, or an empty one.
+    Key,
+    /// It does not fit its schema, at this JSON pointer.
+    Schema(String),
+    /// Its time cannot be read, at this JSON pointer.
+    Time(String),
+    /// It holds the credential of the connection.
+    Credential,
+    /// It is longer than a runtime reads.
+    TooLong,
+}
+
+impl Fault {
+    const fn reason(&self) -> &'static str {
+        match self {
+            Self::NotJson | Self::NotAnObject | Self::Key => "record_malformed",
+            Self::Schema(_) => "record_schema_mismatch",
+            Self::Time(_) => "record_time_unreadable",
+            Self::Credential => "record_holds_credential",
+            Self::TooLong => "record_too_long",
+        }
+    }
+
+    const fn text(&self) -> &'static str {
+        match self {
+            Self::NotJson => "it cannot be written as JSON",
+            Self::NotAnObject => "it is not an object",
+            Self::Key => "its key is empty",
+            Self::Schema(_) => "it does not fit the schema of its stream",
+            Self::Time(_) => "its time cannot be read, so it cannot be told whether it was asked for",
+            Self::Credential => "it holds the credential of this connection",
+            Self::TooLong => "it is longer than a line may be",
+        }
+    }
+}
+
+/// A key must name something.
+pub(super) fn fault_of_key(key: &RecordKey<'_>) -> Option<Fault> {
+    let is_empty = match key {
+        RecordKey::Single(key) => key.is_empty(),
+        RecordKey::Compound(parts) => parts.is_empty() || parts.iter().any(|part| part.is_empty()),
+    };
+    is_empty.then_some(Fault::Key)
+}
+
+/// What was rejected so far, by stream. A manifest has at most a thousand streams.
+#[derive(Debug, Default)]
+pub(super) struct Rejections {
+    streams: BTreeMap<String, Rejected>,
+}
+
+#[derive(Debug, Default)]
+struct Rejected {
+    count: u64,
+    /// The names that the schema itself has; made when the first record does not fit.
+    names: Option<BTreeSet<String>>,
+}
+
+impl Rejections {
+    /// Counts a record, and returns the report if it gets one of its own.
+    pub(super) fn add(
+        &mut self,
+        manifest: &Manifest,
+        stream: &str,
+        key: &RecordKey<'_>,
+        fault: &Fault,
+    ) -> Option<SkipResult> {
+        let rejected = self.streams.entry(stream.to_owned()).or_default();
+        rejected.count += 1;
+        if rejected.count > REPORTS_MAX {
+            return None;
+        }
+        let names = rejected.names.get_or_insert_with(|| names_in_schema(manifest, stream));
+        let place = match fault {
+            Fault::Schema(pointer) | Fault::Time(pointer) => Some(shown(pointer, names)),
+            _ => None,
+        };
+        let at = place.as_ref().filter(|place| !place.is_empty()).map_or_else(String::new, |at| format!(", at {at}"));
+        let diagnostics = place.and_then(|place| RawJson::new(serde_json::json!({"pointer": place}).to_string()).ok());
+        let mut skip = report(stream, fault.reason(), format!("a record was left out: {}{at}", fault.text()));
+        skip.diagnostics = diagnostics;
+        // A credential in the key must not get out through its report.
+        let names_key = !matches!(fault, Fault::Credential | Fault::Key);
+        skip.resources = names_key.then(|| key.canonical().into_owned()).into_iter().collect();
+        Some(skip)
+    }
+
+    /// One report for each stream of which more was rejected than was reported.
+    pub(super) fn take_rest(&mut self) -> Vec<SkipResult> {
+        let streams = std::mem::take(&mut self.streams);
+        let more = streams.into_iter().filter(|(_, rejected)| rejected.count > REPORTS_MAX);
+        let say = |(stream, rejected): (String, Rejected)| {
+            let rest = rejected.count - REPORTS_MAX;
+            report(&stream, "records_rejected", format!("{rest} more records were left out because they do not fit"))
+        };
+        more.map(say).collect()
+    }
+}
+
+fn report(stream: &str, reason: &str, message: String) -> SkipResult {
+    SkipResult {
+        stream: Some(stream.to_owned()),
+        reason: Some(reason.to_owned()),
+        message: Some(message),
+        recovery_hint: Some(RecoveryHint { action: RecoveryAction::RetryOnConnectorUpgrade, retryable: Some(false) }),
+        ..SkipResult::default()
+    }
+}
+
+/// A path of which only numbers and the schema's own names are shown.
+fn shown(pointer: &str, names: &BTreeSet<String>) -> String {
+    let own = |segment: &str| {
+        let name = segment.replace("~1", "/").replace("~0", "~");
+        segment.is_empty() || names.contains(&name) || segment.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let segments = pointer.split('/').map(|segment| if own(segment) { segment } else { "*" });
+    segments.collect::<Vec<_>>().join("/")
+}
+
+/// Every property that a stream's schema names, at any depth, and the field that its time is in.
+fn names_in_schema(manifest: &Manifest, stream: &str) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let Some(stream) = manifest.stream(stream) else { return names };
+    names.extend(stream.consent_time_field.clone());
+    let schema = stream.schema.as_ref().and_then(|schema| serde_json::from_str::<Value>(schema.as_str()).ok());
+    // A manifest has at most 4 MiB, and its nesting was bounded when it was read.
+    let mut open = Vec::from_iter(schema);
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Object(members) => {
+                if let Some(Value::Object(properties)) = members.get("properties") {
+                    names.extend(properties.keys().cloned());
+                }
+                open.extend(members.into_iter().map(|(_, value)| value));
+            }
+            Value::Array(values) => open.extend(values),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    names
+}

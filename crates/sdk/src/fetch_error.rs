@@ -1,0 +1,265 @@
+//! Why a list or a detail could not be fetched: what an author's function returns, sorted by what is to
+//! be done about it.
+//!
+//! Every error of the governed client becomes one with `?`. The text is for people: a class and a place,
+//! never a body.
+
+use gleaner_http::client::{Error, TerminalReason};
+use gleaner_http::governor;
+use gleaner_http::{Refusal, Refused};
+use gleaner_protocol::{AbsenceReason, DeferReason, ErrorClass, GapReason, LastError, PressureReason, RawJson};
+use std::time::Duration;
+
+/// Why something could not be fetched.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct FetchError {
+    kind: FetchErrorKind,
+    http_status: Option<u16>,
+    retry_in: Option<Duration>,
+    message: String,
+}
+
+/// What kind of failure it was, by what is to be done about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FetchErrorKind {
+    /// The provider pushes back. The only kind that may arm a cooldown.
+    Pressure(PressureReason),
+    /// The circuit is open until [`FetchError::retry_in`] from now: wait, or leave it for later.
+    CircuitOpen,
+    /// Our own budget refused: the run's requests, its time or its retries are used up, or the next
+    /// permitted send is too far away.
+    Deferred(DeferReason),
+    /// It is not there (404).
+    NotFound,
+    /// It was there (410).
+    Gone,
+    /// The credential is not accepted (401).
+    RefusedCredentials,
+    /// This account may not see it (403).
+    Forbidden,
+    /// It usually passes: a lost connection, a timeout, a 5xx.
+    Temporary,
+    /// Anything else: an answer that makes no sense, a request that cannot be written.
+    Other,
+}
+
+impl FetchError {
+    /// An error of this kind. The message is for people and must not hold what the provider said.
+    pub fn new(kind: FetchErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, http_status: None, retry_in: None, message: message.into() }
+    }
+
+    /// An answer of the provider that makes no sense.
+    pub fn unexpected(message: impl Into<String>) -> Self {
+        Self::new(FetchErrorKind::Other, message)
+    }
+
+    /// The error for a status that is none of success, for authors who look at it themselves.
+    #[must_use]
+    pub fn of_status(status: u16) -> Self {
+        let kind = match status {
+            401 => FetchErrorKind::RefusedCredentials,
+            403 => FetchErrorKind::Forbidden,
+            404 => FetchErrorKind::NotFound,
+            410 => FetchErrorKind::Gone,
+            429 => FetchErrorKind::Pressure(PressureReason::RateLimited),
+            408 | 425 | 500..=599 => FetchErrorKind::Temporary,
+            _ => FetchErrorKind::Other,
+        };
+        Self::new(kind, format!("the provider answered {status}")).with_status(status)
+    }
+
+    /// The same with a status.
+    #[must_use]
+    pub const fn with_status(mut self, status: u16) -> Self {
+        self.http_status = Some(status);
+        self
+    }
+
+    /// The same with a time after which it makes sense to try again.
+    #[must_use]
+    pub const fn with_retry_in(mut self, wait: Duration) -> Self {
+        self.retry_in = Some(wait);
+        self
+    }
+
+    /// What kind of failure.
+    #[must_use]
+    pub const fn kind(&self) -> FetchErrorKind {
+        self.kind
+    }
+
+    /// The status of the last answer, where there was one.
+    #[must_use]
+    pub const fn http_status(&self) -> Option<u16> {
+        self.http_status
+    }
+
+    /// After how long it makes sense to try again, where that is known; for an open circuit when it lets
+    /// a probe through.
+    #[must_use]
+    pub const fn retry_in(&self) -> Option<Duration> {
+        self.retry_in
+    }
+
+    /// The stop of the run's own budget that this is, if it is one: nothing more will be fetched in this
+    /// run. An open circuit is none: it closes again.
+    #[must_use]
+    pub const fn exhausted(&self) -> Option<DeferReason> {
+        match self.kind {
+            FetchErrorKind::Deferred(
+                reason @ (DeferReason::RequestCap | DeferReason::WallClock | DeferReason::RetryBudget),
+            ) => Some(reason),
+            _ => None,
+        }
+    }
+
+    /// The reason of the gap that stands for what was not fetched. Only the provider's pressure is a
+    /// pressure reason.
+    #[must_use]
+    pub const fn gap_reason(&self) -> GapReason {
+        let absence = match self.kind {
+            FetchErrorKind::Pressure(reason) => return GapReason::Pressure(reason),
+            FetchErrorKind::CircuitOpen => DeferReason::CircuitOpen.gap_reason(),
+            FetchErrorKind::Deferred(reason) => reason.gap_reason(),
+            FetchErrorKind::NotFound => AbsenceReason::NotFound,
+            FetchErrorKind::Gone => AbsenceReason::Gone,
+            FetchErrorKind::RefusedCredentials => AbsenceReason::AuthFailure,
+            FetchErrorKind::Forbidden => AbsenceReason::PermanentForbidden,
+            FetchErrorKind::Temporary | FetchErrorKind::Other => AbsenceReason::TemporaryUnavailable,
+        };
+        GapReason::Absence(absence)
+    }
+
+    /// What went wrong, as a gap carries it: a class and a status, no text.
+    #[must_use]
+    pub fn last_error(&self) -> LastError {
+        if let FetchErrorKind::Deferred(reason) = self.kind
+            && let Some(class) = reason.error_class()
+        {
+            return LastError::of_class(class);
+        }
+        let class = match self.kind {
+            FetchErrorKind::Pressure(reason) => reason.code(),
+            FetchErrorKind::CircuitOpen => DeferReason::CircuitOpen.code(),
+            FetchErrorKind::Deferred(reason) => reason.code(),
+            FetchErrorKind::NotFound => "not_found",
+            FetchErrorKind::Gone => "gone",
+            FetchErrorKind::RefusedCredentials => "refused_credentials",
+            FetchErrorKind::Forbidden => "forbidden",
+            FetchErrorKind::Temporary => "temporary",
+            FetchErrorKind::Other => "unexpected_answer",
+        };
+        // A stop of our own has no status: nothing failed at the provider.
+        let is_own = matches!(self.kind, FetchErrorKind::CircuitOpen | FetchErrorKind::Deferred(_));
+        last_error(class, self.http_status.filter(|_| !is_own))
+    }
+}
+
+/// An error of this class, with a status where there was one.
+pub(crate) fn last_error(class: &str, http_status: Option<u16>) -> LastError {
+    let raw = match http_status {
+        Some(status) => serde_json::json!({"class": class, "http_status": status}),
+        None => serde_json::json!({ "class": class }),
+    };
+    LastError { class: class.to_owned(), http_status, raw: RawJson::new(raw.to_string()).unwrap_or_default() }
+}
+
+/// The class of a gap that a cap of the owner's left.
+pub(crate) fn run_cap() -> LastError {
+    LastError::of_class(ErrorClass::RunCapDeferred)
+}
+
+impl From<Error> for FetchError {
+    fn from(error: Error) -> Self {
+        let message = error.to_string();
+        let retry_in = error.retry_in();
+        let (kind, http_status) = match error {
+            Error::Refused(refused) => (kind_of_refusal(&refused), None),
+            Error::Terminal(terminal) => {
+                let kind = match terminal.reason {
+                    TerminalReason::Pressure(reason) => FetchErrorKind::Pressure(pressure(reason)),
+                    TerminalReason::Deferred(reason) => kind_of_deferral(reason),
+                };
+                (kind, Some(terminal.status.as_u16()))
+            }
+            Error::Status { status, .. } => {
+                let sorted = Self::of_status(status.as_u16());
+                (sorted.kind, sorted.http_status)
+            }
+            Error::Transport { .. } => (FetchErrorKind::Temporary, None),
+            _ => (FetchErrorKind::Other, None),
+        };
+        Self { kind, http_status, retry_in, message }
+    }
+}
+
+const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
+    match &refused.reason {
+        Refusal::Deferred(reason) => kind_of_deferral(*reason),
+        Refusal::MaxWait | Refusal::QueueFull { .. } => FetchErrorKind::Temporary,
+        _ => FetchErrorKind::Other,
+    }
+}
+
+/// The governor's words and the protocol's are two lists, because neither crate knows the other.
+const fn kind_of_deferral(reason: governor::DeferReason) -> FetchErrorKind {
+    FetchErrorKind::Deferred(match reason {
+        governor::DeferReason::CircuitOpen => return FetchErrorKind::CircuitOpen,
+        governor::DeferReason::RequestCap => DeferReason::RequestCap,
+        governor::DeferReason::WallClock => DeferReason::WallClock,
+        governor::DeferReason::RetryBudget => DeferReason::RetryBudget,
+        governor::DeferReason::Attempts => DeferReason::Attempts,
+        governor::DeferReason::BeyondHorizon => DeferReason::BeyondHorizon,
+    })
+}
+
+const fn pressure(reason: governor::PressureReason) -> PressureReason {
+    match reason {
+        governor::PressureReason::RateLimited => PressureReason::RateLimited,
+        governor::PressureReason::UpstreamPressure => PressureReason::UpstreamPressure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_says_what_is_to_be_done() {
+        for (status, kind, reason) in [
+            (401, FetchErrorKind::RefusedCredentials, "auth_failure"),
+            (403, FetchErrorKind::Forbidden, "permanent_forbidden"),
+            (404, FetchErrorKind::NotFound, "not_found"),
+            (410, FetchErrorKind::Gone, "gone"),
+            (429, FetchErrorKind::Pressure(PressureReason::RateLimited), "rate_limited"),
+            (503, FetchErrorKind::Temporary, "temporary_unavailable"),
+            (418, FetchErrorKind::Other, "temporary_unavailable"),
+        ] {
+            let error = FetchError::of_status(status);
+            assert_eq!((error.kind(), error.gap_reason().code()), (kind, reason));
+            assert_eq!(error.last_error().http_status, Some(status));
+        }
+    }
+
+    #[test]
+    fn a_run_cap_deferral_is_distinguishable_from_a_source_pressure_deferral() {
+        for reason in [DeferReason::RequestCap, DeferReason::WallClock] {
+            let cap = FetchError::new(FetchErrorKind::Deferred(reason), "over").with_status(200);
+            assert_eq!(cap.last_error().class, "run_cap_deferred");
+            assert_eq!((cap.last_error().http_status, cap.gap_reason().pressure()), (None, None));
+            assert_eq!(cap.exhausted(), Some(reason));
+        }
+        let busy = FetchError::of_status(429);
+        assert_ne!(busy.last_error().class, "run_cap_deferred");
+        assert!(busy.gap_reason().pressure().is_some(), "otherwise the line above proves nothing");
+    }
+
+    #[test]
+    fn an_open_circuit_is_neither_pressure_nor_the_end_of_the_budget() {
+        let open = FetchError::new(FetchErrorKind::CircuitOpen, "open");
+        assert_eq!((open.gap_reason().pressure(), open.exhausted()), (None, None));
+        assert_eq!(open.last_error().class, "circuit_open");
+    }
+}

@@ -1,0 +1,49 @@
+//! The gaps that a run may recover: the first page from START, and every further one on request.
+//!
+//! A page is transport and never a cap: it is asked for more until a page is empty. The runtime does not
+//! serve a gap again that this run has put back, so this comes to an end.
+
+use crate::emit::Emitter;
+use crate::stop::Stop;
+use gleaner_protocol::{ConnectorMessage, GapsPageRequest, RuntimeMessage, ServedGap};
+
+/// Gaps of this run that nobody has taken yet.
+#[derive(Debug, Default)]
+pub struct GapPages {
+    /// What START brought, for streams that have not asked yet.
+    served: Vec<ServedGap>,
+    /// START brought none, so there are none for this run.
+    is_drained: bool,
+}
+
+impl GapPages {
+    pub(crate) const fn new(first_page: Vec<ServedGap>) -> Self {
+        Self { is_drained: first_page.is_empty(), served: first_page }
+    }
+
+    /// The next page of gaps of one stream; empty when there are no more for this run.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more, or the answer cannot be read.
+    pub fn next_page(&mut self, emitter: &mut Emitter<'_>, stream: &str) -> Result<Vec<ServedGap>, Stop> {
+        if self.is_drained || !emitter.wants_stream(stream) {
+            return Ok(Vec::new());
+        }
+        let of_stream = |gap: &mut ServedGap| gap.stream == stream;
+        let served = self.served.extract_if(.., of_stream).collect::<Vec<_>>();
+        if !served.is_empty() {
+            return Ok(served);
+        }
+        let request_id = emitter.next_request_id("gaps");
+        let streams = vec![stream.to_owned()];
+        let request = GapsPageRequest { request_id: request_id.clone(), streams, max_bytes: None };
+        let page = emitter.ask(&ConnectorMessage::GapsPageRequest(request), |message| match message {
+            RuntimeMessage::GapsPageResponse(page) if page.request_id == request_id => Some(page.detail_gaps),
+            _ => None,
+        })?;
+        // Without an answer there is nothing to recover, and the forward walk goes on: the end of the input
+        // alone stops no run.
+        Ok(page.unwrap_or_default())
+    }
+}

@@ -1,0 +1,69 @@
+//! What a connector author links: a list function, a detail function and a parser become a connector that
+//! is paced, bounded, resumable and honest about what is missing.
+//!
+//! **The framework's:** the order of messages, slices and their commits, recovery before new work, caps and
+//! backlog, coverage, the pace and its memory, credentials, scope, validation, a clean exit. **The author's:**
+//! a manifest, and what the provider's answers mean.
+//!
+//! | for | see |
+//! |---|---|
+//! | the whole of a connector's `main` | [`run_connector`], [`Connector`] |
+//! | what was asked for, and a client to get it with | [`Collect`] |
+//! | a stream that goes forward page by page | [`Collect::pages`], [`Page`] |
+//! | a list, newest first, with a detail per item | [`lane`] |
+//! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
+//! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
+//! | what an owner may bound | [`Caps`] |
+//! | running a connector in a test | [`run_on`], [`Wire`], [`Clock`] |
+//!
+//! # What is deliberately absent
+//!
+//! - An async interface: a connector waits for one thing at a time, and threads are the framework's.
+//! - A way to write a line that was not checked, and a way to send a record around its schema.
+//! - A setting for the pace but the owner's one number.
+//! - A place of its own to remember things: everything that outlives a run is on a cursor or in a gap.
+
+#![warn(missing_docs)]
+
+mod budget;
+mod caps;
+mod clock;
+mod collect;
+mod connector;
+mod credentials;
+mod emit;
+mod fetch_error;
+mod gaps;
+pub mod lane;
+mod page;
+mod pages;
+mod panics;
+mod rate;
+mod stdio;
+mod stop;
+mod warm_start;
+mod wire;
+
+pub use budget::Budget;
+pub use caps::{Caps, TAIL_CHUNK_WITH_A_CAP, variable_names};
+pub use clock::{Clock, SystemClock, rfc3339};
+pub use collect::Collect;
+pub use connector::{Connector, Surroundings, run_connector, run_on};
+pub use credentials::Credentials;
+pub use emit::{Counts, Cursor, Emitted, Emitter};
+pub use fetch_error::{FetchError, FetchErrorKind};
+pub use gaps::GapPages;
+pub use gleaner_http::blocking::Client;
+pub use page::Page;
+pub use pages::{Left, REST_OF_STREAM};
+pub use stdio::Stdio;
+pub use stop::{Failure, Stop};
+pub use wire::{Wire, WireFault};
+
+pub use gleaner_http as http;
+pub use gleaner_protocol as protocol;
+
+/// The code of the guide, so that it cannot rot.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/connectors.md")]
+struct Guide;

@@ -1,0 +1,121 @@
+//! Why collecting ended before its end: what `?` carries out of an author's code to the last message.
+//!
+//! Four kinds, because four things are done: nothing more can be said, the run says that it was cancelled,
+//! it accounts for the rest and says that it succeeded, or it says what failed.
+
+use crate::fetch_error::{FetchError, FetchErrorKind};
+use crate::wire::WireFault;
+use gleaner_protocol::{DeferReason, PressureReason, RecoveryAction};
+
+/// Why collecting ended early.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Nobody reads any more. Nothing more is said.
+    Disconnected,
+    /// The owner declined.
+    Cancelled,
+    /// The run's own budget is used up. The rest becomes gaps, and the run has succeeded.
+    Deferred(DeferReason),
+    /// It failed.
+    Failed(Failure),
+}
+
+/// What failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// A sentence for people. Secrets of the connection are masked before it leaves.
+    pub message: String,
+    /// Whether another run may succeed.
+    pub retryable: bool,
+    /// A code for programs: lower case, digits and `_`.
+    pub code: Option<String>,
+    /// What may help.
+    pub action: Option<RecoveryAction>,
+}
+
+impl Stop {
+    /// A failure that another run may not have.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::Failed(Failure { message: message.into(), retryable: true, code: None, action: None })
+    }
+
+    /// A failure that every run will have until somebody does something.
+    pub fn for_good(message: impl Into<String>, action: RecoveryAction) -> Self {
+        Self::Failed(Failure { message: message.into(), retryable: false, code: None, action: Some(action) })
+    }
+}
+
+impl From<WireFault> for Stop {
+    fn from(fault: WireFault) -> Self {
+        match fault {
+            WireFault::Disconnected => Self::Disconnected,
+            WireFault::Unreadable(_) => Self::failed(fault.to_string()),
+        }
+    }
+}
+
+/// What was not fetched and is not accounted for as a gap ends the run.
+impl From<FetchError> for Stop {
+    fn from(error: FetchError) -> Self {
+        if let Some(reason) = error.exhausted() {
+            return Self::Deferred(reason);
+        }
+        let (retryable, action, code) = match error.kind() {
+            // The one code that a runtime takes for pressure, whichever kind of it.
+            FetchErrorKind::Pressure(_) => {
+                (true, RecoveryAction::RetryByRuntime, Some(PressureReason::RateLimited.code().to_owned()))
+            }
+            FetchErrorKind::RefusedCredentials => (false, RecoveryAction::RefreshCredentials, None),
+            FetchErrorKind::Forbidden => (false, RecoveryAction::UpstreamUnblock, None),
+            FetchErrorKind::Other => (true, RecoveryAction::Unknown, None),
+            FetchErrorKind::CircuitOpen
+            | FetchErrorKind::Deferred(_)
+            | FetchErrorKind::NotFound
+            | FetchErrorKind::Gone
+            | FetchErrorKind::Temporary => (true, RecoveryAction::RetryByRuntime, None),
+        };
+        Self::Failed(Failure { message: error.to_string(), retryable, code, action: Some(action) })
+    }
+}
+
+impl From<gleaner_http::Error> for Stop {
+    fn from(error: gleaner_http::Error) -> Self {
+        FetchError::from(error).into()
+    }
+}
+
+/// The place of the fault, never the text that was read.
+impl From<serde_json::Error> for Stop {
+    fn from(error: serde_json::Error) -> Self {
+        Self::failed(format!("JSON cannot be read or written, at line {}, column {}", error.line(), error.column()))
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(error: std::io::Error) -> Self {
+        Self::failed(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_protocol::pressure_in_terminal_error;
+
+    #[test]
+    fn pressure_that_ends_a_run_arms_the_cooldown_and_a_budget_does_not() {
+        let Stop::Failed(failure) = Stop::from(FetchError::of_status(429)) else { panic!("a failure") };
+        let code = failure.code.as_deref().and_then(pressure_in_terminal_error);
+        assert_eq!(code, Some(PressureReason::RateLimited));
+        let budget = FetchError::new(FetchErrorKind::Deferred(DeferReason::RequestCap), "over");
+        assert_eq!(Stop::from(budget), Stop::Deferred(DeferReason::RequestCap));
+    }
+
+    #[test]
+    fn a_json_error_tells_the_place_and_not_the_content() {
+        let cause = serde_json::from_str::<u32>("\"my diary\"").unwrap_err();
+        assert!(cause.to_string().contains("diary"), "otherwise this test proves nothing");
+        let Stop::Failed(failure) = Stop::from(cause) else { panic!("a failure") };
+        assert!(!failure.message.contains("diary"), "{}", failure.message);
+    }
+}

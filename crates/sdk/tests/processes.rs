@@ -1,0 +1,221 @@
+//! A connector as a process: its last words arrive whole, it ends when nobody reads, and a real runtime
+//! keeps what it said. The connector is `examples/counter.rs`.
+
+#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+#![expect(clippy::disallowed_methods, reason = "it waits for another process")]
+
+use gleaner_engine::{Steady, WallTime};
+use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RunBudget, Scope, StreamScope, TerminalReason};
+use gleaner_runtime::{Environment, Launch, Redactor, RunReport, RunRequest, Unobserved};
+use gleaner_store::{GapFilter, Reader, Store};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The example, which cargo puts beside the folder of the tests.
+fn counter() -> PathBuf {
+    let ourselves = std::env::current_exe().unwrap();
+    let path = ourselves.ancestors().nth(2).unwrap().join("examples").join("counter");
+    assert!(path.exists(), "build it first: cargo build -p gleaner-sdk --example counter");
+    path
+}
+
+const START: &str = r#"{"type":"START","run_id":"r","collection_mode":"incremental","state":null,"bindings":{},"scope":{"streams":[{"name":"numbers"}]},"detail_gaps":[]}"#;
+
+fn spawn(settings: &[(&str, &str)]) -> Child {
+    let mut command = Command::new(counter());
+    command.envs(settings.iter().copied());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    writeln!(child.stdin.as_mut().unwrap(), "{START}").unwrap();
+    child
+}
+
+/// How long until it ends, and whether it succeeded. It is killed after a bound, and then that is the time.
+fn wait(child: &mut Child, bound: Duration) -> (Duration, bool) {
+    let start = Instant::now();
+    while start.elapsed() < bound {
+        if let Some(status) = child.try_wait().unwrap() {
+            return (start.elapsed(), status.success());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.kill().unwrap();
+    (start.elapsed(), child.wait().unwrap().success())
+}
+
+#[test]
+fn final_done_message_on_a_pipe() {
+    // Far more than a pipe holds, and a reader that is not in a hurry at the end.
+    let mut child = spawn(&[("COUNT_TO", "20000"), ("COUNT_PAD", "100"), ("COUNT_PRINT", "1")]);
+    let mut lines = Vec::new();
+    let mut output = BufReader::with_capacity(4096, child.stdout.take().unwrap());
+    loop {
+        let mut line = String::new();
+        if output.read_line(&mut line).unwrap() == 0 {
+            panic!("the output ended without DONE");
+        }
+        assert!(line.ends_with('\n'), "half a line: {line:?}");
+        if lines.len() == 19_900 {
+            std::thread::sleep(Duration::from_millis(300));
+        }
+        lines.push(serde_json::from_str::<Value>(&line).unwrap());
+        if lines.last().unwrap()["type"] == "DONE" {
+            break;
+        }
+    }
+    let records = lines.iter().filter(|line| line["type"] == "RECORD").count();
+    assert_eq!((records, &lines.last().unwrap()["records_emitted"]), (20_000, &Value::from(20_000)));
+    // It waits until everything is saved, which the end of its input says.
+    assert_eq!(child.try_wait().unwrap(), None);
+    drop(child.stdin.take());
+    let (_, succeeded) = wait(&mut child, Duration::from_secs(5));
+    assert!(succeeded);
+    let mut rest = String::new();
+    output.read_to_string(&mut rest).unwrap();
+    assert_eq!(rest, "", "nothing after DONE");
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    assert!(errors.contains("a library prints this"), "what a library prints breaks nothing: {errors:?}");
+}
+
+#[test]
+fn safety_timeout() {
+    // Nobody reads, and all of it fits the queue: the runtime hangs.
+    let mut child = spawn(&[("COUNT_TO", "200"), ("COUNT_PAD", "1000")]);
+    let (took, succeeded) = wait(&mut child, Duration::from_secs(10));
+    assert!(took <= Duration::from_secs(3) && !succeeded, "{took:?}");
+    // Nobody reads, it is more than the queue holds, and the input is closed: the runtime is gone. Filling the
+    // queue takes a second or two without optimisation, and the bound counts from then.
+    let mut child = spawn(&[("COUNT_TO", "10000"), ("COUNT_PAD", "100000"), ("COUNT_PAGE", "10")]);
+    drop(child.stdin.take());
+    let (took, succeeded) = wait(&mut child, Duration::from_secs(20));
+    assert!(took <= Duration::from_secs(5) && !succeeded, "{took:?}");
+    // The reader is gone altogether.
+    let mut child = spawn(&[("COUNT_TO", "200000"), ("COUNT_PAD", "100")]);
+    drop(child.stdout.take());
+    let (took, succeeded) = wait(&mut child, Duration::from_secs(10));
+    assert!(took <= Duration::from_secs(2) && !succeeded, "{took:?}");
+}
+
+#[test]
+fn early_end_of_the_input_does_not_stop_a_run() {
+    let mut child = spawn(&[("COUNT_TO", "5000")]);
+    drop(child.stdin.take());
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(text.lines().last().unwrap().contains("\"succeeded\""));
+    assert!(wait(&mut child, Duration::from_secs(5)).1);
+}
+
+#[test]
+fn a_panic_says_its_place_and_not_its_text() {
+    let mut child = spawn(&[("COUNT_TO", "500"), ("COUNT_PANIC", "300")]);
+    drop(child.stdin.take());
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    let done = serde_json::from_str::<Value>(text.lines().last().unwrap()).unwrap();
+    let message = done["error"]["message"].as_str().unwrap();
+    assert!(message.contains("counter.rs:") && !message.contains("stays on"), "{message}");
+    assert_eq!(done["records_emitted"], 300, "three pages were sent before");
+    assert!(!wait(&mut child, Duration::from_secs(5)).1);
+}
+
+/// A store, and a runtime that runs the counter with it.
+struct World {
+    folder: tempfile::TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn store(&self) -> PathBuf {
+        self.folder.path().join("store.db")
+    }
+
+    fn run(&self, settings: &[(&str, &str)], budget: Option<RunBudget>) -> RunReport {
+        let text = manifest();
+        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
+        let mut store = Store::open(&self.store()).unwrap();
+        store.register("c", &text, &manifest, WallTime::default()).unwrap();
+        let mut environment = Environment::default();
+        for (name, value) in settings {
+            environment.set(name, value);
+        }
+        let program = counter().into_os_string();
+        let request = RunRequest {
+            connection: "c".to_owned(),
+            manifest: Arc::new(manifest),
+            scope: Scope::new(vec![StreamScope::all_of("numbers")]).unwrap(),
+            mode: CollectionMode::Incremental,
+            recovery_only: false,
+            grant: "all".to_owned(),
+            grant_expires_at: None,
+            launch: Launch {
+                command: vec![program.clone()],
+                environment,
+                folder: None,
+                guard: vec![program.clone(), "guard".into()],
+                exec: vec![program, "exec".into()],
+            },
+            bindings: Vec::new(),
+            budget,
+            overrun: Duration::from_secs(5),
+            credential: None,
+            redactor: Redactor::default(),
+            interval: None,
+            silence_max: None,
+            control: None,
+        };
+        let (_orders, control) = std::sync::mpsc::channel();
+        gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Unobserved).unwrap()
+    }
+
+    fn records(&self) -> usize {
+        Reader::open(&self.store()).unwrap().records("c", "numbers", None, 1000).unwrap().len()
+    }
+
+    /// The states of all gaps that there ever were.
+    fn gaps(&self) -> Vec<(String, bool)> {
+        let reader = Reader::open(&self.store()).unwrap();
+        let filter = GapFilter { stream: None, closed_too: true };
+        let gaps = reader.gaps("c", filter, 0, 100).unwrap();
+        gaps.into_iter().map(|gap| (gap.state, gap.run_cap)).collect()
+    }
+}
+
+/// The manifest as the example has it, so that there is one.
+fn manifest() -> String {
+    let source = include_str!("../examples/counter.rs");
+    let (_, rest) = source.split_once("r#\"").unwrap();
+    rest.split_once("\"#;").unwrap().0.to_owned()
+}
+
+#[test]
+fn a_history_fills_in_over_several_bounded_runs() {
+    let world = World::new();
+    let settings = [("COUNT_TO", "950"), ("COUNT_PAGE", "100")];
+    let budget = Some(RunBudget { max_requests: Some(4), max_duration_ms: None });
+    for (records, gap) in [(400, "pending"), (800, "pending"), (950, "recovered")] {
+        let report = world.run(&settings, budget);
+        assert_eq!(report.outcome.reason, TerminalReason::Succeeded, "{:?} {}", report.outcome, report.errors);
+        assert_eq!(world.records(), records);
+        assert_eq!(world.gaps(), [(gap.to_owned(), true)], "one gap for the rest, by the owner's cap");
+    }
+    let report = world.run(&settings, budget);
+    assert_eq!((report.outcome.counts.collected, world.records()), (0, 950), "nothing is collected twice");
+}
+
+#[test]
+fn the_checkpoint_never_advances_past_the_last_page_for_which_a_durable_write_was_confirmed() {
+    let world = World::new();
+    let report = world.run(&[("COUNT_TO", "500"), ("COUNT_PANIC", "300")], None);
+    assert_ne!(report.outcome.reason, TerminalReason::Succeeded);
+    assert_eq!(world.records(), 300, "pages before the failure are kept");
+    let report = world.run(&[("COUNT_TO", "500")], None);
+    assert_eq!((report.outcome.counts.collected, world.records()), (200, 500), "and not collected again");
+}
