@@ -114,7 +114,7 @@ impl Collect<'_> {
     }
 
     /// The gap that an earlier run left for the rest of this stream, if there is one.
-    fn rest_of_stream(&mut self, stream: &str) -> Result<Option<ServedGap>, Stop> {
+    pub(crate) fn rest_of_stream(&mut self, stream: &str) -> Result<Option<ServedGap>, Stop> {
         loop {
             let page = self.gaps.next_page(&mut self.emitter, stream)?;
             if page.is_empty() {
@@ -127,7 +127,7 @@ impl Collect<'_> {
         }
     }
 
-    fn leave_rest(&mut self, stream: &str, at: Option<&Cursor>, reason: DeferReason) -> Result<Left, Stop> {
+    pub(crate) fn leave_rest(&mut self, stream: &str, at: Option<&Cursor>, reason: DeferReason) -> Result<Left, Stop> {
         self.emitter.gap(rest_gap(stream, at, reason))?;
         self.finished(stream);
         Ok(Left::Unfinished(reason))

@@ -1,0 +1,90 @@
+//! The forward pass: what an earlier run left in the middle, then what is new.
+
+use super::place::{Floor, Range};
+use super::walk::{End, Walked};
+use super::work::{NoPage, Work};
+use crate::stop::Stop;
+
+impl Work<'_, '_> {
+    pub(super) fn forward(&mut self) -> Result<(), Stop> {
+        if let Some(rest) = self.cursor.unfinished() {
+            self.forward_range(rest, false)?;
+        }
+        // What is older than the owner asked for is as good as accounted for.
+        let since = self.config.since.as_ref().map(Floor::under);
+        let floor = self.cursor.floor().filter(|floor| since.as_ref().is_none_or(|since| since.at <= floor.at));
+        self.forward_range(Range { from: None, to: floor.or(since) }, true)
+    }
+
+    /// What an earlier run could not begin to read has been read.
+    fn settle_rest(&mut self) -> Result<(), Stop> {
+        self.rest.take().map_or(Ok(()), |rest| self.run.emitter.recovered(&rest))
+    }
+
+    /// Walks down a range. One that begins at the top of the list raises the cursor to it: what is between
+    /// is accounted for by the walk, which the cursor names until it is over.
+    fn forward_range(&mut self, range: Range, from_top: bool) -> Result<(), Stop> {
+        let floor = range.to.clone();
+        let until = self.config.until.clone();
+        let Walked { end, top } = self.walk(range, until.as_ref(), &mut |work, left, top| {
+            work.walked(left, floor.clone(), top.filter(|_| from_top));
+            work.commit()
+        })?;
+        let top = top.filter(|_| from_top);
+        match end {
+            End::Floor => {
+                self.raise(top.as_ref());
+                self.cursor.finish_walk();
+                if from_top {
+                    self.settle_rest()?;
+                }
+                self.commit_if_known()
+            }
+            End::Tail(left, remaining) => self.fold(left, remaining, top.as_ref(), from_top),
+            // Our own budget, and something of the list is known: then the rest is, too.
+            End::NoPage(left, NoPage::Budget(_))
+                if left.from.is_some() && self.run.budget.gap_rows_left().is_some() =>
+            {
+                self.fold(left, None, top.as_ref(), from_top)
+            }
+            End::NoPage(left, no_page) => {
+                self.walked(&left, floor, top.as_ref());
+                self.commit_if_known()?;
+                Err(no_page.into())
+            }
+        }
+    }
+
+    fn raise(&mut self, top: Option<&Floor>) {
+        if let Some(top) = top {
+            self.cursor.raise(top);
+        }
+    }
+
+    /// A walk came down to what is left.
+    fn walked(&mut self, left: &Range, floor: Option<Floor>, top: Option<&Floor>) {
+        // Before its first item is settled a walk from the top has not begun.
+        if let Some(low) = &left.from {
+            self.raise(top);
+            self.cursor.walked_to(low.clone(), floor);
+        }
+    }
+
+    /// The rest of a walk goes into the backlog gap, so that the cursor may go on. The gap first: a cursor
+    /// without it would have passed what nobody accounts for.
+    fn fold(&mut self, left: Range, remaining: Option<u64>, top: Option<&Floor>, from_top: bool) -> Result<(), Stop> {
+        self.backlog.add(left, remaining);
+        self.say_backlog()?;
+        self.raise(top);
+        self.cursor.finish_walk();
+        if from_top {
+            self.settle_rest()?;
+        }
+        self.commit()
+    }
+
+    /// An empty list that was never anything else has no cursor.
+    fn commit_if_known(&mut self) -> Result<(), Stop> {
+        if self.cursor.is_blank() { Ok(()) } else { self.commit() }
+    }
+}

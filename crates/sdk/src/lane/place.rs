@@ -1,0 +1,169 @@
+//! Where something is in a list: newest first, ties in the order of their keys.
+//!
+//! Why a pair and not a time: providers give many items the same time, and a cursor that is a time alone
+//! either sees all of them again or strands some. Why not an offset: it means nothing once the list has
+//! changed. A position is made of what an item says about itself, so it holds whatever moves around it.
+
+use super::ties::Ties;
+use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
+
+/// The time by which a list is ordered, as text that sorts like the time: RFC 3339 in UTC with a fixed
+/// number of digits, or a number with leading zeros. Compared byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(String);
+
+impl Timestamp {
+    /// A time that is written so that it sorts.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A number, with as many zeros before it as the longest has digits.
+impl From<u64> for Timestamp {
+    fn from(number: u64) -> Self {
+        Self(format!("{number:020}"))
+    }
+}
+
+/// A place in a list. Smaller is earlier in the list, which is newer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Position {
+    pub(crate) at: Timestamp,
+    /// Empty for the place before everything of that time.
+    pub(crate) key: String,
+}
+
+impl Position {
+    pub(crate) fn new(at: &Timestamp, key: &str) -> Self {
+        Self { at: at.clone(), key: key.to_owned() }
+    }
+
+    /// The place before everything of a time.
+    pub(crate) fn before(at: &Timestamp) -> Self {
+        Self::new(at, "")
+    }
+
+    /// Whether an item comes after this place.
+    pub(crate) fn is_before(&self, at: &Timestamp, key: &str) -> bool {
+        order((&self.at, &self.key), (at, key)) == Ordering::Less
+    }
+}
+
+/// Newest first, ties by key.
+pub(crate) fn order(a: (&Timestamp, &str), b: (&Timestamp, &str)) -> Ordering {
+    b.0.cmp(a.0).then_with(|| a.1.cmp(b.1))
+}
+
+impl PartialOrd for Position {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Position {
+    fn cmp(&self, other: &Self) -> Ordering {
+        order((&self.at, &self.key), (&other.at, &other.key))
+    }
+}
+
+/// Where accounted ground begins: everything older than this time, and the ties at it that are named.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Floor {
+    pub(crate) at: Timestamp,
+    #[serde(default, skip_serializing_if = "Ties::is_none")]
+    pub(crate) ties: Ties,
+}
+
+impl Floor {
+    /// A floor with nothing accounted at its own time.
+    pub(crate) fn under(at: &Timestamp) -> Self {
+        Self { at: at.clone(), ties: Ties::default() }
+    }
+
+    /// The lower of two floors: what is above both, and nothing less.
+    fn lower(a: &Self, b: &Self) -> Self {
+        match a.at.cmp(&b.at) {
+            Ordering::Less => a.clone(),
+            Ordering::Greater => b.clone(),
+            Ordering::Equal => Self { at: a.at.clone(), ties: a.ties.both(&b.ties) },
+        }
+    }
+}
+
+/// A part of a list that is not accounted for: what comes after one place, down to a floor.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Range {
+    /// Absent for the top of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<Position>,
+    /// Absent for the end of the list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) to: Option<Floor>,
+}
+
+impl Range {
+    /// Whether nothing accounted lies between this range and an older one, so that they are one.
+    pub(crate) fn reaches(&self, older: &Self) -> bool {
+        match (&self.to, &older.from) {
+            (None, _) | (_, None) => true,
+            (Some(to), Some(from)) => from.at > to.at || (from.at == to.at && from.key.is_empty()),
+        }
+    }
+
+    /// One range for this and an older one, with whatever lies between.
+    pub(crate) fn joined(&self, older: &Self) -> Self {
+        let to = match (&self.to, &older.to) {
+            (Some(a), Some(b)) => Some(Floor::lower(a, b)),
+            _ => None,
+        };
+        Self { from: self.from.clone(), to }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(number: u64) -> Timestamp {
+        Timestamp::from(number)
+    }
+
+    fn range(from: (u64, &str), to: u64) -> Range {
+        Range { from: Some(Position::new(&at(from.0), from.1)), to: Some(Floor::under(&at(to))) }
+    }
+
+    #[test]
+    fn newest_first_and_ties_by_key() {
+        let mut places = [(1, "a"), (2, "b"), (2, "a"), (10, "z")].map(|(n, key)| Position::new(&at(n), key));
+        places.sort();
+        assert_eq!(places.map(|place| place.key), ["z", "a", "b", "a"]);
+        assert!(Position::before(&at(2)).is_before(&at(2), "a"));
+        assert!(!Position::new(&at(2), "a").is_before(&at(2), "a"), "exclusive");
+    }
+
+    #[test]
+    fn ranges_that_touch_are_one_and_others_are_two() {
+        assert!(range((9, ""), 5).reaches(&range((5, ""), 1)), "they touch");
+        assert!(range((9, ""), 5).reaches(&range((6, "k"), 1)), "they overlap");
+        assert!(!range((9, ""), 5).reaches(&range((4, ""), 1)));
+        assert!(!range((9, ""), 5).reaches(&range((5, "k"), 1)), "up to k is accounted for");
+    }
+
+    #[test]
+    fn a_joined_range_leaves_nothing_out() {
+        let joined = range((9, ""), 5).joined(&range((4, "k"), 1));
+        assert_eq!(joined, range((9, ""), 1));
+        let open = Range { to: None, ..range((4, ""), 1) };
+        assert_eq!(range((9, ""), 5).joined(&open).to, None, "the end of the list is lower than any floor");
+        assert_eq!(range((9, ""), 1).joined(&range((8, ""), 5)).to, range((9, ""), 1).to, "one within the other");
+    }
+}

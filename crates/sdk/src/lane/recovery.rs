@@ -1,0 +1,179 @@
+//! Recovery: what earlier runs left, before anything new.
+//!
+//! Gaps come page after page until there is none (a page is transport and no cap, D11). Single records
+//! first, then the backlog gap: it is known before anything is added to it, because there is one, and
+//! writing it without what it stood for would lose that. When the budget is used up, single gaps are left
+//! as they are; the backlog still gives out its next chunk.
+
+use super::backlog::{BACKLOG_KEY, Backlog};
+use super::ledger::Outcome;
+use super::place::Range;
+use super::source::{Detail, Target};
+use super::walk::{End, Walked};
+use super::work::{NoPage, Work, invalid};
+use crate::emit::Emitted;
+use crate::fetch_error::FetchError;
+use crate::pages::REST_OF_STREAM;
+use crate::stop::Stop;
+use gleaner_protocol::{DetailGap, ServedGap};
+
+impl Work<'_, '_> {
+    /// Recovers what can be. Answers why the list could not be read, if the backlog needed it.
+    pub(super) fn recover(&mut self) -> Result<Option<NoPage>, Stop> {
+        let config = self.config;
+        if config.list_stream != config.detail_stream {
+            self.rest = self.run.rest_of_stream(&config.list_stream)?;
+        }
+        let mut backlog = None;
+        loop {
+            let page = self.run.gaps.next_page(&mut self.run.emitter, &config.detail_stream)?;
+            if page.is_empty() {
+                break;
+            }
+            let mut singles = Vec::new();
+            for gap in page {
+                match key_of(&gap) {
+                    _ if !self.is_ours(&gap) => {}
+                    BACKLOG_KEY => backlog = Some(gap),
+                    REST_OF_STREAM => self.rest = Some(gap),
+                    _ => singles.push(gap),
+                }
+            }
+            self.recover_singles(&singles)?;
+            // Nothing more can be recovered, and what must be known is known.
+            if self.is_exhausted() && backlog.is_some() {
+                break;
+            }
+        }
+        if let Some(gap) = backlog {
+            return self.expand(&gap);
+        }
+        // Whatever was drained is settled.
+        self.cursor.drain = None;
+        Ok(None)
+    }
+
+    /// A gap of another lane is left to it.
+    fn is_ours(&self, gap: &ServedGap) -> bool {
+        let parent = gap.parent_stream.as_ref();
+        gap.stream == self.config.detail_stream && parent.is_none_or(|parent| *parent == self.config.list_stream)
+    }
+
+    fn recover_singles(&mut self, gaps: &[ServedGap]) -> Result<(), Stop> {
+        // Without a key there is nothing to ask for; what the owner does not want now waits.
+        let wanted = |gap: &&ServedGap| gap.record_key.as_ref().is_some_and(|key| self.wants(key.as_str()));
+        let gaps = gaps.iter().filter(wanted).collect::<Vec<_>>();
+        for window in gaps.chunks(self.config.concurrency) {
+            let window = &window[..self.admit(window.len())];
+            for gap in window {
+                // Said before it is tried: one that ends us each time is given up some day.
+                self.run.emitter.attempted(gap)?;
+            }
+            let target = |gap: &&ServedGap| Target { key: key_of(gap).to_owned(), locator: gap.detail_locator.clone() };
+            let targets = window.iter().map(target).collect::<Vec<_>>();
+            for ((gap, target), fetched) in window.iter().zip(&targets).zip(self.fetch(&targets)) {
+                let fetched = self.wait_for_circuit(target, fetched);
+                self.recover_one(gap, fetched)?;
+            }
+            if self.is_exhausted() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn recover_one(&mut self, gap: &ServedGap, fetched: Result<Detail, FetchError>) -> Result<(), Stop> {
+        let error = match fetched {
+            Ok(detail) => match self.send(detail)? {
+                Emitted::Sent => {
+                    self.ledger.note(key_of(gap), Outcome::Hydrated);
+                    return self.run.emitter.recovered(gap);
+                }
+                // The owner does not want it now. Nothing was recovered.
+                Emitted::OutOfScope => {
+                    self.ledger.note(key_of(gap), Outcome::Skipped);
+                    return Ok(());
+                }
+                Emitted::Rejected => invalid(),
+            },
+            // Our own budget ended in the middle: nothing was tried, and it waits as it is.
+            Err(_) if self.is_exhausted() => return Ok(()),
+            Err(error) => self.unless_refused(error)?,
+        };
+        let again = DetailGap {
+            parent_stream: gap.parent_stream.clone(),
+            record_key: gap.record_key.clone(),
+            gap_id: Some(gap.gap_id.clone()),
+            lease_id: Some(gap.lease_id.clone()),
+            ..self.gap(key_of(gap), &error)
+        };
+        self.say_gap(again)
+    }
+
+    /// Works on what a backlog gap stands for, newest first. After each batch the cursor knows how far that
+    /// came, so that a kill repeats one batch; the gap itself is written again only when something is left,
+    /// because a gap that is written again cannot be settled in the same run.
+    fn expand(&mut self, gap: &ServedGap) -> Result<Option<NoPage>, Stop> {
+        let (id, written) = Backlog::read(gap.detail_locator.as_ref());
+        let mut todo = self.cursor.left_of(&id, written);
+        // What lies outside of what the owner asks for now is kept for later.
+        let mut kept = Backlog::default();
+        let mut stopped = None;
+        let mut tail = false;
+        while let Some(range) = todo.take_newest() {
+            if !self.is_asked_for(&range) {
+                kept.add(range, None);
+                continue;
+            }
+            let rest = joined(&todo, &kept);
+            let Walked { end, .. } = self.walk(range, None, &mut |work, left, _| {
+                work.cursor.drained_to(&id, &rest, Some(left.clone()));
+                work.commit()
+            })?;
+            match end {
+                End::Floor => {}
+                End::Tail(left, remaining) => {
+                    todo.add(left, remaining);
+                    tail = true;
+                    break;
+                }
+                End::NoPage(left, no_page) => {
+                    todo.add(left, None);
+                    stopped = Some(no_page);
+                    break;
+                }
+            }
+        }
+        self.backlog = joined(&todo, &kept);
+        if self.backlog.is_empty() {
+            self.cursor.drain = None;
+            self.run.emitter.recovered(gap)?;
+        } else if tail {
+            self.say_backlog()?;
+        } else {
+            let left = self.backlog.clone();
+            self.cursor.drained_to(&id, &left, None);
+        }
+        self.commit()?;
+        Ok(stopped)
+    }
+
+    fn is_asked_for(&self, range: &Range) -> bool {
+        let from = range.from.as_ref().map(|from| &from.at);
+        let to = range.to.as_ref().map(|to| &to.at);
+        let below = self.config.until.as_ref().is_none_or(|until| from.is_some_and(|from| from < until));
+        let above = self.config.since.as_ref().is_none_or(|since| to.is_some_and(|to| to >= since));
+        below && above
+    }
+}
+
+/// Everything that two backlogs stand for.
+fn joined(a: &Backlog, b: &Backlog) -> Backlog {
+    let mut both = a.clone();
+    b.ranges().iter().for_each(|range| both.add(range.clone(), None));
+    both
+}
+
+fn key_of(gap: &ServedGap) -> &str {
+    gap.record_key.as_ref().map_or("", |key| key.as_str())
+}

@@ -1,0 +1,95 @@
+//! One walk down a range of the list, in batches: the forward pass and the expansion of a backlog are
+//! the same walk with different bookkeeping.
+
+use super::in_order::{InOrder, ListFault, Step};
+use super::place::{Floor, Position, Range, Timestamp};
+use super::work::{NoPage, Work};
+use crate::stop::Stop;
+use gleaner_protocol::RecoveryAction;
+
+/// How a walk ended.
+#[derive(Debug)]
+pub(super) struct Walked {
+    pub(super) end: End,
+    /// The newest time of the range and its ties, if there was anything in it.
+    pub(super) top: Option<Floor>,
+}
+
+/// Whether anything is left.
+#[derive(Debug)]
+pub(super) enum End {
+    /// Everything down to the floor has its outcome.
+    Floor,
+    /// Neither budget nor chunk allowed more: this is left, and about so many items.
+    Tail(Range, Option<u64>),
+    /// The list could not be read further: this is left.
+    NoPage(Range, NoPage),
+}
+
+/// What a walk tells after each batch: what is left, and the top of the range.
+pub(super) type Checkpoint<'c, 'a, 'r> = dyn FnMut(&mut Work<'a, 'r>, &Range, Option<&Floor>) -> Result<(), Stop> + 'c;
+
+impl<'a, 'r> Work<'a, 'r> {
+    pub(super) fn walk(
+        &mut self,
+        range: Range,
+        until: Option<&Timestamp>,
+        checkpoint: &mut Checkpoint<'_, 'a, 'r>,
+    ) -> Result<Walked, Stop> {
+        let mut reader = InOrder::new(&range, until);
+        let (mut left, mut batch, mut uncommitted) = (range, Vec::new(), 0);
+        loop {
+            let mut last = None;
+            match reader.step().map_err(|fault| author_fault(&fault))? {
+                Step::Item(item) => {
+                    batch.push(item);
+                    if batch.len() < self.batch_len() {
+                        continue;
+                    }
+                }
+                Step::Fetch(at) if batch.is_empty() => match self.list(&at) {
+                    Ok(page) => {
+                        reader.feed(page).map_err(|fault| author_fault(&fault))?;
+                        continue;
+                    }
+                    Err(no_page) => last = Some(Last::NoPage(no_page)),
+                },
+                // What a page gave is worked on before the next one is asked for.
+                Step::Fetch(_) => {}
+                Step::End => last = Some(Last::Floor),
+            }
+            let settled = self.settle(&batch)?;
+            uncommitted += settled;
+            if let Some(item) = settled.checked_sub(1).and_then(|number| batch.get(number)) {
+                left.from = Some(Position::new(&item.timestamp, &item.key));
+            }
+            let top = reader.top().cloned();
+            if settled < batch.len() {
+                // What begins at the top of the list would grow with it; what was seen does not.
+                left.from = left.from.or_else(|| top.as_ref().map(|top| Position::before(&top.at)));
+                let remaining = reader.left().map(|left| left + (batch.len() - settled) as u64);
+                return Ok(Walked { end: End::Tail(left, remaining), top });
+            }
+            batch.clear();
+            match last {
+                None if uncommitted >= self.config.batch => {
+                    checkpoint(self, &left, top.as_ref())?;
+                    uncommitted = 0;
+                }
+                None => {}
+                Some(Last::Floor) => return Ok(Walked { end: End::Floor, top }),
+                Some(Last::NoPage(no_page)) => return Ok(Walked { end: End::NoPage(left, no_page), top }),
+            }
+        }
+    }
+}
+
+/// Why a batch is the last one.
+enum Last {
+    Floor,
+    NoPage(NoPage),
+}
+
+fn author_fault(error: &ListFault) -> Stop {
+    Stop::for_good(error.to_string(), RecoveryAction::RetryOnConnectorUpgrade)
+}

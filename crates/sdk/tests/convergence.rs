@@ -1,0 +1,411 @@
+//! A history of any size fills in over bounded runs, whatever happens to the list and to the runs.
+//!
+//! A model provider changes between pages and between runs, refuses requests, and runs are killed at any
+//! message, alone or with their runtime. After each run the account is checked from the outside: the
+//! committed cursor, the gaps and the records of the real store against what the provider lists. After the
+//! changes have stopped, everything must come in. Faults that are put in on purpose must be noticed.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod provider;
+mod rig;
+
+use gleaner_sdk::lane::BACKLOG_KEY;
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use provider::{Entry, Mood, Nature, Provider};
+use rig::{DETAIL, Fault, Home, Ran, Said, Terms};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use xxhash_rust::xxh3::xxh3_64;
+
+#[derive(Clone, Debug)]
+struct Case {
+    nature: Nature,
+    cap: Option<u64>,
+    chunk: Option<u64>,
+    batch: usize,
+    changes: u64,
+    refusals: u64,
+    kills: u64,
+    /// How many runs meet changes, refusals and kills.
+    stormy: u64,
+}
+
+fn nature(history: Range<usize>) -> impl Strategy<Value = Nature> {
+    // Half of them in the first tenth: what is small goes wrong in more ways in the same time.
+    let small = history.start..history.start + history.len().div_ceil(10);
+    let history = prop_oneof![small, history];
+    let times = prop_oneof![Just(1_u64), 2_u64..6, 6_u64..200, Just(100_000)];
+    let page = prop_oneof![1_usize..4, 4_usize..60];
+    let seed = any::<u64>();
+    let cursed = prop_oneof![2 => Just(0_u64), 1 => 2_u64..30];
+    (seed, history, times, page, any::<bool>(), any::<bool>(), any::<bool>(), cursed).prop_map(
+        |(seed, history, times, page, filters, versions, tombstones, cursed_one_of)| Nature {
+            seed,
+            history,
+            times,
+            // Otherwise the model takes all the time.
+            page: page.max(history / 100),
+            filters,
+            versions,
+            tombstones,
+            cursed_one_of: if cursed_one_of == 0 { 0 } else { cursed_one_of.max(history as u64 / 30) },
+        },
+    )
+}
+
+fn case(history: Range<usize>) -> impl Strategy<Value = Case> {
+    let bound = || prop_oneof![Just(1_u64), 1_u64..8, 1_u64..600];
+    let caps = prop_oneof![
+        4 => (bound(), bound()).prop_map(|(cap, chunk)| (Some(cap), Some(chunk))),
+        2 => bound().prop_map(|cap| (Some(cap), Some(500))),
+        2 => bound().prop_map(|chunk| (None, Some(chunk))),
+        1 => Just((None, None)),
+    ];
+    let storm = (0_u64..300, 0_u64..300, 0_u64..800, 0_u64..12);
+    (nature(history), caps, 1_usize..120, storm).prop_map(|(nature, (cap, chunk), batch, storm)| {
+        let (changes, refusals, kills, stormy) = storm;
+        // So that a case comes to its end in some dozens of runs.
+        let least = nature.history as u64 / 25;
+        let at_least = |bound: Option<u64>| bound.map(|bound| bound.max(least));
+        Case { nature, cap: at_least(cap), chunk: at_least(chunk), batch, changes, refusals, kills, stormy }
+    })
+}
+
+/// Runs a case to its end. The error says what is wrong.
+fn live(case: &Case, fault: Option<Fault>) -> Result<u64, String> {
+    let provider = Provider::new(case.nature.clone());
+    let mut home = Home::new();
+    home.fault = fault;
+    let mut world = World { case, provider, home, details: 0, messages: 10 };
+    for _ in 0..case.stormy {
+        world.provider.set_mood(Mood { changes: case.changes, refusals: case.refusals });
+        world.provider.change(case.changes / 50);
+        let kill = world.provider.random(1000) < case.kills;
+        let kill_at = kill.then(|| 1 + world.provider.random(world.messages));
+        let runtime_dies = world.provider.random(2) == 0;
+        let requests = (world.provider.random(4) == 0).then(|| 1 + world.provider.random(20));
+        // A bound on requests would bring a chunk with it.
+        let requests = requests.filter(|_| case.chunk.is_some());
+        world.run(&Terms { kill_at, runtime_dies, requests, ..world.terms() })?;
+    }
+    world.provider.set_mood(Mood::default());
+    let enough = world.enough_runs();
+    for calm in 0..enough {
+        let ran = world.run(&world.terms())?;
+        if ran.ended.is_err() {
+            return Err(format!("a calm run ended with {:?}", ran.ended));
+        }
+        if world.is_all_in() {
+            world.check_rest()?;
+            return Ok(calm);
+        }
+    }
+    Err(format!("not all is in after {enough} calm runs: {}", world.missing()))
+}
+
+struct World<'c> {
+    case: &'c Case,
+    provider: Provider,
+    home: Home,
+    /// How many details the last run asked for.
+    details: u64,
+    /// How many messages the longest run had.
+    messages: u64,
+}
+
+impl World<'_> {
+    fn terms(&self) -> Terms {
+        Terms { details: self.case.cap, chunk: self.case.chunk, batch: Some(self.case.batch), ..Terms::default() }
+    }
+
+    /// Each run fetches the cap or writes the chunk; what fails is tried eight times.
+    fn enough_runs(&self) -> u64 {
+        let everything = self.home.gaps().len() as u64 + self.provider.items().len() as u64;
+        let per_run = |bound: Option<u64>| everything / bound.unwrap_or(u64::MAX) + 1;
+        20 + 4 * per_run(self.case.cap)
+            + 2 * per_run(self.case.chunk)
+            + 9 * self.tried_often() / self.case.cap.unwrap_or(u64::MAX)
+    }
+
+    /// What has no detail: the cursed, and what was deleted while it was a gap.
+    fn tried_often(&self) -> u64 {
+        let cursed = self.provider.items().len() as u64 / self.case.nature.cursed_one_of.max(1);
+        let cursed = if self.case.nature.cursed_one_of == 0 { 0 } else { cursed };
+        let items = self.provider.items();
+        let gone =
+            self.home.gaps().iter().filter(|gap| !items.contains_key(gap.record_key.as_deref().unwrap())).count();
+        cursed + gone as u64
+    }
+
+    fn run(&mut self, terms: &Terms) -> Result<Ran, String> {
+        let before = self.home.gaps().last().map_or(0, |gap| gap.id);
+        self.provider.requests();
+        let ran = self.home.run(&self.provider, terms);
+        let (_, details, _) = self.provider.requests();
+        self.details = details;
+        self.messages = self.messages.max(ran.messages);
+        if self.case.cap.is_some_and(|cap| details > cap) {
+            return Err(format!("{details} details with a cap of {:?}", self.case.cap));
+        }
+        self.check_messages(&ran)?;
+        let new_rows = self.home.gaps().iter().filter(|gap| gap.id > before).count() as u64;
+        if self.case.chunk.is_some_and(|chunk| new_rows > chunk + 1) {
+            return Err(format!("{new_rows} new gap rows with a chunk of {:?}", self.case.chunk));
+        }
+        // With a fault it is to be seen in the account, not only by the engine, which looks at coverage too.
+        if !ran.killed && self.home.fault.is_none() {
+            let outcome = ran.outcome.as_ref().ok_or("the run did not end")?;
+            if outcome.violation.is_some() || !outcome.withheld.is_empty() || outcome.counts.unaccounted > 0 {
+                return Err(format!("the engine says: {outcome:?}"));
+            }
+        }
+        self.check_account()?;
+        Ok(ran)
+    }
+
+    /// What a run may say at all.
+    fn check_messages(&self, ran: &Ran) -> Result<(), String> {
+        let fresh = ran.new_rows().count() as u64;
+        let backlogs = ran.backlogs().len();
+        let rewritten = ran.said.iter().position(|said| matches!(said, Said::Gap(gap) if gap.key == BACKLOG_KEY));
+        let settled = Said::Recovered { key: BACKLOG_KEY.to_owned() };
+        let settled = ran.said.iter().rposition(|said| *said == settled);
+        if self.home.fault.is_none() && rewritten.is_some_and(|rewritten| settled.is_some_and(|at| at > rewritten)) {
+            return Err("the backlog gap is settled after it was written again".to_owned());
+        }
+        match self.case.chunk {
+            Some(chunk) if fresh > chunk => Err(format!("{fresh} gaps with a chunk of {chunk}")),
+            None if backlogs > 0 => Err("a backlog gap without a chunk".to_owned()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// The forward cursor never passed an unaccounted record.
+    fn check_account(&self) -> Result<(), String> {
+        let cursor = self.home.cursor().map(|text| serde_json::from_str::<Value>(&text).unwrap());
+        let gaps = self.home.gaps();
+        let open = gaps.iter().filter(|gap| gap.state != "recovered");
+        let open = open.filter_map(|gap| gap.record_key.as_deref()).collect::<BTreeSet<_>>();
+        let backlog = gaps.iter().find(|gap| gap.record_key.as_deref() == Some(BACKLOG_KEY));
+        let backlog = backlog.filter(|gap| gap.state != "recovered").and_then(|gap| gap.locator.as_ref());
+        let backlog = backlog.map(|locator| serde_json::from_str::<Value>(locator).unwrap());
+        let stored = self.home.records(DETAIL);
+        let items = self.provider.items();
+        let list = Listed { provider: &self.provider, groups: groups(&self.provider, &items) };
+        for (key, entry) in &items {
+            if !cursor.as_ref().is_some_and(|cursor| list.is_behind(cursor, key, *entry)) {
+                continue;
+            }
+            let is_stored = stored.get(key) == Some(&Some(provider::body(key, *entry).to_string()));
+            let in_backlog = || {
+                let ranges = backlog.as_ref().and_then(|backlog| backlog["ranges"].as_array());
+                ranges.is_some_and(|ranges| ranges.iter().any(|range| list.is_in(range, key, *entry)))
+            };
+            if !is_stored && !open.contains(key.as_str()) && !in_backlog() {
+                let (backlog, stored) = (&backlog, stored.get(key));
+                return Err(format!(
+                    "{key} {entry:?} is behind {cursor:?} and neither stored ({stored:?}) nor a gap nor in {backlog:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn unsettled(&self) -> BTreeSet<String> {
+        let gaps = self.home.gaps();
+        let terminal = gaps.iter().filter(|gap| gap.state == "terminal").filter_map(|gap| gap.record_key.clone());
+        let terminal = terminal.collect::<BTreeSet<_>>();
+        let stored = self.home.records(DETAIL);
+        let is_in = |key: &String, entry: Entry| {
+            stored.get(key) == Some(&Some(provider::body(key, entry).to_string())) || terminal.contains(key)
+        };
+        let items = self.provider.items();
+        let missing = items.iter().filter(|(key, entry)| !is_in(key, **entry)).map(|(key, _)| key.clone());
+        let pending = gaps.iter().filter(|gap| gap.state == "pending").filter_map(|gap| gap.record_key.clone());
+        missing.chain(pending).collect()
+    }
+
+    fn is_all_in(&self) -> bool {
+        self.unsettled().is_empty()
+    }
+
+    fn missing(&self) -> String {
+        let unsettled = self.unsettled();
+        format!("{} unsettled, among them {:?}; cursor {:?}", unsettled.len(), unsettled.first(), self.home.cursor())
+    }
+
+    /// When all is in, another run fetches nothing and changes nothing but the time.
+    fn check_rest(&mut self) -> Result<(), String> {
+        let (cursor, records) = (self.home.cursor(), self.home.records(DETAIL).clone());
+        self.run(&self.terms())?;
+        if self.details > 0 {
+            return Err(format!("{} details were fetched for nothing", self.details));
+        }
+        let after = (self.home.cursor(), self.home.records(DETAIL).clone());
+        if after != (cursor, records) || !self.is_all_in() {
+            return Err("a run for nothing changed something".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// What a cursor and a backlog mean, read from their JSON and written anew here, so that a mistake in the
+/// lane is not made twice.
+struct Listed<'p> {
+    provider: &'p Provider,
+    /// The hashes of the items of each time.
+    groups: BTreeMap<u64, Vec<u64>>,
+}
+
+fn groups(provider: &Provider, items: &BTreeMap<String, Entry>) -> BTreeMap<u64, Vec<u64>> {
+    let mut groups = BTreeMap::<u64, Vec<u64>>::new();
+    for (key, entry) in items {
+        groups.entry(entry.at).or_default().push(hash(key, provider.version_of(*entry).as_deref()));
+    }
+    groups
+}
+
+fn hash(key: &str, version: Option<&str>) -> u64 {
+    let mut text = (key.len() as u64).to_le_bytes().to_vec();
+    text.extend_from_slice(key.as_bytes());
+    if let Some(version) = version {
+        text.push(1);
+        text.extend_from_slice(version.as_bytes());
+    }
+    xxh3_64(&text)
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_str().unwrap().parse().unwrap()
+}
+
+impl Listed<'_> {
+    /// Whether ties account for an item of their time.
+    fn is_tie(&self, ties: &Value, key: &str, entry: Entry) -> bool {
+        let own = hash(key, self.provider.version_of(entry).as_deref());
+        match ties {
+            Value::Null => false,
+            Value::Array(known) => known.iter().any(|known| known.as_str().unwrap() == format!("{own:016x}")),
+            sum => {
+                let group = &self.groups[&entry.at];
+                let total = group.iter().fold(0_u64, |total, hash| total.wrapping_add(*hash));
+                sum["count"] == group.len() as u64 && sum["sum"].as_str().unwrap() == format!("{total:016x}")
+            }
+        }
+    }
+
+    fn is_above(&self, floor: &Value, key: &str, entry: Entry) -> bool {
+        if floor.is_null() {
+            return true;
+        }
+        let at = number(&floor["at"]);
+        entry.at > at || (entry.at == at && !self.is_tie(&floor["ties"], key, entry))
+    }
+
+    fn is_after(place: &Value, key: &str, entry: Entry) -> bool {
+        if place.is_null() {
+            return true;
+        }
+        let at = number(&place["at"]);
+        entry.at < at || (entry.at == at && key > place["key"].as_str().unwrap())
+    }
+
+    fn is_in(&self, range: &Value, key: &str, entry: Entry) -> bool {
+        Self::is_after(&range["from"], key, entry) && self.is_above(&range["to"], key, entry)
+    }
+
+    /// Whether a cursor says that an item is accounted for.
+    fn is_behind(&self, cursor: &Value, key: &str, entry: Entry) -> bool {
+        if cursor["high"].is_null() {
+            return false;
+        }
+        let high = number(&cursor["high"]);
+        let below = entry.at < high || (entry.at == high && self.is_tie(&cursor["ties"], key, entry));
+        let walk = &cursor["walk"];
+        let in_walk =
+            !walk.is_null() && Self::is_after(&walk["low"], key, entry) && self.is_above(&walk["floor"], key, entry);
+        below && !in_walk
+    }
+}
+
+/// So many of 200 cases; the library's variable asks for another number than 200.
+fn cases_of_200(share: u32) -> ProptestConfig {
+    let asked = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse::<u32>().ok());
+    let cases = (asked.unwrap_or(200) * share).div_ceil(200);
+    ProptestConfig { cases, failure_persistence: None, max_shrink_iters: 200, ..ProptestConfig::default() }
+}
+
+proptest! {
+    #![proptest_config(cases_of_200(160))]
+
+    #[test]
+    fn after_enough_runs_every_listed_key_is_stored_tombstoned_or_a_gap_with_a_terminal_reason(case in case(0..400)) {
+        live(&case, None).map_err(TestCaseError::fail)?;
+    }
+}
+
+proptest! {
+    #![proptest_config(cases_of_200(40))]
+
+    #[test]
+    fn the_same_holds_for_long_histories(case in case(400..5001)) {
+        live(&case, None).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// Small worlds with tight bounds, in which much goes wrong: what a fault needs to show.
+fn tight_cases(count: usize) -> Vec<Case> {
+    let mut runner = TestRunner::deterministic();
+    let tree = (case(0..40), 1_u64..5, 1_u64..4, 5_usize..40, 3_u64..10);
+    let tight = tree.prop_map(|(case, cap, chunk, history, stormy)| {
+        let times = case.nature.times.min(20);
+        let nature = Nature { history, times, cursed_one_of: 0, ..case.nature };
+        Case { nature, cap: Some(cap), chunk: Some(chunk), kills: 500, batch: 3, stormy, ..case }
+    });
+    (0..count).map(|_| tight.new_tree(&mut runner).unwrap().current()).collect()
+}
+
+/// The first case that a fault spoils, and how.
+fn caught(fault: Fault) -> Option<(usize, String)> {
+    let cases = tight_cases(40);
+    cases.iter().enumerate().find_map(|(number, case)| live(case, Some(fault)).err().map(|why| (number, why)))
+}
+
+#[test]
+fn a_backlog_gap_that_is_settled_although_it_was_written_again_is_caught() {
+    let (_, why) = caught(Fault::SettleRewrittenBacklog).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn the_engine_does_not_settle_a_backlog_gap_that_was_written_again() {
+    assert_eq!(caught(Fault::RecoveredAfterRewrite), None);
+}
+
+#[test]
+fn a_cursor_that_forgets_its_walk_is_caught() {
+    let (_, why) = caught(Fault::ForgetTheWalk).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn a_backlog_gap_that_forgets_its_older_ranges_is_caught() {
+    let (_, why) = caught(Fault::ForgetOldRanges).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn a_cursor_that_takes_new_ties_for_known_is_caught() {
+    let (_, why) = caught(Fault::ForgetNewTies).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
+
+#[test]
+fn a_cursor_that_goes_on_without_a_backlog_gap_is_caught() {
+    let (_, why) = caught(Fault::ForgetTheBacklogGap).expect("nobody noticed");
+    assert!(why.contains("neither stored"), "{why}");
+}
