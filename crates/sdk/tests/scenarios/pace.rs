@@ -170,6 +170,8 @@ fn requests_that_only_the_client_sees_count_too() {
         run.say("that was all for now")
     });
     assert_eq!((&said.check().done()["status"], said.of("RECORD").len()), (&json!("succeeded"), 1));
+    let said_last = said.of("PROGRESS").iter().any(|progress| progress["message"] == "that was all for now");
+    assert!(said_last, "the author's code went on");
     let gaps = said.of("DETAIL_GAP");
     assert_eq!(gaps.iter().map(|gap| &gap["stream"]).collect::<Vec<_>>(), ["notes", "events"]);
     for gap in gaps {
