@@ -187,3 +187,29 @@ fn when_the_retry_budget_is_exhausted_the_run_defers_rather_than_spins() {
     let gap = said.of("DETAIL_GAP")[0];
     assert_eq!((&gap["reason"], &gap["last_error"]), (&json!("retry_exhausted"), &json!({"class": "retry_budget"})));
 }
+
+#[test]
+fn circuit_breaker_state_changes_are_observable_for_operator_health_views() {
+    let url = serve(|_| ("500 Internal Server Error", String::new()));
+    let said = budgeted(&Value::Null).run(|run| {
+        let mut settings = Settings::default();
+        settings.config.breaker.throughput_min = 3;
+        settings.config.breaker.consecutive_failures = 3;
+        settings.config.discovery_interval = Duration::from_millis(20);
+        let client = run.client_with(|builder| builder.settings(settings).single_attempt())?;
+        let left = run.pages("notes", |_| {
+            // Three failures open it; then nothing is sent any more, and the client says so.
+            while client.get(&url).send()?.status().is_server_error() {}
+            Ok(Page::only())
+        })?;
+        assert_eq!(left, Left::Unfinished(DeferReason::CircuitOpen));
+        Ok(())
+    });
+    assert_eq!(said.check().done()["status"], "succeeded", "what could not be had is a gap");
+    let changes = said.of("PROGRESS").into_iter().filter(|progress| progress["provider_budget"].is_object());
+    let circuit = &changes.collect::<Vec<_>>()[0]["provider_budget"]["circuit"];
+    assert_eq!((&circuit["previous_state"], &circuit["state"]), (&json!("closed"), &json!("open")));
+    assert_eq!(circuit["reason"], "provider_failure");
+    let gap = said.of("DETAIL_GAP")[0];
+    assert_eq!((&gap["reason"], &gap["last_error"]), (&json!("retry_exhausted"), &json!({"class": "circuit_open"})));
+}

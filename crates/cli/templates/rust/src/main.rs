@@ -67,10 +67,12 @@ impl Sample {
         json!({"id": format!("n{n:03}"), "t": at, "h": format!("Note {n}"), "b": "Once upon a time."})
     }
 
+    fn sign_in(&self) -> Result<(), FetchError> {
+        if self.token.is_empty() { Err(FetchError::of_status(401)) } else { Ok(()) }
+    }
+
     fn list(&self, page: Option<&str>) -> Result<(Vec<Value>, Option<String>), FetchError> {
-        if self.token.is_empty() {
-            return Err(FetchError::of_status(401));
-        }
+        self.sign_in()?;
         // The page's name is the newest note on it.
         let newest = page.and_then(|page| page.parse().ok()).unwrap_or(Self::NOTES);
         let oldest = newest.saturating_sub(Self::PAGE);
@@ -79,6 +81,7 @@ impl Sample {
     }
 
     fn text(&self, id: &str) -> Result<Value, FetchError> {
+        self.sign_in()?;
         let number = id.trim_start_matches('n').parse().unwrap_or(0);
         if number == 42 { Err(FetchError::of_status(404)) } else { Ok(Self::note(number)) }
     }
