@@ -58,12 +58,19 @@ impl Stdio {
         // runtime waiting for more.
         let output = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;
         rustix::stdio::dup2_stdout(io::stderr().as_fd())?;
-        Self::over(io::stdin(), File::from(output))
+        let pipe = output.try_clone()?;
+        Self::over(io::stdin(), File::from(output), move || rustix::io::ioctl_fionread(&pipe).ok())
     }
 
-    /// The same over any two streams.
-    fn over(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> io::Result<Self> {
-        let queue = Arc::new(Queue::default());
+    /// The same over any two streams; `unread` says how much of the output waits to be read, where that can
+    /// be known. A write returns when all of it has gone out, so it does not show that somebody reads a little.
+    fn over(
+        input: impl Read + Send + 'static,
+        output: impl Write + Send + 'static,
+        unread: impl Fn() -> Option<u64> + Send + Sync + 'static,
+    ) -> io::Result<Self> {
+        let queue = Queue { state: Mutex::default(), changed: Condvar::new(), unread: Box::new(unread) };
+        let queue = Arc::new(queue);
         let has_ended = Arc::new(AtomicBool::new(false));
         let (sender, messages) = sync_channel(MESSAGES_MAX);
         let (reader_end, writer_queue) = (Arc::clone(&has_ended), Arc::clone(&queue));
@@ -107,10 +114,10 @@ impl Wire for Stdio {
 }
 
 /// What is on its way out.
-#[derive(Default)]
 struct Queue {
     state: Mutex<QueueState>,
     changed: Condvar,
+    unread: Box<dyn Fn() -> Option<u64> + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -135,7 +142,7 @@ impl Queue {
         is_ready: impl Fn(&QueueState) -> bool,
     ) -> Result<MutexGuard<'_, QueueState>, WireFault> {
         let mut state = self.lock();
-        let (mut seen, mut since) = (state.progress, Instant::now());
+        let (mut seen, mut since) = ((state.progress, (self.unread)()), Instant::now());
         loop {
             if state.is_broken {
                 return Err(WireFault::Disconnected);
@@ -143,8 +150,9 @@ impl Queue {
             if is_ready(&state) {
                 return Ok(state);
             }
-            if state.progress != seen {
-                (seen, since) = (state.progress, Instant::now());
+            let now = (state.progress, (self.unread)());
+            if now != seen {
+                (seen, since) = (now, Instant::now());
             }
             if since.elapsed() >= patience() {
                 state.is_broken = true;
@@ -235,6 +243,7 @@ fn read_messages(input: impl Read, messages: &SyncSender<Result<RuntimeMessage, 
 mod tests {
     use super::*;
     use std::io::Cursor;
+    use std::sync::atomic::AtomicU64;
 
     const ANSWER: &str =
         r#"{"type":"DETAIL_GAPS_PAGE_RESPONSE","request_id":"g","reference_only":true,"detail_gaps":[]}"#;
@@ -271,7 +280,7 @@ mod tests {
     #[test]
     fn lines_are_messages_and_half_a_line_is_none() {
         let input = format!("\r\n{ANSWER}\r\n\nnot json\n{ANSWER}");
-        let mut wire = Stdio::over(Cursor::new(input), io::sink()).unwrap();
+        let mut wire = Stdio::over(Cursor::new(input), io::sink(), || None).unwrap();
         assert!(matches!(wire.read(), Ok(Some(RuntimeMessage::GapsPageResponse(_)))));
         assert!(matches!(wire.read(), Err(WireFault::Unreadable(_))));
         assert_eq!(wire.read(), Ok(None));
@@ -280,7 +289,7 @@ mod tests {
 
     #[test]
     fn safety_timeout_gives_up_a_reader_that_never_reads_and_not_one_that_is_slow() {
-        let mut wire = Stdio::over(Cursor::new(""), Stuck).unwrap();
+        let mut wire = Stdio::over(Cursor::new(""), Stuck, || None).unwrap();
         wire.write(b"last words\n").unwrap();
         let start = Instant::now();
         assert_eq!(wire.drain(Duration::from_millis(200)), Err(WireFault::Disconnected));
@@ -288,7 +297,7 @@ mod tests {
         assert_eq!(wire.write(b"more\n"), Err(WireFault::Disconnected));
 
         let read = Arc::new(Mutex::new(Vec::new()));
-        let mut wire = Stdio::over(Cursor::new(""), Slow(Arc::clone(&read))).unwrap();
+        let mut wire = Stdio::over(Cursor::new(""), Slow(Arc::clone(&read)), || None).unwrap();
         let words = "0123456789".repeat(8);
         wire.write(words.as_bytes()).unwrap();
         // All of it takes 480 ms; each part of it less than the patience.
@@ -297,8 +306,22 @@ mod tests {
     }
 
     #[test]
+    fn a_reader_that_takes_a_little_is_seen_although_no_write_returns() {
+        let (reads, seen) = (Arc::new(AtomicU64::new(4096)), Arc::new(AtomicU64::new(0)));
+        let (unread, looks) = (Arc::clone(&reads), Arc::clone(&seen));
+        let look = move || {
+            looks.fetch_add(1, Ordering::Relaxed);
+            Some(unread.fetch_sub(u64::from(looks.load(Ordering::Relaxed) < 8), Ordering::Relaxed))
+        };
+        let mut wire = Stdio::over(Cursor::new(""), Stuck, look).unwrap();
+        wire.write(b"last words\n").unwrap();
+        assert_eq!(wire.drain(Duration::from_millis(250)), Err(WireFault::Disconnected));
+        assert!(seen.load(Ordering::Relaxed) > 8, "it was waited for as long as somebody read");
+    }
+
+    #[test]
     fn a_queue_is_bounded_and_given_up_when_the_runtime_is_gone() {
-        let mut wire = Stdio::over(Cursor::new(""), Stuck).unwrap();
+        let mut wire = Stdio::over(Cursor::new(""), Stuck, || None).unwrap();
         let megabyte = vec![b'x'; 1024 * 1024];
         let written = (0..100).take_while(|_| wire.write(&megabyte).is_ok()).count();
         // The writer took some of it before it got stuck.

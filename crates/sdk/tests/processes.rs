@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 #![expect(clippy::disallowed_methods, reason = "it waits for another process")]
 
-use gleaner_engine::{Steady, WallTime};
+use gleaner_engine::{CatchUp, Steady, Track, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RunBudget, Scope, StreamScope, TerminalReason};
 use gleaner_runtime::{Environment, Launch, Redactor, RunReport, RunRequest, Unobserved};
 use gleaner_store::{GapFilter, Reader, Store};
@@ -138,6 +138,11 @@ impl World {
     }
 
     fn run(&self, settings: &[(&str, &str)], budget: Option<RunBudget>) -> RunReport {
+        self.run_on::<Steady>(settings, budget)
+    }
+
+    /// The same on one of the two tracks.
+    fn run_on<T: Track>(&self, settings: &[(&str, &str)], budget: Option<RunBudget>) -> RunReport {
         let text = manifest();
         let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
         let mut store = Store::open(&self.store()).unwrap();
@@ -171,7 +176,14 @@ impl World {
             silence_max: None,
         };
         let (_orders, control) = std::sync::mpsc::channel();
-        gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Unobserved).unwrap()
+        gleaner_runtime::run::<T>(&mut store, request, control, &mut Unobserved).unwrap()
+    }
+
+    /// The committed cursor of a track, as it was written.
+    fn cursor<T: Track>(&self) -> Option<String> {
+        let reader = Reader::open(&self.store()).unwrap();
+        let cursors = reader.bookmarks::<T>("c").unwrap();
+        cursors.iter().find(|cursor| cursor.stream() == "numbers").map(|cursor| cursor.token().as_str().to_owned())
     }
 
     fn records(&self) -> usize {
@@ -207,6 +219,24 @@ fn a_history_fills_in_over_several_bounded_runs() {
     }
     let report = world.run(&settings, budget);
     assert_eq!((report.outcome.counts.collected, world.records()), (0, 950), "nothing is collected twice");
+}
+
+#[test]
+fn a_catch_up_run_does_not_advance_the_steady_state_incremental_cursor() {
+    let world = World::new();
+    world.run(&[("COUNT_TO", "300")], None);
+    let steady = world.cursor::<Steady>();
+    assert!(steady.as_ref().is_some_and(|cursor| cursor.contains("300")), "{steady:?}");
+    let caught_up = world.run_on::<CatchUp>(&[("COUNT_TO", "120"), ("COUNT_PAGE", "50")], None);
+    assert_eq!(caught_up.outcome.reason, TerminalReason::Succeeded, "{}", caught_up.errors);
+    assert_eq!(world.cursor::<Steady>(), steady, "byte for byte");
+    let catch_up = world.cursor::<CatchUp>();
+    assert!(
+        catch_up.as_ref().is_some_and(|cursor| cursor.contains("120")),
+        "it has a bookmark of its own: {catch_up:?}"
+    );
+    let next = world.run(&[("COUNT_TO", "310")], None);
+    assert_eq!(next.outcome.counts.collected, 10, "and what is new goes on where it was");
 }
 
 #[test]

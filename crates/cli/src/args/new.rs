@@ -26,4 +26,6 @@ pub(crate) struct NewConnectorArgs {
 pub(crate) enum Language {
     /// Nothing but the standard library.
     Python,
+    /// With the crate `gleaner-sdk`, whose client finds the provider's limit.
+    Rust,
 }

@@ -21,13 +21,22 @@ const PYTHON: [File; 4] = [
     ("manifest.json", include_str!("../../templates/python/manifest.json")),
 ];
 
+const RUST: [File; 5] = [
+    (".gitignore", "/target\n"),
+    ("Cargo.toml", include_str!("../../templates/rust/Cargo.toml.template")),
+    ("README.md", include_str!("../../templates/rust/README.md")),
+    ("manifest.json", include_str!("../../templates/rust/manifest.json")),
+    ("src/main.rs", include_str!("../../templates/rust/src/main.rs")),
+];
+
 /// The longest name: it becomes part of file names and variables.
 const NAME_BYTES_MAX: usize = 40;
 
 pub(crate) fn run(args: &NewConnectorArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let name = Name::new(&args.name)?;
-    let (files, check) = match args.lang {
-        Language::Python => (PYTHON.as_slice(), "python3 connector.py"),
+    let (files, build, command) = match args.lang {
+        Language::Python => (PYTHON.as_slice(), "", "python3 connector.py".to_owned()),
+        Language::Rust => (RUST.as_slice(), "cargo build\n  ", format!("target/debug/{}", name.key)),
     };
     let folder = args.into.as_deref().unwrap_or_else(|| Path::new("")).join(&name.key);
     create(&folder, files, &name)?;
@@ -35,7 +44,7 @@ pub(crate) fn run(args: &NewConnectorArgs, out: &mut Output) -> Result<ExitCode,
         out.line(&visible(&folder.join(file).display().to_string()))?;
     }
     report_to_stderr(&format!(
-        "It runs as it is. See it pass:\n  cd {}\n  export {}_TOKEN=anything\n  gleaner conformance --manifest manifest.json -- {check}",
+        "It runs as it is. See it pass:\n  cd {}\n  export {}_TOKEN=anything\n  {build}gleaner conformance --manifest manifest.json -- {command}",
         visible(&folder.display().to_string()),
         name.variable
     ));

@@ -50,6 +50,24 @@ fn a_new_python_connector_passes_every_check_and_can_be_run() {
 }
 
 #[test]
+fn a_new_rust_connector_is_the_template_with_its_name_in_it() {
+    let root = empty_folder("new_rust");
+    let made = gleaner_in(&root, &["new", "connector", "my-notes", "--lang", "rust"]);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let read = |file: &str| fs::read_to_string(root.join("my-notes").join(file)).unwrap();
+    for file in made.stdout.lines() {
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        assert!(!text.to_lowercase().contains("example"), "{file}: {text}");
+    }
+    // The template itself is compiled and checked with the crate that it links.
+    let template = include_str!("../../templates/rust/src/main.rs");
+    assert_eq!(read("src/main.rs"), template.replace("EXAMPLE", "MY_NOTES"));
+    assert!(read("Cargo.toml").contains("name = \"my-notes\""));
+    let manifest = serde_json::from_str::<Value>(&read("manifest.json")).unwrap();
+    assert_eq!((&manifest["connector_key"], &manifest["display_name"]), (&"my-notes".into(), &"My Notes".into()));
+}
+
+#[test]
 fn the_history_of_a_new_connector_fills_in_over_several_capped_runs() {
     let root = empty_folder("new_capped");
     let made = gleaner_in(&root, &["new", "connector", "my-notes"]);

@@ -170,6 +170,8 @@ fn requests_that_only_the_client_sees_count_too() {
         run.say("that was all for now")
     });
     assert_eq!((&said.check().done()["status"], said.of("RECORD").len()), (&json!("succeeded"), 1));
+    let said_last = said.of("PROGRESS").iter().any(|progress| progress["message"] == "that was all for now");
+    assert!(said_last, "the author's code went on");
     let gaps = said.of("DETAIL_GAP");
     assert_eq!(gaps.iter().map(|gap| &gap["stream"]).collect::<Vec<_>>(), ["notes", "events"]);
     for gap in gaps {
@@ -184,4 +186,30 @@ fn when_the_retry_budget_is_exhausted_the_run_defers_rather_than_spins() {
     assert_eq!(said.check().done()["status"], "succeeded", "{:?}", said.lines);
     let gap = said.of("DETAIL_GAP")[0];
     assert_eq!((&gap["reason"], &gap["last_error"]), (&json!("retry_exhausted"), &json!({"class": "retry_budget"})));
+}
+
+#[test]
+fn circuit_breaker_state_changes_are_observable_for_operator_health_views() {
+    let url = serve(|_| ("500 Internal Server Error", String::new()));
+    let said = budgeted(&Value::Null).run(|run| {
+        let mut settings = Settings::default();
+        settings.config.breaker.throughput_min = 3;
+        settings.config.breaker.consecutive_failures = 3;
+        settings.config.discovery_interval = Duration::from_millis(20);
+        let client = run.client_with(|builder| builder.settings(settings).single_attempt())?;
+        let left = run.pages("notes", |_| {
+            // Three failures open it; then nothing is sent any more, and the client says so.
+            while client.get(&url).send()?.status().is_server_error() {}
+            Ok(Page::only())
+        })?;
+        assert_eq!(left, Left::Unfinished(DeferReason::CircuitOpen));
+        Ok(())
+    });
+    assert_eq!(said.check().done()["status"], "succeeded", "what could not be had is a gap");
+    let changes = said.of("PROGRESS").into_iter().filter(|progress| progress["provider_budget"].is_object());
+    let circuit = &changes.collect::<Vec<_>>()[0]["provider_budget"]["circuit"];
+    assert_eq!((&circuit["previous_state"], &circuit["state"]), (&json!("closed"), &json!("open")));
+    assert_eq!(circuit["reason"], "provider_failure");
+    let gap = said.of("DETAIL_GAP")[0];
+    assert_eq!((&gap["reason"], &gap["last_error"]), (&json!("retry_exhausted"), &json!({"class": "circuit_open"})));
 }

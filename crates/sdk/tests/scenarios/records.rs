@@ -76,6 +76,18 @@ fn many_records_that_do_not_fit_are_all_counted_and_not_all_told() {
 }
 
 #[test]
+fn a_record_that_no_line_can_hold_is_reported_and_does_not_end_the_run() {
+    let said = Script::new(start()).run(|run| {
+        let long = json!({"id": 1, "text": "x".repeat(16 * 1024 * 1024)});
+        assert_eq!(run.emitter().record("notes", "n1", &long)?, Emitted::Rejected);
+        assert_eq!(run.emitter().record("notes", "n2", &json!({"id": 2}))?, Emitted::Sent);
+        Ok(())
+    });
+    assert_eq!(said.check().of("SKIP_RESULT")[0]["reason"], "record_too_long");
+    assert_eq!(said.done()["status"], "succeeded");
+}
+
+#[test]
 fn scope_is_applied_for_the_author() {
     let mut start = start();
     let range = json!({"since": "2031-01-01", "until": "2031-02-01"});

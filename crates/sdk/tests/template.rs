@@ -1,0 +1,54 @@
+//! What `gleaner new connector --lang rust` makes passes the checks that any connector must pass, and is short.
+
+#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+
+use gleaner_conformance::{Limits, Subject, Verdict};
+use gleaner_runtime::Environment;
+use std::ffi::OsString;
+
+const SOURCE: &str = include_str!("../../cli/templates/rust/src/main.rs");
+const MANIFEST: &str = include_str!("../../cli/templates/rust/manifest.json");
+
+/// An example, which cargo puts beside the folder of the tests.
+fn example(name: &str) -> OsString {
+    let ourselves = std::env::current_exe().unwrap();
+    let path = ourselves.ancestors().nth(2).unwrap().join("examples").join(name);
+    assert!(path.exists(), "build it first: cargo build -p gleaner-sdk --examples");
+    path.into_os_string()
+}
+
+#[test]
+fn the_rust_template_passes_every_check() {
+    let mut environment = Environment::default();
+    environment.set("EXAMPLE_TOKEN", "t-0815-secret");
+    let subject = Subject {
+        command: vec![example("template")],
+        manifest: Some(MANIFEST.to_owned()),
+        streams: Vec::new(),
+        environment,
+        secrets: Vec::new(),
+        folder: None,
+        scratch: None,
+        guard: vec![example("counter"), "guard".into()],
+        exec: vec![example("counter"), "exec".into()],
+        limits: Limits::default(),
+        seed: 1,
+    };
+    let report = gleaner_conformance::check(&subject, &mut |_| {});
+    let is_good = |verdict: &Verdict| matches!(verdict, Verdict::Passed | Verdict::Skipped { .. });
+    let bad = report.checks.iter().filter(|check| !is_good(&check.verdict)).collect::<Vec<_>>();
+    assert!(report.is_conclusive() && bad.is_empty(), "{bad:#?}");
+    let passed = report.checks.iter().filter(|check| matches!(check.verdict, Verdict::Passed)).count();
+    assert!(passed >= 58, "the sample leaves a gap and a page, so that there is something to check: {passed}");
+}
+
+#[test]
+fn the_rust_template_is_at_most_120_lines_without_its_parser_and_its_sample() {
+    let without_sample = SOURCE.split_once("/// The sample").unwrap().0;
+    let lines = without_sample.lines().count();
+    assert!(lines <= 120, "{lines}");
+    for word in ["slice", "Budget", "coverage", "STATE", "DONE", "retry", "sleep"] {
+        let code = without_sample.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<String>();
+        assert!(!code.contains(word), "an author need not write about {word}");
+    }
+}
