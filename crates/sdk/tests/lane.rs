@@ -421,6 +421,22 @@ fn a_backlog_gap_that_nobody_could_show_us_is_not_written_over() {
 }
 
 #[test]
+fn a_backlog_gap_on_a_later_page_is_known_before_it_is_added_to() {
+    let (mut home, provider) = (Home::new(), history(300));
+    let terms = Terms { details: Some(1), chunk: Some(200), ..Terms::default() };
+    home.run(&provider, &terms);
+    for n in 0..20 {
+        provider.put(1000 + n, &format!("new{n}"));
+    }
+    let ran = home.run(&provider, &Terms { chunk: Some(3), ..terms });
+    assert_finished(&ran);
+    let backlog = ran.backlogs().pop().unwrap();
+    assert_eq!(backlog["ranges"].as_array().unwrap().len(), 2, "what is new, and what was there: {backlog}");
+    assert_finished(&home.run(&provider, &Terms::default()));
+    assert_eq!((home.records(DETAIL).len(), home.gaps_in("pending").len()), (320, 0));
+}
+
+#[test]
 fn two_lists_of_the_same_details_leave_each_other_their_gaps() {
     let (mut home, provider) = (Home::new(), history(40));
     let terms = Terms { details: Some(7), chunk: Some(3), second_list: true, ..Terms::default() };
