@@ -14,11 +14,13 @@ pub struct GapPages {
     served: Vec<ServedGap>,
     /// START brought none, so there are none for this run.
     is_drained: bool,
+    /// A page was asked for and never came.
+    is_cut_off: bool,
 }
 
 impl GapPages {
     pub(crate) const fn new(first_page: Vec<ServedGap>) -> Self {
-        Self { is_drained: first_page.is_empty(), served: first_page }
+        Self { is_drained: first_page.is_empty(), served: first_page, is_cut_off: false }
     }
 
     /// The next page of gaps of one stream; empty when there are no more for this run.
@@ -44,6 +46,18 @@ impl GapPages {
         })?;
         // Without an answer there is nothing to recover, and the forward walk goes on: the end of the input
         // alone stops no run.
+        self.is_cut_off |= page.is_none();
         Ok(page.unwrap_or_default())
+    }
+
+    /// Hands gaps back that were taken and belong to somebody else in this run, who has not asked yet: the
+    /// runtime serves each gap once.
+    pub(crate) fn put_back(&mut self, gaps: Vec<ServedGap>) {
+        self.served.extend(gaps);
+    }
+
+    /// Whether there may be gaps that were not served, because the runtime stopped answering.
+    pub(crate) const fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 }

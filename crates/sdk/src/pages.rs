@@ -115,16 +115,20 @@ impl Collect<'_> {
 
     /// The gap that an earlier run left for the rest of this stream, if there is one.
     pub(crate) fn rest_of_stream(&mut self, stream: &str) -> Result<Option<ServedGap>, Stop> {
-        loop {
-            let page = self.gaps.next_page(&mut self.emitter, stream)?;
+        // A stream may also be that of a lane's details, whose gaps are not ours to keep.
+        let mut others = Vec::new();
+        let mut rest = None;
+        while rest.is_none() {
+            let mut page = self.gaps.next_page(&mut self.emitter, stream)?;
             if page.is_empty() {
-                return Ok(None);
+                break;
             }
-            let is_rest = |gap: &ServedGap| gap.record_key.as_ref().map(GapKey::as_str) == Some(REST_OF_STREAM);
-            if let Some(rest) = page.into_iter().find(is_rest) {
-                return Ok(Some(rest));
-            }
+            let is_rest = |gap: &mut ServedGap| gap.record_key.as_ref().map(GapKey::as_str) == Some(REST_OF_STREAM);
+            rest = page.extract_if(.., is_rest).next();
+            others.extend(page);
         }
+        self.gaps.put_back(others);
+        Ok(rest)
     }
 
     pub(crate) fn leave_rest(&mut self, stream: &str, at: Option<&Cursor>, reason: DeferReason) -> Result<Left, Stop> {

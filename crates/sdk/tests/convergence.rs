@@ -69,7 +69,7 @@ fn case(history: Range<usize>) -> impl Strategy<Value = Case> {
     (nature(history), caps, 1_usize..120, storm).prop_map(|(nature, (cap, chunk), batch, storm)| {
         let (changes, refusals, kills, stormy) = storm;
         // So that a case comes to its end in some dozens of runs.
-        let least = nature.history as u64 / 25;
+        let least = nature.history as u64 / if nature.history < 400 { 25 } else { 10 };
         let at_least = |bound: Option<u64>| bound.map(|bound| bound.max(least));
         Case { nature, cap: at_least(cap), chunk: at_least(chunk), batch, changes, refusals, kills, stormy }
     })
@@ -340,7 +340,7 @@ fn cases_of_200(share: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases_of_200(160))]
+    #![proptest_config(cases_of_200(188))]
 
     #[test]
     fn after_enough_runs_every_listed_key_is_stored_tombstoned_or_a_gap_with_a_terminal_reason(case in case(0..400)) {
@@ -349,7 +349,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(cases_of_200(40))]
+    #![proptest_config(cases_of_200(12))]
 
     #[test]
     fn the_same_holds_for_long_histories(case in case(400..5001)) {

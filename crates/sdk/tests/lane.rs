@@ -7,6 +7,7 @@
 mod provider;
 mod rig;
 
+use gleaner_engine::CatchUp;
 use gleaner_sdk::Stop;
 use gleaner_sdk::lane::BACKLOG_KEY;
 use provider::{Mood, Provider};
@@ -393,4 +394,80 @@ fn an_empty_list_is_no_cursor_and_a_complete_account() {
     let ran = home.run(&provider, &Terms { details: Some(1), ..Terms::default() });
     assert_finished(&ran);
     assert!(home.cursor().is_none() && ran.coverage("required_keys").is_empty());
+}
+
+#[test]
+fn a_backlog_gap_that_nobody_could_show_us_is_not_written_over() {
+    let (mut home, provider) = (Home::new(), history(300));
+    let terms = Terms { details: Some(1), chunk: Some(200), ..Terms::default() };
+    assert_eq!(home.run(&provider, &terms).backlogs().len(), 1);
+    let backlog = |home: &Home| {
+        let gap = home.gaps().into_iter().find(|gap| gap.record_key.as_deref() == Some(BACKLOG_KEY)).unwrap();
+        (gap.state, gap.locator.unwrap())
+    };
+    let before = backlog(&home);
+    for n in 0..20 {
+        provider.put(1000 + n, &format!("new{n}"));
+    }
+    // The first page of gaps has no room for the backlog gap, and there is no second one.
+    let ran = home.run(&provider, &Terms { no_answers: true, chunk: Some(3), ..terms });
+    assert_finished(&ran);
+    assert!(rows(&ran).len() == 3 && ran.backlogs().is_empty(), "{:?}", rows(&ran));
+    assert_eq!(backlog(&home), before);
+    assert!(home.cursor().unwrap().contains("walk"), "the cursor names the rest instead");
+    let ran = home.run(&provider, &Terms::default());
+    assert_finished(&ran);
+    assert_eq!((home.records(DETAIL).len(), home.gaps_in("pending").len()), (320, 0));
+}
+
+#[test]
+fn a_backlog_gap_on_a_later_page_is_known_before_it_is_added_to() {
+    let (mut home, provider) = (Home::new(), history(300));
+    let terms = Terms { details: Some(1), chunk: Some(200), ..Terms::default() };
+    home.run(&provider, &terms);
+    for n in 0..20 {
+        provider.put(1000 + n, &format!("new{n}"));
+    }
+    let ran = home.run(&provider, &Terms { chunk: Some(3), ..terms });
+    assert_finished(&ran);
+    let backlog = ran.backlogs().pop().unwrap();
+    assert_eq!(backlog["ranges"].as_array().unwrap().len(), 2, "what is new, and what was there: {backlog}");
+    assert_finished(&home.run(&provider, &Terms::default()));
+    assert_eq!((home.records(DETAIL).len(), home.gaps_in("pending").len()), (320, 0));
+}
+
+#[test]
+fn two_lists_of_the_same_details_leave_each_other_their_gaps() {
+    let (mut home, provider) = (Home::new(), history(40));
+    let terms = Terms { details: Some(7), chunk: Some(3), second_list: true, ..Terms::default() };
+    for _ in 0..30 {
+        assert_finished(&home.run(&provider, &terms));
+    }
+    assert!(home.gaps_in("pending").is_empty(), "{:?}", home.gaps_in("pending"));
+    assert_eq!(home.records(DETAIL).len(), 40);
+    let backlogs = home.gaps_in("recovered").into_iter().filter(|key| key == BACKLOG_KEY);
+    assert_eq!(backlogs.count(), 2, "each had one");
+}
+
+#[test]
+fn a_catch_up_run_does_not_advance_the_steady_state_incremental_cursor() {
+    let (mut home, provider) = (Home::new(), history(60));
+    let steady = Terms { since: Some(50), ..Terms::default() };
+    assert_finished(&home.run(&provider, &steady));
+    assert_eq!(home.records(DETAIL).len(), 11, "50 to 60");
+    let catch_up = Terms { until: Some(50), details: Some(9), chunk: Some(2), ..Terms::default() };
+    for run in 0..20 {
+        let before = home.cursor();
+        assert_finished(&home.run_on_track::<CatchUp>(&provider, &catch_up));
+        assert_eq!(home.cursor(), before, "byte for byte");
+        if run == 2 {
+            // A steady run that has to put something off writes the same backlog gap.
+            provider.put(100, "new");
+            provider.put(101, "newer");
+            assert_finished(&home.run(&provider, &Terms { chunk: Some(1), details: Some(1), ..steady.clone() }));
+        }
+        assert_finished(&home.run(&provider, &Terms { details: Some(1), ..steady.clone() }));
+    }
+    assert_eq!((home.records(DETAIL).len(), home.gaps_in("pending").len()), (62, 0));
+    assert!(home.cursor_of::<CatchUp>().is_some_and(|cursor| cursor.contains(&format!("{:020}", 49))));
 }

@@ -40,11 +40,16 @@ impl Work<'_, '_> {
                 }
                 self.commit_if_known()
             }
-            End::Tail(left, remaining) => self.fold(left, remaining, top.as_ref(), from_top),
+            End::Tail(left, remaining) if self.knows_backlog => self.fold(left, remaining, top.as_ref(), from_top),
+            // Writing a backlog gap over one that nobody could show us would lose what that stands for. The
+            // cursor names the rest of the walk instead.
+            End::Tail(left, _) => {
+                self.walked(&left, floor, top.as_ref());
+                self.commit()?;
+                Err(Stop::Deferred(self.reason()))
+            }
             // Our own budget, and something of the list is known: then the rest is, too.
-            End::NoPage(left, NoPage::Budget(_))
-                if left.from.is_some() && self.run.budget.gap_rows_left().is_some() =>
-            {
+            End::NoPage(left, NoPage::Budget(_)) if left.from.is_some() && self.may_fold() => {
                 self.fold(left, None, top.as_ref(), from_top)
             }
             End::NoPage(left, no_page) => {
@@ -53,6 +58,11 @@ impl Work<'_, '_> {
                 Err(no_page.into())
             }
         }
+    }
+
+    /// Whether a backlog gap may be written: not without a chunk, and not over one that is not known.
+    fn may_fold(&self) -> bool {
+        self.knows_backlog && self.run.budget.gap_rows_left().is_some()
     }
 
     fn raise(&mut self, top: Option<&Floor>) {

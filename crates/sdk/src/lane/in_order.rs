@@ -337,6 +337,25 @@ mod tests {
     }
 
     #[test]
+    fn a_small_item_does_not_take_the_place_of_a_large_one_before_it() {
+        let large = item((5, "c")).record(&"x".repeat(1000));
+        let mut reader = InOrder::new(&range(None, None), None);
+        reader.held_bytes_max = large.bytes();
+        let mut seen = Vec::new();
+        loop {
+            match reader.step().unwrap() {
+                Step::Fetch(_) => {
+                    let items = vec![item((5, "a")), large.clone(), item((5, "d"))];
+                    reader.feed(ListPage { items, next: None, left: None }).unwrap();
+                }
+                Step::Item(item) => seen.push(item.key),
+                Step::End => break,
+            }
+        }
+        assert_eq!(seen, ["a", "c", "d"]);
+    }
+
+    #[test]
     fn what_a_page_repeats_is_given_out_once() {
         let pages = [vec![(9, "x"), (8, "y")], vec![(9, "x"), (8, "y"), (7, "z")]];
         assert_eq!(read(&mut InOrder::new(&range(None, None), None), &pages).unwrap(), ["x", "y", "z"]);

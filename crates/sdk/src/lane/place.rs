@@ -129,6 +129,32 @@ impl Range {
     }
 }
 
+impl Range {
+    /// What of it has `since ≤ time < until`, and what has not. The first is walked with the same `until`. An
+    /// item that has the time of a border may be in both: it is looked at twice and never left out.
+    pub(crate) fn within(self, since: Option<&Timestamp>, until: Option<&Timestamp>) -> (Option<Self>, Vec<Self>) {
+        let from = self.from.as_ref().map(|from| &from.at);
+        let to = self.to.as_ref().map(|to| &to.at);
+        let reaches_above = until.is_some_and(|until| from.is_none_or(|from| from >= until));
+        let is_above = reaches_above && to.is_some_and(|to| until.is_some_and(|until| to >= until));
+        let is_below = since.is_some_and(|since| from.is_some_and(|from| from < since));
+        if is_above || is_below {
+            return (None, vec![self]);
+        }
+        let reaches_below = since.is_some_and(|since| to.is_none_or(|to| to < since));
+        let mut outside = Vec::new();
+        if let Some(until) = until.filter(|_| reaches_above) {
+            outside.push(Self { from: self.from.clone(), to: Some(Floor::under(until)) });
+        }
+        let mut inside = self;
+        if let Some(since) = since.filter(|_| reaches_below) {
+            outside.push(Self { from: Some(Position::before(since)), to: inside.to.take() });
+            inside.to = Some(Floor::under(since));
+        }
+        (Some(inside), outside)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,5 +191,21 @@ mod tests {
         let open = Range { to: None, ..range((4, ""), 1) };
         assert_eq!(range((9, ""), 5).joined(&open).to, None, "the end of the list is lower than any floor");
         assert_eq!(range((9, ""), 1).joined(&range((8, ""), 5)).to, range((9, ""), 1).to, "one within the other");
+    }
+
+    #[test]
+    fn a_range_is_parted_at_the_borders_of_what_was_asked_for() {
+        let (since, until) = (at(3), at(7));
+        let parts = |range: Range| range.within(Some(&since), Some(&until));
+        assert_eq!(parts(range((6, ""), 4)), (Some(range((6, ""), 4)), vec![]));
+        assert_eq!(parts(range((9, ""), 7)), (None, vec![range((9, ""), 7)]));
+        assert_eq!(parts(range((2, "k"), 1)), (None, vec![range((2, "k"), 1)]));
+        let both = parts(range((9, "k"), 1));
+        assert_eq!(both, (Some(range((9, "k"), 3)), vec![range((9, "k"), 7), range((3, ""), 1)]));
+        let all = Range { from: None, to: None };
+        assert_eq!(all.clone().within(None, None), (Some(all.clone()), vec![]));
+        let (inside, outside) = all.within(Some(&since), None);
+        assert_eq!(inside, Some(Range { from: None, to: Some(Floor::under(&since)) }));
+        assert_eq!(outside, [Range { from: Some(Position::before(&since)), to: None }]);
     }
 }

@@ -7,7 +7,6 @@
 
 use super::backlog::{BACKLOG_KEY, Backlog};
 use super::ledger::Outcome;
-use super::place::Range;
 use super::source::{Detail, Target};
 use super::walk::{End, Walked};
 use super::work::{NoPage, Work, invalid};
@@ -24,7 +23,7 @@ impl Work<'_, '_> {
         if config.list_stream != config.detail_stream {
             self.rest = self.run.rest_of_stream(&config.list_stream)?;
         }
-        let mut backlog = None;
+        let (mut backlog, mut others) = (None, Vec::new());
         loop {
             let page = self.run.gaps.next_page(&mut self.run.emitter, &config.detail_stream)?;
             if page.is_empty() {
@@ -33,7 +32,7 @@ impl Work<'_, '_> {
             let mut singles = Vec::new();
             for gap in page {
                 match key_of(&gap) {
-                    _ if !self.is_ours(&gap) => {}
+                    _ if !self.is_ours(&gap) => others.push(gap),
                     BACKLOG_KEY => backlog = Some(gap),
                     REST_OF_STREAM => self.rest = Some(gap),
                     _ => singles.push(gap),
@@ -45,12 +44,16 @@ impl Work<'_, '_> {
                 break;
             }
         }
-        if let Some(gap) = backlog {
-            return self.expand(&gap);
+        self.run.gaps.put_back(others);
+        self.knows_backlog = backlog.is_some() || !self.run.gaps.is_cut_off();
+        match backlog {
+            Some(gap) => self.expand(&gap),
+            None => {
+                // Whatever was drained is settled, unless nobody could tell.
+                self.cursor.drain = self.cursor.drain.take().filter(|_| !self.knows_backlog);
+                Ok(None)
+            }
         }
-        // Whatever was drained is settled.
-        self.cursor.drain = None;
-        Ok(None)
     }
 
     /// A gap of another lane is left to it.
@@ -119,14 +122,15 @@ impl Work<'_, '_> {
         // What lies outside of what the owner asks for now is kept for later.
         let mut kept = Backlog::default();
         let mut stopped = None;
-        let mut tail = false;
+        let (mut is_tail, mut is_worked_on) = (false, false);
+        let until = self.config.until.clone();
         while let Some(range) = todo.take_newest() {
-            if !self.is_asked_for(&range) {
-                kept.add(range, None);
-                continue;
-            }
+            let (inside, outside) = range.within(self.config.since.as_ref(), until.as_ref());
+            outside.into_iter().for_each(|range| kept.add(range, None));
+            let Some(range) = inside else { continue };
+            is_worked_on = true;
             let rest = joined(&todo, &kept);
-            let Walked { end, .. } = self.walk(range, None, &mut |work, left, _| {
+            let Walked { end, .. } = self.walk(range, until.as_ref(), &mut |work, left, _| {
                 work.cursor.drained_to(&id, &rest, Some(left.clone()));
                 work.commit()
             })?;
@@ -134,7 +138,7 @@ impl Work<'_, '_> {
                 End::Floor => {}
                 End::Tail(left, remaining) => {
                     todo.add(left, remaining);
-                    tail = true;
+                    is_tail = true;
                     break;
                 }
                 End::NoPage(left, no_page) => {
@@ -148,22 +152,15 @@ impl Work<'_, '_> {
         if self.backlog.is_empty() {
             self.cursor.drain = None;
             self.run.emitter.recovered(gap)?;
-        } else if tail {
+        } else if is_tail || (is_worked_on && !kept.is_empty()) {
+            // What is outside is the other track's, which does not see how far our cursor says this one came.
             self.say_backlog()?;
-        } else {
+        } else if is_worked_on {
             let left = self.backlog.clone();
             self.cursor.drained_to(&id, &left, None);
         }
         self.commit()?;
         Ok(stopped)
-    }
-
-    fn is_asked_for(&self, range: &Range) -> bool {
-        let from = range.from.as_ref().map(|from| &from.at);
-        let to = range.to.as_ref().map(|to| &to.at);
-        let below = self.config.until.as_ref().is_none_or(|until| from.is_some_and(|from| from < until));
-        let above = self.config.since.as_ref().is_none_or(|since| to.is_some_and(|to| to >= since));
-        below && above
     }
 }
 

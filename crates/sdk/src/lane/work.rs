@@ -52,6 +52,8 @@ pub(super) struct Work<'a, 'r> {
     pub(super) ledger: Ledger,
     /// What a backlog gap stands for that is not written again in this run, and what this run adds to it.
     pub(super) backlog: Backlog,
+    /// Whether all that the backlog gap stands for is known, if there is one.
+    pub(super) knows_backlog: bool,
     /// How often a backlog gap was written.
     pub(super) backlogs_written: u32,
     /// The owner asked for the list alone.
@@ -77,6 +79,7 @@ impl<'a, 'r> Work<'a, 'r> {
             rest: None,
             ledger: Ledger::default(),
             backlog: Backlog::default(),
+            knows_backlog: false,
             backlogs_written: 0,
             exhausted: None,
             circuit_cycles: 0,
@@ -333,10 +336,14 @@ impl<'a, 'r> Work<'a, 'r> {
         Ok(all)
     }
 
+    /// Why this run leaves a tail. Without another reason it is that no more gaps may be written.
+    pub(super) fn reason(&self) -> DeferReason {
+        self.exhausted.unwrap_or(DeferReason::RequestCap)
+    }
+
     /// The error that stands for the end of our own budget.
     fn deferral(&self) -> FetchError {
-        let reason = self.exhausted.unwrap_or(DeferReason::RequestCap);
-        let kind = match reason {
+        let kind = match self.reason() {
             DeferReason::CircuitOpen => FetchErrorKind::CircuitOpen,
             reason => FetchErrorKind::Deferred(reason),
         };

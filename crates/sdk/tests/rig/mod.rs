@@ -8,7 +8,7 @@
 
 use gleaner_engine::{
     AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, Run, RunConfig, RunId,
-    RunOutcome, Steady, Time, WallTime,
+    RunOutcome, Steady, Time, Track, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, ConnectorMessage, Decoder, DetailGapRecovered, Event, Limits, Manifest, ManifestOrigin, Op,
@@ -27,10 +27,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 pub(crate) const LIST: &str = "items";
+pub(crate) const OTHER: &str = "others";
 pub(crate) const DETAIL: &str = "details";
 const MANIFEST: &str = r#"{"connector_id":"model","connector_key":"model","version":"1","streams":[
     {"name":"items","semantics":"mutable_state","primary_key":"id"},
-    {"name":"details","semantics":"mutable_state","primary_key":"id","parent_streams":["items"],
+    {"name":"others","semantics":"mutable_state","primary_key":"id"},
+    {"name":"details","semantics":"mutable_state","primary_key":"id","parent_streams":["items","others"],
      "coverage_strategy":"parent_detail_accounting",
      "schema":{"type":"object","properties":{"v":{"type":"integer"}}}}]}"#;
 /// Runs are this far apart.
@@ -89,6 +91,12 @@ pub(crate) struct Terms {
     pub(crate) concurrency: Option<usize>,
     /// So much time passes with each request for the time.
     pub(crate) tick_ms: u64,
+    pub(crate) since: Option<u64>,
+    pub(crate) until: Option<u64>,
+    /// The same details have a second list, which is collected first.
+    pub(crate) second_list: bool,
+    /// The runtime closes the connector's input after START.
+    pub(crate) no_answers: bool,
 }
 
 /// What happened in a run.
@@ -187,7 +195,11 @@ impl Home {
     }
 
     pub(crate) fn cursor(&self) -> Option<String> {
-        let bookmarks = self.reader.bookmarks::<Steady>("c").unwrap();
+        self.cursor_of::<Steady>()
+    }
+
+    pub(crate) fn cursor_of<T: Track>(&self) -> Option<String> {
+        let bookmarks = self.reader.bookmarks::<T>("c").unwrap();
         bookmarks.iter().find(|cursor| cursor.stream() == LIST).map(|cursor| cursor.token().as_str().to_owned())
     }
 
@@ -228,11 +240,15 @@ impl Home {
     }
 
     pub(crate) fn run(&mut self, source: &dyn Source, terms: &Terms) -> Ran {
+        self.run_on_track::<Steady>(source, terms)
+    }
+
+    pub(crate) fn run_on_track<T: Track + Send>(&mut self, source: &dyn Source, terms: &Terms) -> Ran {
         self.runs += 1;
         let millis = 1_900_000_000_000 + self.runs * BETWEEN_RUNS;
         let now = Now { time: Time::from_millis(millis), wall: WallTime::from_unix_millis(millis) };
         let name = format!("run-{}", self.runs);
-        let mut rig = Rig::begin(self.store.take().unwrap(), &self.manifest, name, now, terms);
+        let mut rig = Rig::<T>::begin(self.store.take().unwrap(), &self.manifest, name, now, terms);
         rig.fault = self.fault;
         let connector = OneLane { source, terms: terms.clone(), ended: Mutex::new(Err(Stop::Disconnected)) };
         let clock = TestClock { now: AtomicU64::new(millis), tick: terms.tick_ms, paused: AtomicU64::new(0) };
@@ -267,7 +283,17 @@ struct OneLane<'s> {
 
 impl Connector for OneLane<'_> {
     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
+        if self.terms.second_list {
+            // The same provider, seen through another list.
+            let _: Collected = run.lane(OTHER, DETAIL).collect_from(self.source)?;
+        }
         let mut lane = run.lane(LIST, DETAIL);
+        if let Some(since) = self.terms.since {
+            lane = lane.since(since.into());
+        }
+        if let Some(until) = self.terms.until {
+            lane = lane.until(until.into());
+        }
         if let Some(batch) = self.terms.batch {
             lane = lane.slice_of(batch);
         }
@@ -304,17 +330,18 @@ impl Clock for TestClock {
     }
 }
 
-struct Rig {
+struct Rig<T: Track> {
     now: Now,
     store: Store,
-    session: Option<Session<Steady>>,
-    run: Run<Steady>,
+    session: Option<Session<T>>,
+    run: Run<T>,
     decoder: Decoder,
     to_connector: VecDeque<RuntimeMessage>,
     outcome: Option<RunOutcome>,
     kill_at: Option<u64>,
     runtime_dies: bool,
     killed: bool,
+    no_answers: bool,
     fault: Option<Fault>,
     served_backlog: Option<ServedGap>,
     /// What was written of a line.
@@ -323,7 +350,7 @@ struct Rig {
     messages: u64,
 }
 
-impl Rig {
+impl<T: Track> Rig<T> {
     fn begin(mut store: Store, manifest: &Arc<Manifest>, name: String, now: Now, terms: &Terms) -> Self {
         let holder = Holder::current().unwrap();
         let Acquired::Yes { leases, .. } = store.acquire(&[LeaseOn::Connection("c")], &holder, now.wall).unwrap()
@@ -338,9 +365,11 @@ impl Rig {
             limits: AttemptLimits::of(None),
             cooldown: CooldownPolicy::of(None, None),
         };
-        let session = store.begin_run::<Steady>(start.clone(), leases, now.wall).unwrap();
+        let session = store.begin_run::<T>(start.clone(), leases, now.wall).unwrap();
         let of = |name: &str| StreamScope { resources: terms.resources.clone(), ..StreamScope::all_of(name) };
-        let scope = Scope::new(vec![of(LIST), of(DETAIL)]).unwrap();
+        let mut streams = vec![LIST, DETAIL];
+        streams.extend(terms.second_list.then_some(OTHER));
+        let scope = Scope::new(streams.iter().copied().map(of).collect()).unwrap();
         let state = session.bookmarks().iter().map(|cursor| (cursor.stream().to_owned(), cursor.token().clone()));
         let state = state.collect::<Vec<_>>();
         let config = RunConfig {
@@ -355,7 +384,7 @@ impl Rig {
             silence_max: None,
             effects_max: EFFECTS_MAX,
         };
-        let streams = [LIST.to_owned(), DETAIL.to_owned()];
+        let streams = streams.iter().map(|&stream| stream.to_owned()).collect::<Vec<_>>();
         let detail_gaps = store.lease_gaps_page(&session, &streams, FIRST_PAGE, now.wall).unwrap();
         let mut rig = Self {
             now,
@@ -368,6 +397,7 @@ impl Rig {
             kill_at: terms.kill_at,
             runtime_dies: terms.runtime_dies,
             killed: false,
+            no_answers: terms.no_answers,
             fault: None,
             served_backlog: None,
             line: Vec::new(),
@@ -563,7 +593,7 @@ fn encoded(message: &ConnectorMessage<'_>) -> Vec<u8> {
     line
 }
 
-impl Wire for Rig {
+impl<T: Track + Send> Wire for Rig<T> {
     fn write(&mut self, bytes: &[u8]) -> Result<(), WireFault> {
         if self.killed {
             return Err(WireFault::Disconnected);
@@ -577,7 +607,9 @@ impl Wire for Rig {
     }
 
     fn read(&mut self) -> Result<Option<RuntimeMessage>, WireFault> {
-        Ok(self.to_connector.pop_front())
+        let message = self.to_connector.pop_front();
+        let is_start = matches!(message, Some(RuntimeMessage::Start(_)));
+        Ok(message.filter(|_| is_start || !self.no_answers))
     }
 
     fn drain(&mut self, _patience: Duration) -> Result<(), WireFault> {
