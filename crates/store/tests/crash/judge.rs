@@ -69,7 +69,7 @@ fn look(store: &Path, promise: &Promise, findings: &mut Vec<Finding>) -> Result<
     let reader = Reader::open(store)?;
     findings.extend(reader.verify(|_, _| {})?.iter().map(|damage| Finding::Damaged(damage.to_string())));
     let (mut stored, mut doubled) = (BTreeSet::new(), Vec::new());
-    for id in every_version(&reader)? {
+    for id in every_version(&reader, findings)? {
         if !stored.insert(id) {
             doubled.push(id);
         }
@@ -91,14 +91,19 @@ fn look(store: &Path, promise: &Promise, findings: &mut Vec<Finding>) -> Result<
     Ok(())
 }
 
-/// The ids of all versions: an id that is there twice was stored twice.
-fn every_version(reader: &Reader) -> Result<Vec<u64>, StoreError> {
+/// The ids of all versions: an id that is there twice was stored twice. A key that is none was damaged.
+fn every_version(reader: &Reader, findings: &mut Vec<Finding>) -> Result<Vec<u64>, StoreError> {
     let (mut ids, mut since) = (Vec::new(), 0);
     loop {
         let page = reader.changes(since, PAGE_ROWS_MAX)?;
         let Some(last) = page.last() else { return Ok(ids) };
         since = last.record.seq;
-        ids.extend(page.iter().map(|change| change.record.key.parse::<u64>().unwrap()));
+        for key in page.iter().map(|change| &change.record.key) {
+            match key.parse::<u64>() {
+                Ok(id) => ids.push(id),
+                Err(_) => findings.push(Finding::Damaged(format!("versions: the key {key:?} was never said"))),
+            }
+        }
     }
 }
 
