@@ -18,6 +18,7 @@ use gleaner_engine::{Epoch, WallTime};
 use rusqlite::{Connection, OptionalExtension};
 use std::fs;
 use std::io;
+use std::iter;
 use std::path::{Path, PathBuf};
 
 /// What came of it.
@@ -38,7 +39,7 @@ pub enum RestoreOutcome {
 
 /// Puts the backup in `file` in the place of the store at `store`, which need not be there.
 ///
-/// The store that was there is kept beside it under a name that ends in `stamp`.
+/// The store that was there is kept beside it under a name that has `stamp` in it.
 ///
 /// # Errors
 ///
@@ -55,7 +56,7 @@ pub fn restore(
     let unfinished = Unfinished::beside(store)?;
     let mut fresh = prepare(file, unfinished.path(), &mut progress)?;
     let settings = fresh.take_settings()?;
-    let kept = beside(store, &format!(".before-restore-{stamp}"));
+    let kept = name_to_keep(store, stamp)?;
     let old = if fs::symlink_metadata(store).is_ok() { Old::open(store)? } else { Old::Absent };
     match old {
         Old::Usable(mut old) => {
@@ -83,6 +84,17 @@ pub fn restore(
             Ok(RestoreOutcome::Restored { kept: None, was_older, settings })
         }
     }
+}
+
+/// How many stores are kept under one stamp. A stamp is a second, and no second sees more restores.
+const KEPT_PER_STAMP: u32 = 100;
+
+/// A name nobody has. One that was killed in this very second may have kept its copy under the first.
+fn name_to_keep(store: &Path, stamp: &str) -> Result<PathBuf, StoreError> {
+    let first = beside(store, &format!(".before-restore-{stamp}"));
+    let others = (2..=KEPT_PER_STAMP).map(|number| beside(&first, &format!("-{number}")));
+    let free = iter::once(first.clone()).chain(others).find(|name| fs::symlink_metadata(name).is_err());
+    free.ok_or(StoreError::FileExists(first))
 }
 
 /// The store that is to be replaced.

@@ -135,10 +135,14 @@ fn a_backup_of_this_moment_is_not_called_older_and_one_of_another_store_is_neith
     assert!(matches!(put_back(&other, &file), Ok(RestoreOutcome::Restored { was_older: false, .. })));
     other.run(&(page(1) + &done(10)));
     other.assert_whole();
-    // Nothing is kept over what was kept.
-    let again = put_back(&other, &file).expect_err("the name is taken");
-    assert!(matches!(again, StoreError::Copy { .. } | StoreError::FileExists(_)), "{again}");
-    other.run(&(page(2) + &done(10)));
+    // Nothing is kept over what was kept, not even within the same second.
+    let before = fs::read(other.at("store.db.before-restore-stamp")).expect("it was kept");
+    let second = other.at("store.db.before-restore-stamp-2");
+    let again = put_back(&other, &file).expect("restored");
+    assert!(matches!(again, RestoreOutcome::Restored { kept: Some(kept), .. } if kept == second));
+    assert_eq!(fs::read(other.at("store.db.before-restore-stamp")).expect("it was kept"), before);
+    assert!(second.exists());
+    other.run(&(page(1) + &page(2) + &done(20)));
     assert_eq!(other.reader().streams("c").expect("streams")[0].records, 30);
 }
 
