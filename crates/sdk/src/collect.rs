@@ -47,8 +47,8 @@ pub struct Collect<'r> {
     pub(crate) last_readout: Option<Time>,
 }
 
-/// How often the pace is shown by itself. A person reads no faster, and a run has millions of slices.
-const READOUT_EVERY: Duration = Duration::from_secs(1);
+/// How often the pace is shown by itself. A person who watches sees it change, and a run has millions of slices.
+const READOUT_EVERY: Duration = Duration::from_millis(500);
 
 impl<'r> Collect<'r> {
     /// Says what was collected, for streams that have a way of their own.
@@ -164,11 +164,17 @@ impl<'r> Collect<'r> {
     pub fn slice(&mut self, stream: &str, cursor: &Cursor) -> Result<(), Stop> {
         self.emitter.slice(stream, cursor)?;
         self.cursors.insert(stream.to_owned(), cursor.clone());
-        let now = self.clock.now();
-        if self.last_readout.is_none_or(|last| now >= last + READOUT_EVERY) {
-            self.report_rate()?;
+        self.report_rate_now_and_then()
+    }
+
+    /// Shows the pace unless it was shown just now. Between two slices, too: at a provider that is asked once
+    /// a second, a slice of a hundred takes minutes.
+    pub(crate) fn report_rate_now_and_then(&mut self) -> Result<(), Stop> {
+        if self.client.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let now = self.clock.now();
+        if self.last_readout.is_none_or(|last| now >= last + READOUT_EVERY) { self.report_rate() } else { Ok(()) }
     }
 
     /// Shows the present pace, and what the circuit did. Says nothing where there is no pace.

@@ -184,15 +184,21 @@ impl From<Error> for FetchError {
                 };
                 (kind, Some(terminal.status.as_u16()))
             }
-            Error::Status { status, .. } => {
+            Error::Status { status, deferred, .. } => {
                 let sorted = Self::of_status(status.as_u16());
-                (sorted.kind, sorted.http_status)
+                (spent(deferred).unwrap_or(sorted.kind), sorted.http_status)
             }
-            Error::Transport { .. } => (FetchErrorKind::Temporary, None),
+            Error::Transport { deferred, .. } => (spent(deferred).unwrap_or(FetchErrorKind::Temporary), None),
             _ => (FetchErrorKind::Other, None),
         };
         Self { kind, http_status, retry_in, message }
     }
+}
+
+/// A failure for which no retry was left: nothing else would tell the run that it has used them up. What other
+/// budgets say is found out by the next request.
+fn spent(deferred: Option<governor::DeferReason>) -> Option<FetchErrorKind> {
+    deferred.filter(|reason| *reason == governor::DeferReason::RetryBudget).map(kind_of_deferral)
 }
 
 const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {

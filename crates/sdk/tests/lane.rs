@@ -251,6 +251,17 @@ fn an_open_circuit_is_waited_for_and_then_collection_goes_on() {
 }
 
 #[test]
+fn a_circuit_that_several_found_open_is_waited_for_once() {
+    let (mut home, provider) = (Home::new(), history(8));
+    home.run(&provider, &Terms { details: Some(4), ..Terms::default() });
+    provider.open_circuit(4);
+    let ran = home.run(&provider, &Terms { concurrency: Some(4), ..Terms::default() });
+    assert_finished(&ran);
+    assert_eq!(ran.recovered(), keys(4..8));
+    assert_eq!(ran.pauses.as_secs(), 60, "not once for each");
+}
+
+#[test]
 fn a_circuit_that_stays_open_is_waited_for_a_bounded_number_of_times() {
     let (mut home, provider) = (Home::new(), history(6));
     provider.open_circuit_for_details(true);

@@ -38,6 +38,8 @@ pub enum Error {
         kind: TransportKind,
         /// The failure underneath, where there is one.
         source: Option<Cause>,
+        /// Our own budget, if that is why it was not sent again.
+        deferred: Option<DeferReason>,
     },
     /// The provider could not prove who it is. Never sent again, and never sent without the check.
     #[error(
@@ -88,6 +90,8 @@ pub enum Error {
         place: Place,
         /// What.
         status: StatusCode,
+        /// Our own budget, if that is why it was not sent again.
+        deferred: Option<DeferReason>,
     },
     /// The pages do not come to an end, or lead somewhere else.
     #[error("{place}: page {page}: {fault}")]

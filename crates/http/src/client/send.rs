@@ -19,7 +19,7 @@ use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{End, Finished, Transport};
 use gleaner_governor::{
-    Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
+    DeferReason, Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
 use http::{HeaderMap, Method};
 use std::borrow::Cow;
@@ -45,6 +45,7 @@ pub(crate) async fn call<'a>(client: &'a Inner, hop: &mut Hop<'a>, patience: &Pa
         let finished = governor.run(&left_of(*patience, start), &mut attempt).await?;
         story.attempts += finished.attempts;
         story.waited += finished.waited;
+        story.deferred = finished.end.deferral();
         let mut answer = conclude(client, &hop.url, finished)?;
         let next = redirects.next(hop, answer.status, &answer.headers);
         let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
@@ -200,7 +201,7 @@ impl From<reqwest::Error> for NoAnswer {
 
 /// The answer, if it is one for the caller.
 fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
-    let answer = finished.result.map_err(|failure| failure.into_error(url))?;
+    let answer = finished.result.map_err(|failure| failure.into_error(url, finished.end.deferral()))?;
     let Some((reason, retry_in)) = final_refusal(finished.verdict, finished.end) else { return Ok(answer) };
     let name = client.name.clone();
     let (status, attempts) = (answer.status, finished.attempts);
@@ -222,12 +223,12 @@ fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<D
 }
 
 impl NoAnswer {
-    fn into_error(self, url: &Url) -> Error {
+    fn into_error(self, url: &Url, deferred: Option<DeferReason>) -> Error {
         let place = Place::of(url);
         match (self.why, self.cause) {
-            (Why::Transport(kind), source) => Error::Transport { place, kind, source },
+            (Why::Transport(kind), source) => Error::Transport { place, kind, source, deferred },
             (Why::Untrusted, Some(source)) => Error::UntrustedCertificate { place, source },
-            (Why::Untrusted, None) => Error::Transport { place, kind: TransportKind::Connect, source: None },
+            (Why::Untrusted, None) => Error::Transport { place, kind: TransportKind::Connect, source: None, deferred },
             (Why::Private, _) => Error::Redirect { place, fault: RedirectFault::PrivateTarget },
         }
     }
@@ -236,7 +237,6 @@ impl NoAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gleaner_governor::DeferReason;
 
     const SOON: Option<Duration> = Some(Duration::from_secs(3));
 

@@ -74,10 +74,11 @@ impl Work<'_, '_> {
             }
             let target = |gap: &&ServedGap| Target { key: key_of(gap).to_owned(), locator: gap.detail_locator.clone() };
             let targets = window.iter().map(target).collect::<Vec<_>>();
-            for ((gap, target), fetched) in window.iter().zip(&targets).zip(self.fetch(&targets)) {
-                let fetched = self.wait_for_circuit(target, fetched);
-                self.recover_one(gap, fetched)?;
-            }
+            let mut gaps = window.iter();
+            self.fetch(&targets, &mut |work, fetched| match gaps.next() {
+                Some(gap) => work.recover_one(gap, fetched).map(|()| true),
+                None => Ok(false),
+            })?;
             if self.is_exhausted() {
                 return Ok(());
             }
