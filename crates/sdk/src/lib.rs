@@ -14,6 +14,7 @@
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
 //! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
 //! | what an owner may bound | [`Caps`] |
+//! | recorded exchanges, and a connector that is answered from them in a test | [`exchanges`], [`replay`](fn@replay) |
 //! | running a connector in a test | [`run_on`], [`Wire`], [`Clock`] |
 //!
 //! # What is deliberately absent
@@ -32,6 +33,7 @@ mod collect;
 mod connector;
 mod credentials;
 mod emit;
+pub mod exchanges;
 mod fetch_error;
 mod gaps;
 pub mod lane;
@@ -39,6 +41,7 @@ mod page;
 mod pages;
 mod panics;
 mod rate;
+mod replay;
 mod stdio;
 mod stop;
 mod warm_start;
@@ -56,6 +59,7 @@ pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
 pub use page::Page;
 pub use pages::{Left, REST_OF_STREAM};
+pub use replay::{Replay, Replayed, replay};
 pub use stdio::Stdio;
 pub use stop::{Failure, Stop};
 pub use wire::{Wire, WireFault};
