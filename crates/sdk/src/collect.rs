@@ -35,6 +35,7 @@ pub struct Collect<'r> {
     pub(crate) scope: Vec<StreamScope>,
     pub(crate) mode: CollectionMode,
     pub(crate) recovery_only: bool,
+    pub(crate) someone_can_answer: bool,
     /// What the author put into each cursor; the pace that rides along is taken out.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) started: Time,

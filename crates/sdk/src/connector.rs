@@ -146,8 +146,7 @@ impl Prepared {
         let Self { manifest, schemas, filter, start } = self;
         let started = around.clock.now();
         let mut emitter = Emitter::new(wire, &manifest, &schemas, around.clock, filter);
-        let someone_can_answer = start.bindings.iter().any(|(name, _)| name == "interactive");
-        let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, someone_can_answer);
+        let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, can_ask(&start));
         let mut run = collect(&manifest, emitter, start, started, around);
         let result = credentials.and_then(|credentials| {
             run.take_credentials(credentials);
@@ -159,6 +158,11 @@ impl Prepared {
     }
 }
 
+/// Whether somebody answers questions.
+fn can_ask(start: &Start) -> bool {
+    start.bindings.iter().any(|(name, _)| name == "interactive")
+}
+
 fn collect<'r>(
     manifest: &'r Manifest,
     mut emitter: Emitter<'r>,
@@ -167,6 +171,7 @@ fn collect<'r>(
     around: &Surroundings<'r>,
 ) -> Collect<'r> {
     let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
+    let someone_can_answer = can_ask(&start);
     let (mut cursors, mut learned) = (BTreeMap::new(), None);
     for (stream, text) in start.state.unwrap_or_default() {
         // A cursor that is no object is `null`: nothing is stored.
@@ -187,6 +192,7 @@ fn collect<'r>(
         scope: start.scope.streams().to_vec(),
         mode: start.collection_mode,
         recovery_only: start.recovery_only,
+        someone_can_answer,
         cursors,
         started,
         learned,

@@ -11,6 +11,7 @@
 //! | what was asked for, and a client to get it with | [`Collect`] |
 //! | a stream that goes forward page by page | [`Collect::pages`], [`Page`] |
 //! | a list, newest first, with a detail per item | [`lane`] |
+//! | a question to the owner in the middle of a run | [`Collect::ask`], [`Question`] |
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
 //! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
 //! | what an owner may bound | [`Caps`] |
@@ -38,6 +39,7 @@ pub mod lane;
 mod page;
 mod pages;
 mod panics;
+mod question;
 mod rate;
 mod stdio;
 mod stop;
@@ -56,6 +58,7 @@ pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
 pub use page::Page;
 pub use pages::{Left, REST_OF_STREAM};
+pub use question::{Question, Reply};
 pub use stdio::Stdio;
 pub use stop::{Failure, Stop};
 pub use wire::{Wire, WireFault};

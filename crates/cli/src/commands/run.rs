@@ -1,7 +1,7 @@
 //! `gleaner run`: one run of one connection, shown while it goes on, accounted for at its end.
 
 use crate::args::collect::{CollectArgs, Interact};
-use crate::collect_view::{View, finished};
+use crate::collect_view::{View, finished, not_begun};
 use crate::connection::{Settings, read_manifest, stored};
 use crate::credentials::Credentials;
 use crate::dates;
@@ -27,6 +27,15 @@ const OVERRUN: Duration = Duration::from_secs(30);
 const GRANT: &str = "owner";
 
 pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let ended = collect(args, out);
+    if let (true, Err(error)) = (args.json, &ended) {
+        // Whoever reads the lines waits for the last one, also when there was no run.
+        not_begun(error, out)?;
+    }
+    ended
+}
+
+fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let home = Home::find(&args.home)?;
     let mut store = home.store()?;
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;

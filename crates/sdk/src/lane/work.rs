@@ -392,7 +392,7 @@ fn is_open(fetched: &Result<Detail, FetchError>) -> bool {
 }
 
 /// Why nothing more is fetched in this run, if this error says so. The attempts of one request are its own.
-const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
+pub(super) const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
     match error.kind() {
         FetchErrorKind::Deferred(DeferReason::Attempts) => None,
         FetchErrorKind::Deferred(reason) => Some(reason),
