@@ -142,17 +142,22 @@ impl<'r> Collect<'r> {
         Ok(client)
     }
 
-    /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that runs
-    /// as if it were one. All else of the run is as always.
+    /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that is
+    /// collected as if it were one. What is not in it is answered with 404, as a provider would. All else of the run is
+    /// as always.
     ///
     /// # Errors
     ///
     /// When the recording cannot be read, or the client cannot be made.
-    pub fn sample_client(&mut self, exchanges: &str) -> Result<Client, Stop> {
+    pub fn sample_client(
+        &mut self,
+        exchanges: &str,
+        configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, Stop> {
         let sample = Recording::parse(exchanges).map_err(|fault| for_author(format!("the sample: {fault}")))?;
-        let sample = Arc::new(Played::new(sample));
+        let sample = Arc::new(Played::sample(sample));
         sample.keep_secret(&self.credentials.values().cloned().collect::<Vec<_>>());
-        Ok(self.client_builder(Some(&sample)).build_blocking()?)
+        Ok(configure(self.client_builder(Some(&sample))).build_blocking()?)
     }
 
     fn client_builder(&self, sample: Option<&Arc<Played>>) -> ClientBuilder {
