@@ -170,7 +170,7 @@ impl Rehearsal<'_> {
     fn request(&self, record: &Path) -> Result<RunRequest, CliError> {
         let limit = self.args.author.limit;
         let max_requests = limit.map(|records| u64::from(records) + REQUESTS_BESIDE_RECORDS);
-        let max_duration = self.args.max_duration.or(limit.map(|_| TIME_MAX));
+        let max_duration = self.args.max_duration.or_else(|| limit.map(|_| TIME_MAX));
         let budget = RunBudget {
             max_requests: self.args.max_requests.into_iter().chain(max_requests).min(),
             max_duration_ms: max_duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
@@ -188,7 +188,8 @@ impl Rehearsal<'_> {
             mode: CollectionMode::FullRefresh,
             recovery_only: false,
             grant: "rehearsal".to_owned(),
-            grant_expires_at: self.settings.expires_at(),
+            // A recording may be looked at whenever one likes.
+            grant_expires_at: self.settings.expires_at().filter(|_| self.replay.is_none()),
             launch,
             bindings: bindings(&self.manifest, false),
             budget: (budget != RunBudget::default()).then_some(budget),

@@ -126,17 +126,16 @@ impl<'r> Collect<'r> {
     ///
     /// When it cannot be made.
     pub fn client_with(&mut self, configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Stop> {
-        if self.tape.is_playing() {
-            // There is no provider, so there is no pace to begin with, to show or to remember.
-            return Ok(configure(self.client_builder(None)).build_blocking()?);
-        }
         let client = configure(self.client_builder(None)).build_blocking()?;
         let governor = client.governor();
         if self.client.is_none() {
-            if let Some(learned) = &self.learned {
-                learned.restore(governor);
+            // Where a recording answers there is no pace to begin with, to show or to remember.
+            if !self.tape.is_playing() {
+                if let Some(learned) = &self.learned {
+                    learned.restore(governor);
+                }
+                self.emitter.remember_pace_of(governor.clone());
             }
-            self.emitter.remember_pace_of(governor.clone());
             self.client = Some(client.clone());
         }
         Ok(client)
@@ -205,7 +204,7 @@ impl<'r> Collect<'r> {
     ///
     /// When nobody reads any more.
     pub fn report_rate(&mut self) -> Result<(), Stop> {
-        let Some(client) = &self.client else { return Ok(()) };
+        let Some(client) = self.client.as_ref().filter(|_| !self.tape.is_playing()) else { return Ok(()) };
         self.last_readout = Some(self.clock.now());
         for progress in rate::readout(client.governor()) {
             self.emitter.progress(progress)?;

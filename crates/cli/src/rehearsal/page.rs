@@ -104,7 +104,7 @@ impl<'a> Page<'a> {
     }
 
     fn item_lines(&self, item: &Item) -> Vec<Line> {
-        let name = visible(&self.secrets.mask(&format!("{} {}", item.stream, item.key)));
+        let name = visible(&self.secrets.mask(&format!("=> {} {}", item.stream, item.key)));
         let (head, tone) = match &item.kind {
             Kind::Record => (name, Tone::Accepted),
             Kind::Deleted => (format!("{name}: deleted"), Tone::Accepted),

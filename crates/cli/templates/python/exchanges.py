@@ -55,7 +55,8 @@ def forms(secret):
     raw, quote, both = secret.encode(), urllib.parse.quote, []
     for text in (secret, quote(secret, safe=""), quote(secret), urllib.parse.quote_plus(secret)):
         once = [text, json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1]]
-        both += once + [json.dumps(form)[1:-1] for form in once] + [form.replace("/", "\\/") for form in once]
+        both += once + [json.dumps(form, ensure_ascii=way)[1:-1] for form in once for way in (True, False)]
+        both += [form.replace("/", "\\/") for form in once]
     both += [raw.hex(), raw.hex().upper()] + [re.sub("%..", lambda found: found[0].lower(), form) for form in both]
     for lead in range(3):
         text = base64.b64encode(b"\0" * lead + raw).decode()
