@@ -127,33 +127,37 @@ impl<'r> Collect<'r> {
     ///
     /// When it cannot be made.
     pub fn client_with(&mut self, configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Stop> {
-        if self.tape.is_playing() {
-            // There is no provider, so there is no pace to begin with, to show or to remember.
-            return Ok(configure(self.client_builder(None)).build_blocking()?);
-        }
         let client = configure(self.client_builder(None)).build_blocking()?;
         let governor = client.governor();
         if self.client.is_none() {
-            if let Some(learned) = &self.learned {
-                learned.restore(governor);
+            // Where a recording answers there is no pace to begin with, to show or to remember.
+            if !self.tape.is_playing() {
+                if let Some(learned) = &self.learned {
+                    learned.restore(governor);
+                }
+                self.emitter.remember_pace_of(governor.clone());
             }
-            self.emitter.remember_pace_of(governor.clone());
             self.client = Some(client.clone());
         }
         Ok(client)
     }
 
-    /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that runs
-    /// as if it were one. All else of the run is as always.
+    /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that is
+    /// collected as if it were one. What is not in it is answered with 404, as a provider would. All else of the run is
+    /// as always.
     ///
     /// # Errors
     ///
     /// When the recording cannot be read, or the client cannot be made.
-    pub fn sample_client(&mut self, exchanges: &str) -> Result<Client, Stop> {
+    pub fn sample_client(
+        &mut self,
+        exchanges: &str,
+        configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, Stop> {
         let sample = Recording::parse(exchanges).map_err(|fault| for_author(format!("the sample: {fault}")))?;
-        let sample = Arc::new(Played::new(sample));
+        let sample = Arc::new(Played::sample(sample));
         sample.keep_secret(&self.credentials.values().cloned().collect::<Vec<_>>());
-        Ok(self.client_builder(Some(&sample)).build_blocking()?)
+        Ok(configure(self.client_builder(Some(&sample))).build_blocking()?)
     }
 
     fn client_builder(&self, sample: Option<&Arc<Played>>) -> ClientBuilder {
@@ -207,7 +211,7 @@ impl<'r> Collect<'r> {
     ///
     /// When nobody reads any more.
     pub fn report_rate(&mut self) -> Result<(), Stop> {
-        let Some(client) = &self.client else { return Ok(()) };
+        let Some(client) = self.client.as_ref().filter(|_| !self.tape.is_playing()) else { return Ok(()) };
         self.last_readout = Some(self.clock.now());
         for progress in rate::readout(client.governor()) {
             self.emitter.progress(progress)?;

@@ -20,6 +20,8 @@ const URL_CHARS_MAX: usize = 200;
 pub(crate) struct Played {
     exchanges: Vec<Exchange>,
     is_full: bool,
+    /// Whether it stands for a provider, which knows nothing of what is not in it.
+    is_sample: bool,
     /// Numbers of exchanges by method and URL, its query in order.
     by_request: BTreeMap<(String, String), Vec<usize>>,
     scrubber: RwLock<Scrubber>,
@@ -41,7 +43,13 @@ impl Played {
             let request = (exchange.method.to_ascii_uppercase(), in_order(&exchange.url));
             by_request.entry(request).or_default().push(number);
         }
-        Self { exchanges, is_full, by_request, scrubber: RwLock::default(), state: Mutex::default() }
+        let (scrubber, state) = (RwLock::default(), Mutex::default());
+        Self { exchanges, is_full, is_sample: false, by_request, scrubber, state }
+    }
+
+    /// One that stands for a provider.
+    pub(crate) fn sample(recording: Recording) -> Self {
+        Self { is_sample: true, ..Self::new(recording) }
     }
 
     /// These are what was masked when it was recorded, or stand in its place.
@@ -54,7 +62,7 @@ impl Played {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).missed.clone()
     }
 
-    fn find(&self, asked: &Asked) -> Result<&Exchange, String> {
+    fn find(&self, asked: &Asked) -> Result<Option<&Exchange>, String> {
         let asked = self.scrubber.read().unwrap_or_else(PoisonError::into_inner).request(asked);
         let request = (asked.method.to_ascii_uppercase(), in_order(&asked.url));
         let like = |(pattern, _): &(&(String, String), &Vec<usize>)| {
@@ -62,7 +70,9 @@ impl Played {
         };
         let found = self.by_request.get(&request);
         let found = found.or_else(|| self.by_request.iter().find(like).map(|(_, numbers)| numbers));
-        let Some(numbers) = found else { return Err(self.not_there(&asked)) };
+        let Some(numbers) = found else {
+            return if self.is_sample { Ok(None) } else { Err(self.not_there(&asked)) };
+        };
         let (body, body_hash) = kept_body(asked.body);
         let is_same = |number: &&usize| {
             let known = &self.exchanges[**number].request;
@@ -75,7 +85,7 @@ impl Played {
         let given = state.given.entry((numbers[0], last)).or_default();
         let number = numbers[(*given).min(last)];
         *given += 1;
-        Ok(&self.exchanges[number])
+        Ok(Some(&self.exchanges[number]))
     }
 
     /// Which request is not there, and which is nearest to it.
@@ -94,7 +104,7 @@ impl Played {
 
 impl Player for Played {
     fn play(&self, asked: &Asked) -> Result<Result<Reply, NoReply>, String> {
-        let answer = self.find(asked).and_then(reply_of);
+        let answer = self.find(asked).and_then(|found| found.map_or_else(|| Ok(Ok(NOT_FOUND)), reply_of));
         if let Err(what) = &answer {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             state.missed.get_or_insert_with(|| what.clone());
@@ -102,6 +112,9 @@ impl Player for Played {
         answer
     }
 }
+
+/// What a provider says about what it does not have.
+const NOT_FOUND: Reply = Reply { status: 404, headers: Vec::new(), body: Vec::new(), body_end: BodyEnd::Complete };
 
 fn reply_of(exchange: &Exchange) -> Result<Result<Reply, NoReply>, String> {
     let not_kept = |why: &str| {
@@ -189,6 +202,14 @@ mod tests {
         assert_eq!(answers, ["1", "2", "2", "2"]);
         assert_eq!(get(&played, "v").unwrap(), "other");
         assert_eq!(played.missed(), None);
+    }
+
+    #[test]
+    fn a_sample_does_not_have_what_is_not_in_it() {
+        let played = Played { is_sample: true, ..played(&[("GET u", "", "1")]) };
+        let asked = |url: &str| Asked { method: "GET".into(), url: url.into(), headers: Vec::new(), body: Vec::new() };
+        let status = |url| played.play(&asked(url)).unwrap().unwrap().status;
+        assert_eq!((status("u"), status("v"), played.missed()), (200, 404, None));
     }
 
     #[test]

@@ -248,8 +248,8 @@ fn written(body: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
 
 fn exchange_of(line: &str, number: usize) -> Result<Exchange, RecordingFault> {
     let fault = |what: String| RecordingFault::at(number, what);
-    let Line { at, took_ms, request, response, no_answer } =
-        serde_json::from_str(line).map_err(|error| fault(error.to_string()))?;
+    let Line { at, took_ms, request, response, no_answer } = serde_json::from_str(line)
+        .map_err(|error| fault(error.to_string().replace(" at line 1 column ", " at column ")))?;
     let outcome = match (response, no_answer) {
         (Some(response), None) => answered(response).map_err(fault)?,
         (None, Some(word)) => Outcome::NoAnswer(no_reply(word)),
@@ -517,7 +517,7 @@ mod tests {
             (vec![""], "line 1: a recording begins with {\"gleaner_exchanges\": 1}"),
             (vec!["[]"], "line 1: a recording begins with"),
             (vec![r#"{"gleaner_exchanges": 2}"#], "line 1: this is format 2, and 1 is the one known here"),
-            (vec![HEADER, "", "{}", ""], "line 3: missing field `request`"),
+            (vec![HEADER, "", "{}", ""], "line 3: missing field `request` at column 2"),
             (vec![HEADER, r#"{"request": 1}"#, ""], "line 2: invalid type"),
             (vec![HEADER, &format!("{{{request}}}"), ""], "line 2: it has neither a response nor a no_answer"),
             (vec![HEADER, &format!(r#"{{{request}, "respnse": {{}}}}"#), ""], "line 2: unknown field `respnse`"),
