@@ -116,9 +116,13 @@ class Exchanges:
         return answer["status"], answer.get("headers", {}), raw
 
     def record(self, method, url, headers, body, answer, took):
-        if not self.file or self.count >= EXCHANGES_MAX or self.size >= FILE_MAX:
+        if not self.file:
             return
         self.count += 1
+        if self.count > EXCHANGES_MAX or self.size > FILE_MAX - 4 * BODY_MAX:
+            self.line({"end": "full"})
+            self.file = None
+            return
         # Twice: what one part gives away by its name is masked in all of them.
         for _ in range(2):
             request = {"method": method, "url": self.text(url), **self.message(headers, body)}

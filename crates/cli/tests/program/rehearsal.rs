@@ -350,6 +350,49 @@ fn a_secret_that_a_provider_echoes_is_neither_in_the_recording_nor_on_the_screen
     }
 }
 
+/// Whoever is redirected to is somebody else.
+#[test]
+fn the_python_template_takes_no_credential_along_to_another_host() {
+    let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = format!("http://{}/moved", elsewhere.local_addr().unwrap());
+    let heard = std::thread::spawn(move || {
+        let (stream, _) = elsewhere.accept().unwrap();
+        let lines = BufReader::new(&stream).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+        let heard = lines.collect::<Vec<_>>().join("\n").to_lowercase();
+        let body = r#"{"t":"2030-01-01T00:00:00Z","h":"Note","b":"text"}"#;
+        write!(&stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        heard
+    });
+    let home = TcpListener::bind("127.0.0.1:0").unwrap();
+    let api = format!("http://{}", home.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in home.incoming().map_while(Result::ok) {
+            let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let is_list = lines.next().unwrap_or_default().contains("?after=");
+            let is_signed = lines.take_while(|line| !line.is_empty()).any(|line| line.contains("t-0815"));
+            let (status, body) = match (is_signed, is_list) {
+                (false, _) => ("401 Unauthorized".to_owned(), ""),
+                (true, true) => ("200 OK".to_owned(), r#"{"ids":["n1"],"more":false}"#),
+                (true, false) => (format!("302 Found\r\nlocation: {to}"), ""),
+            };
+            let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            drop((&stream).write_all(format!("{head}{body}").as_bytes()));
+        }
+    });
+    let notes = Notes::new();
+    let file = notes.folder().join("connector.py");
+    let connector = fs::read_to_string(&file).unwrap();
+    let asking = connector.replace("https://notes.invalid", &api).replace(", sample=\"exchanges.jsonl\"", "");
+    fs::write(&file, asking).unwrap();
+    let run = notes.run_signed_in(&[]);
+    assert_eq!(run.code, 0, "{run:?}");
+    let heard = heard.join().unwrap();
+    assert!(
+        heard.starts_with("get /moved") && !heard.contains("authorization") && !heard.contains("t-0815"),
+        "{heard}"
+    );
+}
+
 /// The negative control: what is no credential is found by the same eyes. It is not in a cookie, whose value is masked.
 #[test]
 fn what_is_no_secret_is_in_the_recording() {

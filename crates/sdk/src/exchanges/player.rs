@@ -205,6 +205,19 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_that_was_not_kept_is_not_played() {
+        for end in ["too_large", "withheld"] {
+            let response = serde_json::json!({"status": 200, "body_end": end});
+            let line = serde_json::json!({"request": {"method": "GET", "url": "u"}, "response": response});
+            let text = format!("{{\"gleaner_exchanges\": 1}}\n{line}\n");
+            let played = Played::new(Recording::parse(&text).unwrap());
+            let said = get(&played, "u").unwrap_err();
+            assert!(said.starts_with("the answer to GET u was not recorded (line 2): it "), "{said}");
+            assert_eq!(played.missed(), Some(said));
+        }
+    }
+
+    #[test]
     fn a_sample_does_not_have_what_is_not_in_it() {
         let played = Played { is_sample: true, ..played(&[("GET u", "", "1")]) };
         let asked = |url: &str| Asked { method: "GET".into(), url: url.into(), headers: Vec::new(), body: Vec::new() };
@@ -231,6 +244,7 @@ mod tests {
         assert_eq!(get(&played, "https://a/bot99/x?token=other&q=1").unwrap(), "1");
         assert!(get(&played, "https://a/bot99/y?token=other&q=1").is_err());
         assert!(get(&played, "https://a/bot99/x?token=other&q=2").is_err());
+        assert!(ask(&played, "POST https://a/bot99/x?token=other&q=1", "").is_err());
         assert!(is_like("[secret]a", "a") && !is_like("b[secret]", "a") && !is_like("ab[secret]b", "ab"));
     }
 

@@ -241,6 +241,10 @@ mod tests {
             recorder.state.lock().unwrap().write(&line);
         }
         assert!(recorder.trouble().unwrap().starts_with("the recording is full"));
+        let file = tempfile::tempfile().unwrap();
+        let mut many = State { file: Some(file), bytes: 0, exchanges: EXCHANGES_MAX, trouble: None };
+        many.write("one more\n");
+        assert!(many.file.is_none() && many.trouble.is_some(), "it is full by their number, too");
         let recording = Recording::read(&path).unwrap();
         assert_eq!((recording.exchanges.len(), recording.is_full), (lines + 1, true));
     }

@@ -469,10 +469,10 @@ mod tests {
             method: "POST".to_owned(),
             url: "https://a.example/token".to_owned(),
             headers: vec![("content-type".to_owned(), "application/x-www-form-urlencoded; charset=utf-8".to_owned())],
-            body: b"grant_type=password&username=me&password=hunter2&client_secret=x".to_vec(),
+            body: b"password=hunter2&grant_type=password&username=me&client_secret=x".to_vec(),
         };
         let scrubbed = scrubber().request(&asked);
-        assert_eq!(scrubbed.body, b"grant_type=password&username=me&password=[secret]&client_secret=[secret]");
+        assert_eq!(scrubbed.body, b"password=[secret]&grant_type=password&username=me&client_secret=[secret]");
     }
 
     #[test]
