@@ -130,6 +130,7 @@ fn a_run_cap_deferral_does_not_arm_the_source_pressure_cooldown() {
     assert_eq!((ran.new_rows().count(), ran.backlogs().len()), (4, 1));
     assert_eq!(ran.outcome.as_ref().unwrap().pressure, None);
     assert_eq!(home.reader().cooldown("c").unwrap(), None);
+    assert_eq!(home.reader().pressure_backlog("c").unwrap().total(), 0, "nor is it counted as pressure");
     provider.set_mood(Mood { refusals: 1000, ..Mood::default() });
     // Negative control: pressure does.
     while home.run(&provider, &Terms::default()).outcome.unwrap().pressure.is_none() {}
@@ -223,8 +224,12 @@ fn a_bounded_tail_deferral_is_not_source_pressure() {
     let ran = home.run(&provider, &Terms { details: Some(3), chunk: Some(4), ..Terms::default() });
     assert_eq!(ran.gaps().count(), 5);
     assert!(ran.gaps().all(|gap| gap.reason == "retry_exhausted" && gap.class == "run_cap_deferred"));
-    let backlog = home.reader().pressure_backlog("c").unwrap();
-    assert!(format!("{backlog:?}").contains("0"), "{backlog:?}");
+    assert_eq!(home.reader().cooldown("c").unwrap(), None);
+    assert_eq!(home.reader().pressure_backlog("c").unwrap().total(), 0);
+    // Negative control: what the provider refuses is counted.
+    provider.throttle(true);
+    home.run(&provider, &Terms::default());
+    assert_eq!(home.reader().pressure_backlog("c").unwrap().total(), 27);
 }
 
 #[test]

@@ -163,6 +163,14 @@ impl Running {
     }
 }
 
+/// A test that failed leaves nobody behind.
+impl Drop for Running {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
 /// Sends a signal to a process, or with a minus before its number to a group.
 pub(crate) fn signal(process: &str, name: &str) {
     assert!(Command::new("kill").args([&format!("-{name}"), "--", process]).status().unwrap().success());
