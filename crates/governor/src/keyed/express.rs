@@ -12,6 +12,9 @@
 
 use super::stats::{pack, unpack};
 use crate::time::Time;
+#[cfg(gleaner_loom)]
+use loom::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+#[cfg(not(gleaner_loom))]
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Sends, and answers, after which the law is told.
@@ -132,7 +135,7 @@ impl Express {
             bounds: AtomicU64::new(0),
             seq: AtomicU32::new(0),
             others: AtomicU16::new(0),
-            samples: [const { AtomicU16::new(0) }; BATCH],
+            samples: std::array::from_fn(|_| AtomicU16::new(0)),
         }
     }
 
@@ -244,6 +247,215 @@ impl Express {
                 Ok(_) => return true,
                 Err(seen) => word = seen,
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod terms {
+    use super::*;
+
+    pub(super) fn at(nanos: u64) -> Time {
+        Time::from_nanos(1_000_000_000 + nanos)
+    }
+
+    /// A send per microsecond from 0 on, three in flight, for a second.
+    pub(super) fn terms() -> Terms {
+        Terms {
+            due: at(0),
+            interval: 1000,
+            gap: 800,
+            until: at(1_000_000_000),
+            since: at(0),
+            late: 50_000,
+            generation: 7,
+            seq: 41,
+            in_flight: 0,
+            in_flight_max: 3,
+            answers_max: 16,
+        }
+    }
+}
+
+/// Every order in which threads can take these steps (`scripts/loom`).
+#[cfg(all(test, gleaner_loom))]
+mod interleavings {
+    use super::terms::{at, terms};
+    use super::*;
+    use loom::sync::Arc;
+    use loom::thread;
+
+    fn opened(terms: &Terms) -> Arc<Express> {
+        let express = Arc::new(Express::new());
+        express.open(terms, at(0));
+        express
+    }
+
+    #[test]
+    fn two_who_race_for_one_place_do_not_both_get_it() {
+        loom::model(|| {
+            let express = opened(&terms());
+            let other = Arc::clone(&express);
+            let thread = thread::spawn(move || other.pass(at(100)).is_some());
+            let own = express.pass(at(100)).is_some();
+            let both = [own, thread.join().unwrap()];
+            assert_eq!(both.iter().filter(|passed| **passed).count(), 1, "{both:?}");
+            let batch = express.close().unwrap();
+            assert_eq!((batch.sends, batch.in_flight, batch.due), (1, 1, at(1000)));
+        });
+    }
+
+    #[test]
+    fn whoever_closes_the_lane_learns_of_every_request_that_went_through() {
+        loom::model(|| {
+            // Two places at once, so that both may pass.
+            let express = opened(&Terms { interval: 1, gap: 0, ..terms() });
+            let other = Arc::clone(&express);
+            let thread = thread::spawn(move || match other.pass(at(2000)) {
+                Some(passed) => (1, u16::from(other.tell(at(2000), passed.others, passed.generation, at(5000)))),
+                None => (0, 0),
+            });
+            let mut sends = u16::from(express.pass(at(3000)).is_some());
+            let batch = express.close().unwrap();
+            let (others_sends, others_answers) = thread.join().unwrap();
+            sends += others_sends;
+            // What came after the closing is refused, not lost.
+            assert_eq!(batch.sends, sends);
+            assert_eq!(batch.answers, others_answers);
+            assert_eq!(batch.in_flight, sends - others_answers);
+            if batch.answers == 1 {
+                assert_eq!(batch.mean_micros(), 3);
+            }
+            assert!(express.pass(at(9000)).is_none(), "closed is closed");
+        });
+    }
+
+    #[test]
+    fn no_more_are_in_flight_than_allowed_and_numbers_are_drawn_once() {
+        loom::model(|| {
+            let express = opened(&Terms { interval: 1, gap: 0, in_flight_max: 1, ..terms() });
+            let other = Arc::clone(&express);
+            let thread = thread::spawn(move || {
+                let passed = other.pass(at(2000))?;
+                other.tell(at(2000), passed.others, passed.generation, at(3000)).then_some(passed.seq)
+            });
+            let own = express.pass(at(2000)).map(|passed| (passed.seq, passed.others));
+            let others = thread.join().unwrap();
+            if let (Some((own, beside)), Some(others)) = (own, others) {
+                assert_ne!(own, others);
+                assert_eq!(beside, 0);
+            }
+            assert!(own.is_some() || others.is_some());
+            assert!(express.close().unwrap().in_flight <= 1);
+        });
+    }
+
+    #[test]
+    fn terms_are_seen_by_whoever_sees_the_lane_open() {
+        loom::model(|| {
+            let express = Arc::new(Express::new());
+            let other = Arc::clone(&express);
+            let thread = thread::spawn(move || other.pass(at(100)).map(|passed| (passed.seq, passed.generation)));
+            express.open(&terms(), at(0));
+            assert!(thread.join().unwrap().is_none_or(|seen| seen == (42, 7)));
+        });
+    }
+}
+
+#[cfg(all(test, not(gleaner_loom)))]
+mod tests {
+    use super::terms::{at, terms};
+    use super::*;
+
+    fn opened(terms: &Terms) -> Express {
+        let express = Express::new();
+        express.open(terms, at(0));
+        express
+    }
+
+    #[test]
+    fn a_lane_that_is_not_open_lets_nobody_through() {
+        let express = Express::new();
+        assert!(express.pass(at(0)).is_none() && express.close().is_none());
+        assert!(!express.tell(at(0), 0, 0, at(1)));
+    }
+
+    #[test]
+    fn sends_keep_their_distance_and_make_up_for_no_more_than_they_may() {
+        let express = opened(&terms());
+        assert!(express.pass(at(0)).is_some());
+        assert!(express.pass(at(999)).is_none());
+        assert!(express.pass(at(1300)).is_some(), "late by 300, ...");
+        assert!(express.pass(at(2099)).is_none(), "... of which the next makes up for 200");
+        assert!(express.pass(at(2100)).is_some());
+        assert_eq!(express.close().unwrap().due, at(3100));
+    }
+
+    #[test]
+    fn a_pause_buys_no_burst() {
+        let express = opened(&Terms { due: Time::from_nanos(5), ..terms() });
+        assert!(express.pass(at(50_000)).is_some());
+        assert!(express.pass(at(50_799)).is_none());
+        assert!(express.pass(at(50_800)).is_some());
+        assert!(express.pass(at(51_599)).is_none());
+    }
+
+    #[test]
+    fn sends_have_the_numbers_that_follow_and_know_their_company() {
+        let express = opened(&terms());
+        let passed = |nanos| express.pass(at(nanos)).map(|passed| (passed.seq, passed.others, passed.generation));
+        assert_eq!([passed(0), passed(1000), passed(2000)], [Some((42, 0, 7)), Some((43, 1, 7)), Some((44, 2, 7))]);
+        assert_eq!(passed(3000), None, "three are in flight");
+        assert!(express.tell(at(0), 0, 7, at(3000)));
+        assert_eq!(passed(3000), Some((45, 2, 7)));
+    }
+
+    #[test]
+    fn an_answer_that_is_not_ordinary_is_not_taken() {
+        let express = opened(&terms());
+        assert!(!express.tell(at(0), 0, 7, at(100)), "nothing is in flight");
+        assert!(express.pass(at(0)).is_some());
+        assert!(!express.tell(at(0), 0, 7, at(50_000)), "late");
+        assert!(!express.tell(at(0), 0, 6, at(100)), "from before the circuit changed");
+        assert!(!express.tell(Time::from_nanos(999_999_999), 0, 7, at(100)), "sent before the present step");
+        assert!(express.tell(at(0), 2, 7, at(49_999)));
+        let batch = express.close().unwrap();
+        assert_eq!((batch.sends, batch.answers, batch.in_flight, batch.others), (1, 1, 0, 2));
+        assert_eq!((batch.latencies(), batch.mean_micros()), (&[49][..], 49));
+    }
+
+    #[test]
+    fn after_sixteen_or_after_its_time_the_law_has_to_be_told() {
+        let express = opened(&Terms { in_flight_max: 100, ..terms() });
+        let passed = (0..100).filter(|n| express.pass(at(n * 1000)).is_some()).count();
+        assert_eq!(passed, BATCH);
+        let express = opened(&Terms { answers_max: 2, ..terms() });
+        let told = (0..5)
+            .filter(|n| express.pass(at(n * 1000)).is_some() && express.tell(at(n * 1000), 0, 7, at(n * 1000 + 5)))
+            .count();
+        assert_eq!(told, 2);
+        let express = opened(&terms());
+        assert!(express.pass(at(999_999_999)).is_some());
+        let express = opened(&terms());
+        assert!(express.pass(at(1_000_000_000)).is_none());
+    }
+
+    #[test]
+    fn a_clock_that_goes_backwards_gets_nothing() {
+        let express = opened(&terms());
+        assert!(express.pass(Time::from_nanos(10)).is_none());
+        assert!(express.pass(at(0)).is_some());
+    }
+
+    #[test]
+    fn terms_that_do_not_fit_leave_the_lane_closed() {
+        for terms in [
+            Terms { interval: u64::from(u32::MAX) + 1, ..terms() },
+            Terms { gap: u64::MAX, ..terms() },
+            Terms { in_flight: 512, ..terms() },
+            Terms { due: Time::NEVER, ..terms() },
+        ] {
+            assert!(opened(&terms).close().is_none(), "{terms:?}");
         }
     }
 }
