@@ -4,7 +4,7 @@
 //! other. Everything from outside is made visible first, and cut to fit.
 
 use super::pairing::pair;
-use super::pretty::{cut, fit, lines_of};
+use super::pretty::{broken, cut, fit, lines_of};
 use super::watch::{Item, Kind, Sums};
 use super::{Rehearsal, Rehearsed};
 use crate::collect_view::exit_code;
@@ -82,7 +82,10 @@ impl<'a> Page<'a> {
     fn print(&self, out: &mut Output) -> io::Result<()> {
         let width = out.width();
         for (number, exchange) in self.exchanges.iter().enumerate() {
-            out.line(&out.paint(Tone::Strong, &fit(&title(number, exchange), width)))?;
+            // A URL is what its author looks for, so it is not cut.
+            for line in broken(&title(number, exchange), width) {
+                out.line(&out.paint(Tone::Strong, &line))?;
+            }
             let answer = answer_lines(exchange);
             let items = self.items_of(Some(number)).flat_map(|item| self.item_lines(item)).collect::<Vec<_>>();
             if width >= WIDE && !items.is_empty() {
@@ -168,8 +171,9 @@ fn answer_lines(exchange: &Exchange) -> Vec<Line> {
     lines.extend(body.into_iter().map(|line| Line::plain(format!("> {line}"))));
     let took = exchange.took_ms.map(|took| format!(" in {took} ms")).unwrap_or_default();
     match &exchange.outcome {
-        Outcome::NoAnswer(why) => {
-            lines.push(Line { text: format!("< no answer: {why:?}{took}").to_lowercase(), tone: Tone::Bad });
+        Outcome::NoAnswer(_) => {
+            let why = exchange.outcome.no_answer().unwrap_or_default();
+            lines.push(Line { text: format!("< no answer: {why}{took}"), tone: Tone::Bad });
         }
         Outcome::Answered { status, message, .. } => {
             let tone = if *status >= 400 { Tone::Bad } else { Tone::Accepted };
@@ -229,14 +233,14 @@ fn exchange_json(number: usize, exchange: &Exchange, items: &[Value]) -> Value {
         Ok(text) => json!(text),
         Err(_) => Value::Null,
     };
-    let (status, answer, no_answer) = match &exchange.outcome {
-        Outcome::Answered { status, message, .. } => (Some(*status), Some(message), None),
-        Outcome::NoAnswer(why) => (None, None, Some(format!("{why:?}").to_lowercase())),
+    let (status, answer) = match &exchange.outcome {
+        Outcome::Answered { status, message, .. } => (Some(*status), Some(message)),
+        Outcome::NoAnswer(_) => (None, None),
     };
     json!({
         "message_type": "exchange", "number": number + 1, "at": exchange.at, "took_ms": exchange.took_ms,
         "method": exchange.method, "url": exchange.url, "request_headers": headers(&exchange.request),
-        "request_body": body(&exchange.request), "status": status, "no_answer": no_answer,
+        "request_body": body(&exchange.request), "status": status, "no_answer": exchange.outcome.no_answer(),
         "response_headers": answer.map(headers), "response_body": answer.map(body), "items": items,
     })
 }
