@@ -25,6 +25,8 @@ const BETWEEN: &str = " │ ";
 /// Lines of one body, and of one record.
 const BODY_LINES_MAX: usize = 24;
 const RECORD_LINES_MAX: usize = 10;
+/// How the SDK begins what it says about a record that does not fit.
+const LEFT_OUT: &str = "a record was left out: ";
 /// Headers of an answer that say something about what to do with it.
 const TELLING: [&str; 10] = [
     "content-type",
@@ -107,16 +109,19 @@ impl<'a> Page<'a> {
     }
 
     fn item_lines(&self, item: &Item) -> Vec<Line> {
-        let name = visible(&self.secrets.mask(&format!("=> {} {}", item.stream, item.key)));
-        let (head, tone) = match &item.kind {
-            Kind::Record => (name, Tone::Accepted),
-            Kind::Deleted => (format!("{name}: deleted"), Tone::Accepted),
-            Kind::Rejected(why) => (format!("{name}: rejected: {}", visible(&self.secrets.mask(why))), Tone::Bad),
-            Kind::Gap(why) => (format!("{name}: a gap: {}", visible(why)), Tone::Limit),
+        let name = self.secrets.mask(&format!("=> {} {}", item.stream, item.key));
+        let (head, tone, why) = match &item.kind {
+            Kind::Record => (name, Tone::Accepted, None),
+            Kind::Deleted => (format!("{name}: deleted"), Tone::Accepted, None),
+            Kind::Rejected(why) => (format!("{name}: rejected"), Tone::Bad, Some(why)),
+            Kind::Gap(why) => (format!("{name}: a gap: {}", visible(why)), Tone::Limit, None),
         };
+        // On a line of its own, without what is said already: the place of a fault stands at its end.
+        let why = why.map(|why| why.strip_prefix(LEFT_OUT).unwrap_or(why));
+        let why = why.map(|why| Line { text: one_line(&self.secrets.mask(why)), tone });
+        let head = Line { text: one_line(&head), tone };
         let data = cut(lines_of(&self.secrets.mask(&item.data)), RECORD_LINES_MAX);
-        let head = Line { text: head.replace('\n', " "), tone };
-        [head].into_iter().chain(data.into_iter().map(Line::plain)).collect()
+        [head].into_iter().chain(why).chain(data.into_iter().map(Line::plain)).collect()
     }
 
     fn print_json(&self, out: &mut Output) -> io::Result<()> {
@@ -161,7 +166,11 @@ impl Line {
 }
 
 fn title(number: usize, exchange: &Exchange) -> String {
-    visible(&format!("{}  {} {}", number + 1, exchange.method, exchange.url)).replace('\n', " ")
+    one_line(&format!("{}  {} {}", number + 1, exchange.method, exchange.url))
+}
+
+fn one_line(text: &str) -> String {
+    visible(text).replace('\n', " ")
 }
 
 /// What went out with a request, and what came back.
@@ -188,7 +197,7 @@ fn answer_lines(exchange: &Exchange) -> Vec<Line> {
 }
 
 fn headers<'h>(mark: char, headers: impl Iterator<Item = &'h (String, String)>) -> Vec<Line> {
-    let line = |(name, value): &(String, String)| visible(&format!("{mark} {name}: {value}")).replace('\n', " ");
+    let line = |(name, value): &(String, String)| one_line(&format!("{mark} {name}: {value}"));
     headers.map(|header| Line::quiet(line(header))).collect()
 }
 
