@@ -4,7 +4,7 @@
 //! other. Everything from outside is made visible first, and cut to fit.
 
 use super::pairing::pair;
-use super::pretty::{cut, fit, lines_of};
+use super::pretty::{broken, cut, fit, lines_of};
 use super::watch::{Item, Kind, Sums};
 use super::{Rehearsal, Rehearsed};
 use crate::collect_view::exit_code;
@@ -25,6 +25,8 @@ const BETWEEN: &str = " │ ";
 /// Lines of one body, and of one record.
 const BODY_LINES_MAX: usize = 24;
 const RECORD_LINES_MAX: usize = 10;
+/// How the SDK begins what it says about a record that does not fit.
+const LEFT_OUT: &str = "a record was left out: ";
 /// Headers of an answer that say something about what to do with it.
 const TELLING: [&str; 10] = [
     "content-type",
@@ -82,7 +84,10 @@ impl<'a> Page<'a> {
     fn print(&self, out: &mut Output) -> io::Result<()> {
         let width = out.width();
         for (number, exchange) in self.exchanges.iter().enumerate() {
-            out.line(&out.paint(Tone::Strong, &fit(&title(number, exchange), width)))?;
+            // A URL is what its author looks for, so it is not cut.
+            for line in broken(&title(number, exchange), width) {
+                out.line(&out.paint(Tone::Strong, &line))?;
+            }
             let answer = answer_lines(exchange);
             let items = self.items_of(Some(number)).flat_map(|item| self.item_lines(item)).collect::<Vec<_>>();
             if width >= WIDE && !items.is_empty() {
@@ -104,16 +109,19 @@ impl<'a> Page<'a> {
     }
 
     fn item_lines(&self, item: &Item) -> Vec<Line> {
-        let name = visible(&self.secrets.mask(&format!("=> {} {}", item.stream, item.key)));
-        let (head, tone) = match &item.kind {
-            Kind::Record => (name, Tone::Accepted),
-            Kind::Deleted => (format!("{name}: deleted"), Tone::Accepted),
-            Kind::Rejected(why) => (format!("{name}: rejected: {}", visible(&self.secrets.mask(why))), Tone::Bad),
-            Kind::Gap(why) => (format!("{name}: a gap: {}", visible(why)), Tone::Limit),
+        let name = self.secrets.mask(&format!("=> {} {}", item.stream, item.key));
+        let (head, tone, why) = match &item.kind {
+            Kind::Record => (name, Tone::Accepted, None),
+            Kind::Deleted => (format!("{name}: deleted"), Tone::Accepted, None),
+            Kind::Rejected(why) => (format!("{name}: rejected"), Tone::Bad, Some(why)),
+            Kind::Gap(why) => (format!("{name}: a gap: {}", visible(why)), Tone::Limit, None),
         };
+        // On a line of its own, without what is said already: the place of a fault stands at its end.
+        let why = why.map(|why| why.strip_prefix(LEFT_OUT).unwrap_or(why));
+        let why = why.map(|why| Line { text: one_line(&self.secrets.mask(why)), tone });
+        let head = Line { text: one_line(&head), tone };
         let data = cut(lines_of(&self.secrets.mask(&item.data)), RECORD_LINES_MAX);
-        let head = Line { text: head.replace('\n', " "), tone };
-        [head].into_iter().chain(data.into_iter().map(Line::plain)).collect()
+        [head].into_iter().chain(why).chain(data.into_iter().map(Line::plain)).collect()
     }
 
     fn print_json(&self, out: &mut Output) -> io::Result<()> {
@@ -158,7 +166,11 @@ impl Line {
 }
 
 fn title(number: usize, exchange: &Exchange) -> String {
-    visible(&format!("{}  {} {}", number + 1, exchange.method, exchange.url)).replace('\n', " ")
+    one_line(&format!("{}  {} {}", number + 1, exchange.method, exchange.url))
+}
+
+fn one_line(text: &str) -> String {
+    visible(text).replace('\n', " ")
 }
 
 /// What went out with a request, and what came back.
@@ -168,8 +180,9 @@ fn answer_lines(exchange: &Exchange) -> Vec<Line> {
     lines.extend(body.into_iter().map(|line| Line::plain(format!("> {line}"))));
     let took = exchange.took_ms.map(|took| format!(" in {took} ms")).unwrap_or_default();
     match &exchange.outcome {
-        Outcome::NoAnswer(why) => {
-            lines.push(Line { text: format!("< no answer: {why:?}{took}").to_lowercase(), tone: Tone::Bad });
+        Outcome::NoAnswer(_) => {
+            let why = exchange.outcome.no_answer().unwrap_or_default();
+            lines.push(Line { text: format!("< no answer: {why}{took}"), tone: Tone::Bad });
         }
         Outcome::Answered { status, message, .. } => {
             let tone = if *status >= 400 { Tone::Bad } else { Tone::Accepted };
@@ -184,7 +197,7 @@ fn answer_lines(exchange: &Exchange) -> Vec<Line> {
 }
 
 fn headers<'h>(mark: char, headers: impl Iterator<Item = &'h (String, String)>) -> Vec<Line> {
-    let line = |(name, value): &(String, String)| visible(&format!("{mark} {name}: {value}")).replace('\n', " ");
+    let line = |(name, value): &(String, String)| one_line(&format!("{mark} {name}: {value}"));
     headers.map(|header| Line::quiet(line(header))).collect()
 }
 
@@ -229,14 +242,14 @@ fn exchange_json(number: usize, exchange: &Exchange, items: &[Value]) -> Value {
         Ok(text) => json!(text),
         Err(_) => Value::Null,
     };
-    let (status, answer, no_answer) = match &exchange.outcome {
-        Outcome::Answered { status, message, .. } => (Some(*status), Some(message), None),
-        Outcome::NoAnswer(why) => (None, None, Some(format!("{why:?}").to_lowercase())),
+    let (status, answer) = match &exchange.outcome {
+        Outcome::Answered { status, message, .. } => (Some(*status), Some(message)),
+        Outcome::NoAnswer(_) => (None, None),
     };
     json!({
         "message_type": "exchange", "number": number + 1, "at": exchange.at, "took_ms": exchange.took_ms,
         "method": exchange.method, "url": exchange.url, "request_headers": headers(&exchange.request),
-        "request_body": body(&exchange.request), "status": status, "no_answer": no_answer,
+        "request_body": body(&exchange.request), "status": status, "no_answer": exchange.outcome.no_answer(),
         "response_headers": answer.map(headers), "response_body": answer.map(body), "items": items,
     })
 }

@@ -34,6 +34,12 @@ pub(super) fn fit(line: &str, width: usize) -> String {
     line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// A text in lines of at most so many characters, wherever they end.
+pub(super) fn broken(text: &str, width: usize) -> Vec<String> {
+    let characters = text.chars().collect::<Vec<_>>();
+    characters.chunks(width.max(1)).map(|line| line.iter().collect()).collect()
+}
+
 /// JSON, a line per value. What is given is JSON.
 fn spread(text: &str) -> Vec<String> {
     let (mut lines, mut line, mut depth) = (Vec::new(), String::new(), 0_usize);
@@ -120,6 +126,7 @@ mod tests {
         let lines = |count: usize| (0..count).map(|number| number.to_string()).collect::<Vec<_>>();
         assert_eq!(cut(lines(3), 3), ["0", "1", "2"]);
         assert_eq!(cut(lines(5), 3), ["0", "1", "… 3 more lines"]);
+        assert_eq!(broken("ünübün", 4), ["ünüb", "ün"]);
         assert_eq!((fit("ünü", 3), fit("ünüb", 3)), ("ünü".to_owned(), "ün…".to_owned()));
     }
 }

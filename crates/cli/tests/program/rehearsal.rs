@@ -8,7 +8,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// With what URLs, JSON and base64 write differently.
 const SECRET: &str = "c4n4ry/+ token\"é";
@@ -143,8 +144,9 @@ fn a_connector_that_records_nothing_shows_its_records_alone() {
     assert_eq!(shown.code, 3, "{shown:?}");
     assert!(shown.stderr.contains("no HTTP exchange was recorded"), "{shown:?}");
     let heads = shown.stdout.lines().filter(|line| line.starts_with("=>")).collect::<Vec<_>>();
-    let rejected = "=> orders nine: rejected: it does not fit its schema, at /id";
-    assert_eq!(heads, ["=> orders 1", rejected, "=> orders 7: a gap: not_found", "=> orders 3"], "{}", shown.stdout);
+    let expected = ["=> orders 1", "=> orders nine: rejected", "=> orders 7: a gap: not_found", "=> orders 3"];
+    assert_eq!(heads, expected, "{}", shown.stdout);
+    assert!(shown.stdout.contains("rejected\nit does not fit its schema, at /id\n{"), "{}", shown.stdout);
     assert!(shown.stdout.contains("orders: 2 records, 1 rejected, 1 gaps"), "{}", shown.stdout);
 }
 
@@ -244,6 +246,27 @@ fn a_run_is_recorded_into_a_new_file_and_replayed_from_it() {
     assert!(short.code == 0 && notes.folder().join("short.jsonl").exists(), "{short:?}");
     let nowhere = notes.run_signed_in(&["--record", "no/such/folder.jsonl"]);
     assert_eq!(nowhere.code, 2, "{nowhere:?}");
+}
+
+#[test]
+fn what_a_killed_run_recorded_can_be_replayed() {
+    let notes = Notes::new();
+    let connector = fs::read_to_string(notes.folder().join("connector.py")).unwrap();
+    let slow = connector.replace("    return parse(", "    __import__('time').sleep(0.02)\n    return parse(");
+    fs::write(notes.folder().join("connector.py"), slow).unwrap();
+    let mut command = notes.command(&["--record", "mine.jsonl"]);
+    let mut run =
+        command.env("MY_NOTES_TOKEN", "t-0815-secret").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let file = notes.folder().join("mine.jsonl");
+    let began = Instant::now();
+    while fs::read_to_string(&file).unwrap_or_default().lines().count() < 10 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it records nothing");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let replayed = notes.run(&["--replay", "mine.jsonl", "--limit", "5"]);
+    assert_eq!(replayed.code, 0, "{replayed:?}");
 }
 
 #[test]

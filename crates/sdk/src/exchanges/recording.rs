@@ -94,6 +94,21 @@ pub enum Outcome {
     NoAnswer(NoReply),
 }
 
+impl Outcome {
+    /// Why there was no answer, in the word of the file.
+    #[must_use]
+    pub const fn no_answer(&self) -> Option<&'static str> {
+        let Self::NoAnswer(no_reply) = self else { return None };
+        Some(match no_reply {
+            NoReply::Connect => "connect",
+            NoReply::Timeout => "timeout",
+            NoReply::Lost => "lost",
+            NoReply::Untrusted => "untrusted_certificate",
+            NoReply::PrivateTarget => "private_address",
+        })
+    }
+}
+
 /// Why a file is no recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", line.map_or_else(String::new, |line| format!("line {line}: ")))]
@@ -486,6 +501,7 @@ mod tests {
         {
             lost.outcome = Outcome::NoAnswer(no_reply);
             let text = header_line("notes", "") + &exchange_line(&lost);
+            assert!(text.contains(&format!(r#""no_answer":"{}""#, lost.outcome.no_answer().unwrap())), "{text}");
             assert_eq!(Recording::parse(&text).unwrap().exchanges, [lost.clone()]);
         }
     }

@@ -502,6 +502,31 @@ mod tests {
         assert_eq!(scrubber().reply(&reply(&[], &harmless)).body, harmless, "otherwise they stay as they are");
     }
 
+    /// Pieces out of which texts are made that look like URLs, JSON and neither.
+    const FRAGMENTS: [&str; 22] = [
+        "?", "&", ";", "\\u0026", "token", "q", "=", "\"", "\\", "é", "://", "@", "#", "%", "%25", "%2", "/", ":", " ",
+        "{", SECRET, "\u{fffd}",
+    ];
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_it_panic_or_gets_a_secret_through(numbers in proptest::collection::vec(0..FRAGMENTS.len(), 0..40)) {
+            let text = numbers.iter().map(|&number| FRAGMENTS[number]).collect::<String>();
+            let scrubber = scrubber();
+            let asked = |headers: &[(&str, &str)]| Asked {
+                method: "POST".to_owned(),
+                url: text.clone(),
+                headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+                body: text.clone().into_bytes(),
+            };
+            for headers in [&[("x", text.as_str()), ("cookie", &text)][..], &[("content-type", "application/x-www-form-urlencoded")]] {
+                let scrubbed = scrubber.request(&asked(headers));
+                let all = format!("{}{:?}{}", scrubbed.url, scrubbed.headers, String::from_utf8(scrubbed.body).unwrap());
+                proptest::prop_assert!(!all.contains(SECRET), "{all}");
+            }
+        }
+    }
+
     #[test]
     fn of_a_body_that_was_cut_nothing_is_kept() {
         let cut = Reply { body_end: BodyEnd::TooLarge, ..reply(&[], b"c4n4ry/+ tok") };
