@@ -163,7 +163,7 @@ class Exchanges:
         return said
 
     def header(self, name, value):
-        if not HEADERS.search(plain(name)) or "ratelimit" in plain(name):
+        if not HEADERS.search(plain(name)) or "ratelimit" in plain(name) or PLACES.search(plain(name)):
             return self.text(value)
         cookies = plain(name) in ("cookie", "setcookie")
         self.learn(value.split("=", 1)[-1].split(";")[0] if cookies else value.split(" ", 1)[-1], 16 if cookies else 8)

@@ -343,13 +343,18 @@ fn is_secret_header(name: &str) -> bool {
     let name = plain(name);
     let is_count = name.contains("ratelimit");
     !is_count
+        && !is_place(&name)
         && (name.starts_with("proxy") || name.ends_with("auth") || HEADER_PARTS.iter().any(|part| name.contains(part)))
+}
+
+/// Whether it names a page, and no account.
+fn is_place(name: &str) -> bool {
+    name.ends_with("token") && PLACES.iter().any(|place| name.contains(place))
 }
 
 fn is_secret_parameter(name: &str) -> bool {
     let name = plain(name);
-    let is_place = name.ends_with("token") && PLACES.iter().any(|place| name.contains(place));
-    !is_place && (PARAMETERS.contains(&name.as_str()) || PARAMETER_PARTS.iter().any(|part| name.contains(part)))
+    !is_place(&name) && (PARAMETERS.contains(&name.as_str()) || PARAMETER_PARTS.iter().any(|part| name.contains(part)))
 }
 
 fn is_secret_field(name: &str) -> bool {
@@ -430,7 +435,8 @@ mod tests {
             let scrubbed = scrubber().reply(&reply(&[(name, "word")], b""));
             assert_eq!(scrubbed.headers, [(name.to_ascii_lowercase(), MASK.to_owned())]);
         }
-        for name in ["content-type", "etag", "link", "x-ratelimit-limit-tokens", "retry-after", "x-author", "x-keyword"]
+        for name in
+            ["content-type", "etag", "link", "x-ratelimit-limit-tokens", "retry-after", "x-author", "x-next-page-token"]
         {
             assert_eq!(
                 scrubber().reply(&reply(&[(name, "word")], b"")).headers,
