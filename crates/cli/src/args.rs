@@ -1,5 +1,6 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
+pub(crate) mod author;
 pub(crate) mod care;
 pub(crate) mod collect;
 pub(crate) mod look;

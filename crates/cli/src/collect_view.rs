@@ -275,7 +275,7 @@ fn hint(reason: TerminalReason, name: &str, missing: &[String]) -> String {
 }
 
 /// What the program ends with.
-fn exit_code(reason: TerminalReason, is_missing_something: bool, was_told_to_stop: bool) -> u8 {
+pub(crate) fn exit_code(reason: TerminalReason, is_missing_something: bool, was_told_to_stop: bool) -> u8 {
     match reason {
         TerminalReason::Cancelled if was_told_to_stop => EXIT_INTERRUPTED,
         TerminalReason::Succeeded if is_missing_something => EXIT_GAPS,

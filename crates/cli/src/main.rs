@@ -23,6 +23,8 @@ mod output;
 mod plan;
 mod progress;
 mod prompt;
+mod recorded;
+mod rehearsal;
 mod row;
 mod runner;
 mod scope;

@@ -93,6 +93,20 @@ impl Lane {
         }
     }
 
+    /// Whether all may be in flight that the owner allows.
+    pub(crate) const fn is_wide(&self) -> bool {
+        self.limit == self.max
+    }
+
+    /// Takes over how many are in flight, after so many accepted requests beside `k` others at most.
+    pub(crate) fn resume(&mut self, in_flight: u16, accepted: u16, k: u16) {
+        self.in_flight = in_flight;
+        if self.max > 1 {
+            self.answers = self.answers.saturating_add(accepted);
+            self.accepted_max = self.accepted_max.max(k);
+        }
+    }
+
     /// A request that was sent beside `k` others was throttled. To be called for every refusal, not
     /// once per burst: within a burst the lowest `k` is the telling one. True when a limit that was
     /// found before explains it.

@@ -89,6 +89,22 @@ impl Latency {
         self.end_row();
     }
 
+    /// Whether the baseline moves by time, so that many answers may be told at once.
+    pub(crate) const fn is_settled(&self) -> bool {
+        self.samples >= SETTLED && self.late == 0
+    }
+
+    /// Nanoseconds after which an answer is late.
+    pub(crate) fn late_after(&self) -> u64 {
+        (LATE * self.base).max(self.base + LATE_BY) as u64
+    }
+
+    /// Takes in so many ordinary answers with this mean, in nanoseconds.
+    pub(crate) fn on_ordinary(&mut self, answers: u16, mean: u64, now: Time) {
+        self.follow(mean as f64, now);
+        self.ordinary = self.ordinary.saturating_add(u8::try_from(answers - 1).unwrap_or(u8::MAX));
+    }
+
     fn end_row(&mut self) {
         self.row = 0;
         self.late = 0;

@@ -122,7 +122,8 @@
 //! - URLs, bodies, ids and credentials: an [`Outcome`] has no place for them.
 //! - A way to turn a [`DeferReason`] into a [`PressureReason`]: stopping by our own budget must not
 //!   look like a provider under pressure.
-//! - A lock, and a map from keys to governors: the caller owns its governors.
+//! - A lock in [`Governor`], and a map from keys to governors: the caller owns its governors. Who has thousands
+//!   of keys takes a [`keyed::Registry`].
 //! - A setting for how the law behaves. The owner sets one number, the ceiling
 //!   ([`Config::ceiling_interval`]).
 
@@ -134,6 +135,7 @@ mod circuit;
 mod classify;
 mod config;
 mod governor;
+pub mod keyed;
 mod lane;
 mod latency;
 mod law;

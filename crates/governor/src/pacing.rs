@@ -47,6 +47,18 @@ impl Pacing {
         self.last_send = Some(now);
     }
 
+    /// The shortest gap after a send on time, for this interval and the owner's ceiling.
+    pub(crate) fn gap(interval: u64, ceiling: u64) -> u64 {
+        (interval - LATENESS_CREDIT.min(interval / 2)).max(ceiling)
+    }
+
+    /// Goes on from sends that were spaced by [`Self::gap`], the next of which is due at `due`.
+    pub(crate) fn resume(&mut self, due: Time, interval: u64, ceiling: u64) {
+        self.base = due.minus(interval - LATENESS_CREDIT.min(interval / 2));
+        // The last send was then or earlier.
+        self.last_send = Some(due.minus(Self::gap(interval, ceiling)));
+    }
+
     /// Takes back a send that was never made. The gap to the next one still respects the ceiling,
     /// since nobody can say how far the cancelled request got.
     pub(crate) fn refund(&mut self, interval: u64) {

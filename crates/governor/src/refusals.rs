@@ -84,6 +84,16 @@ impl Refusals {
         }
     }
 
+    /// Books so many accepted requests.
+    pub(crate) fn on_accepted_many(&mut self, accepted: u16) {
+        let earned = EARNED_PER_ACCEPTED * f32::from(accepted);
+        if self.loan > 0.0 {
+            self.loan -= earned;
+        } else {
+            self.budget = (self.budget + earned).min(BUDGET_START);
+        }
+    }
+
     /// Refusals within the strike period.
     pub(crate) fn recent(&self, now: Time) -> usize {
         self.times().filter(|&at| now.nanos_since(at) < STRIKE_SPAN).count()

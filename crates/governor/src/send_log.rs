@@ -47,6 +47,17 @@ impl SendLog {
         }
     }
 
+    /// Books so many sends up to `last`, `interval` apart, while nothing may be forgotten.
+    pub(crate) fn on_sends(&mut self, sends: u16, last: Time, interval: u64) {
+        if self.partial > 0 && self.partial + u32::from(sends) < self.stride {
+            self.partial += u32::from(sends);
+            return;
+        }
+        for later in (0..u64::from(sends)).rev() {
+            self.on_send(last.minus(later.saturating_mul(interval)), true);
+        }
+    }
+
     fn make_room(&mut self, grows: bool) {
         if grows {
             self.thin();

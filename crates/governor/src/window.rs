@@ -154,6 +154,17 @@ impl Window {
         self.log.on_send(now, self.limit == 0);
     }
 
+    /// Books so many sends up to `last`, `interval` apart, while nothing is learned.
+    pub(crate) fn on_sends(&mut self, sends: u16, last: Time, interval: u64) {
+        if sends == 0 {
+            return;
+        }
+        self.burst = 1;
+        self.burst_from = last;
+        self.last_send = last;
+        self.log.on_sends(sends, last, interval);
+    }
+
     /// Takes back the last send: refused or cancelled.
     pub(crate) fn refund(&mut self) {
         self.log.refund();

@@ -3,30 +3,19 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
+mod driven;
+
+use driven::Running;
 use gleaner_engine::{AnswerTaken, Epoch};
 use gleaner_protocol::{Answer, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::{Control, ControlError, tell};
 use gleaner_store::Reader;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
-
-const MANIFEST: &str = r#"{"connector_id":"t","connector_key":"t","version":"1","streams":[
-    {"name":"ids","semantics":"mutable_state","primary_key":"id"}]}"#;
-
-const PRELUDE: &str = r#"
-import sys, json, os, time, signal
-def say(**m): sys.stdout.write(json.dumps(m) + "\n"); sys.stdout.flush()
-def record(n): say(type="RECORD", stream="ids", key=str(n), data={"id": n}, emitted_at="2031-01-01T00:00:00Z")
-def slice(n): say(type="STATE", stream="ids", cursor={"next": n}, slice=True)
-def done(n, status="succeeded", **more): say(type="DONE", status=status, records_emitted=n, **more)
-def wait_for_end(): sys.stdin.read()
-start = json.loads(sys.stdin.readline())
-"#;
 
 const QUESTION: &str = r#"
 say(type="INTERACTION", request_id="q1", kind="otp", message="the code?")
@@ -40,44 +29,8 @@ done(1); wait_for_end()
 /// The first run of a store has this one.
 const FIRST: u64 = 1;
 
-struct Running {
-    child: Child,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn start(folder: &Path, script: &str) -> Self {
-        fs::write(folder.join("manifest.json"), MANIFEST).unwrap();
-        let program = folder.join("connector.py");
-        fs::write(&program, format!("{PRELUDE}{script}")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_runtime-driver"));
-        command.arg("run").arg(folder.join("store.db")).arg(folder.join("manifest.json"));
-        command.args(["--interactive", "--control", "--", "python3", "-u"]).arg(program);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let output = BufReader::new(child.stdout.take().unwrap());
-        Self { child, output }
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn rest(mut self) -> String {
-        let mut text = String::new();
-        self.output.read_to_string(&mut text).unwrap();
-        self.child.wait().unwrap();
-        text
-    }
-}
-
-/// A test that fails leaves nobody behind who waits for an answer.
-impl Drop for Running {
-    fn drop(&mut self) {
-        drop(self.child.kill());
-        drop(self.child.wait());
-    }
+fn start(folder: &Path, script: &str) -> Running {
+    Running::start(folder, script, &["--interactive", "--control"])
 }
 
 fn answer(code: &str) -> Control {
@@ -99,7 +52,7 @@ fn socket(folder: &Path) -> PathBuf {
 #[test]
 fn an_answer_from_another_process_reaches_the_connector_and_is_masked_when_it_is_repeated() {
     let folder = tempfile::tempdir().unwrap();
-    let mut running = Running::start(folder.path(), QUESTION);
+    let mut running = start(folder.path(), QUESTION);
     assert_eq!(running.line(), "asked q1 the code?");
     assert_eq!(fs::metadata(folder.path().join("run")).unwrap().permissions().mode() & 0o777, 0o700);
     assert_eq!(fs::metadata(socket(folder.path())).unwrap().permissions().mode() & 0o777, 0o600);
@@ -120,7 +73,7 @@ fn an_answer_from_another_process_reaches_the_connector_and_is_masked_when_it_is
 fn of_two_answers_the_second_is_told_that_it_came_second() {
     let folder = tempfile::tempdir().unwrap();
     let script = QUESTION.replace("print(\"got\"", "time.sleep(3); print(\"got\"");
-    let mut running = Running::start(folder.path(), &script);
+    let mut running = start(folder.path(), &script);
     running.line();
     assert_eq!(tell_first(folder.path(), &answer("first11")).unwrap(), AnswerTaken::Yes);
     assert_eq!(tell_first(folder.path(), &answer("second2")).unwrap(), AnswerTaken::AlreadyAnswered);
@@ -140,7 +93,7 @@ while not stop or n % 10 != 0:
     time.sleep(0.002)
 done(n, "cancelled"); sys.exit(1)
 "#;
-    let mut running = Running::start(folder.path(), script);
+    let mut running = start(folder.path(), script);
     assert!(running.line().starts_with("saved "));
     assert_eq!(tell_first(folder.path(), &Control::Cancel).unwrap(), AnswerTaken::Yes);
     assert!(running.rest().contains("reason cancelled"));
@@ -152,7 +105,7 @@ done(n, "cancelled"); sys.exit(1)
 #[test]
 fn clients_that_say_nothing_or_nonsense_hold_nobody_up() {
     let folder = tempfile::tempdir().unwrap();
-    let mut running = Running::start(folder.path(), QUESTION);
+    let mut running = start(folder.path(), QUESTION);
     running.line();
     let connect = || UnixStream::connect(socket(folder.path())).unwrap();
     let silent = (0..5).map(|_| connect()).collect::<Vec<_>>();
@@ -186,7 +139,7 @@ fn clients_that_say_nothing_or_nonsense_hold_nobody_up() {
 #[test]
 fn too_many_clients_are_hung_up_on() {
     let folder = tempfile::tempdir().unwrap();
-    let mut running = Running::start(folder.path(), QUESTION);
+    let mut running = start(folder.path(), QUESTION);
     running.line();
     let mut clients = (0..9).map(|_| UnixStream::connect(socket(folder.path())).unwrap()).collect::<Vec<_>>();
     let last = clients.last_mut().unwrap();
@@ -207,7 +160,7 @@ fn what_a_killed_run_left_is_removed_and_what_lives_is_not() {
     fs::set_permissions(&run, fs::Permissions::from_mode(0o700)).unwrap();
     drop(UnixListener::bind(run.join("77.sock")).unwrap());
     let _alive = UnixListener::bind(run.join("78.sock")).unwrap();
-    let mut running = Running::start(folder.path(), QUESTION);
+    let mut running = start(folder.path(), QUESTION);
     running.line();
     assert!(!run.join("77.sock").exists(), "nobody listens");
     assert!(run.join("78.sock").exists());
@@ -221,7 +174,7 @@ fn a_data_root_may_lie_deeper_than_the_path_of_a_socket() {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("d".repeat(120));
     fs::create_dir(&folder).unwrap();
-    let mut running = Running::start(&folder, QUESTION);
+    let mut running = start(&folder, QUESTION);
     running.line();
     assert_eq!(tell_first(&folder, &answer("c4n4ry7")).unwrap(), AnswerTaken::Yes);
     assert!(running.rest().contains("reason succeeded"));
@@ -234,7 +187,7 @@ fn a_folder_that_others_can_look_into_is_not_used() {
     let run = folder.path().join("run");
     fs::create_dir(&run).unwrap();
     fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).unwrap();
-    let said = Running::start(folder.path(), "done(0); wait_for_end()").rest();
+    let said = start(folder.path(), "done(0); wait_for_end()").rest();
     assert_eq!(said, "", "nothing was run");
     let runs = Reader::open(&folder.path().join("store.db")).unwrap().runs("c", 1).unwrap();
     assert!(runs[0].ended_at.is_some(), "on record, and ended");

@@ -3,27 +3,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
+mod driven;
+
+use driven::{MANIFEST, Running};
 use gleaner_store::Reader;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-const MANIFEST: &str = r#"{"connector_id":"t","connector_key":"t","version":"1","streams":[
-    {"name":"ids","semantics":"mutable_state","primary_key":"id"}],
-    "runtime_requirements":{"bindings":{"filesystem":{"required":true}},"environment_variables":["DECLARED"]}}"#;
-
-/// What every connector here begins with.
-const PRELUDE: &str = r#"
-import sys, json, os, time, signal, subprocess
-def say(**m): sys.stdout.write(json.dumps(m) + "\n"); sys.stdout.flush()
-def record(n): say(type="RECORD", stream="ids", key=str(n), data={"id": n}, emitted_at="2031-01-01T00:00:00Z")
-def slice(n): say(type="STATE", stream="ids", cursor={"next": n}, slice=True)
-def done(n, status="succeeded", **more): say(type="DONE", status=status, records_emitted=n, **more)
-def wait_for_end(): sys.stdin.read()
-start = json.loads(sys.stdin.readline())
-"#;
 
 struct World {
     folder: tempfile::TempDir,
@@ -41,15 +29,7 @@ impl World {
     }
 
     fn start(&self, script: &str, flags: &[&str]) -> Running {
-        let program = self.path("connector.py");
-        fs::write(&program, format!("{PRELUDE}{script}")).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_runtime-driver"));
-        command.arg("run").arg(self.path("store.db")).arg(self.path("manifest.json")).args(flags);
-        command.arg("--").arg("python3").arg("-u").arg(program);
-        command.env("DECLARED", "yes").env("NOT_DECLARED", "no");
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (orders, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
-        Running { child, orders, output }
+        Running::start(self.folder.path(), script, flags)
     }
 
     fn run(&self, script: &str) -> String {
@@ -58,27 +38,6 @@ impl World {
 
     fn keys(&self) -> usize {
         Reader::open(&self.path("store.db")).unwrap().records("c", "ids", None, 1000).unwrap().len()
-    }
-}
-
-struct Running {
-    child: Child,
-    orders: ChildStdin,
-    output: BufReader<ChildStdout>,
-}
-
-impl Running {
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.output.read_line(&mut line).unwrap();
-        line.trim_end().to_owned()
-    }
-
-    fn rest(mut self) -> String {
-        let mut text = String::new();
-        self.output.read_to_string(&mut text).unwrap();
-        self.child.wait().unwrap();
-        text
     }
 }
 

@@ -40,6 +40,8 @@ pub enum FetchErrorKind {
     Forbidden,
     /// It usually passes: a lost connection, a timeout, a 5xx.
     Temporary,
+    /// It is not in the recording that is played. Nothing about the provider: it ends the run.
+    NotRecorded,
     /// Anything else: an answer that makes no sense, a request that cannot be written.
     Other,
 }
@@ -127,7 +129,9 @@ impl FetchError {
             FetchErrorKind::Gone => AbsenceReason::Gone,
             FetchErrorKind::RefusedCredentials => AbsenceReason::AuthFailure,
             FetchErrorKind::Forbidden => AbsenceReason::PermanentForbidden,
-            FetchErrorKind::Temporary | FetchErrorKind::Other => AbsenceReason::TemporaryUnavailable,
+            FetchErrorKind::Temporary | FetchErrorKind::NotRecorded | FetchErrorKind::Other => {
+                AbsenceReason::TemporaryUnavailable
+            }
         };
         GapReason::Absence(absence)
     }
@@ -149,6 +153,7 @@ impl FetchError {
             FetchErrorKind::RefusedCredentials => "refused_credentials",
             FetchErrorKind::Forbidden => "forbidden",
             FetchErrorKind::Temporary => "temporary",
+            FetchErrorKind::NotRecorded => "not_recorded",
             FetchErrorKind::Other => "unexpected_answer",
         };
         // A stop of our own has no status: nothing failed at the provider.
@@ -189,6 +194,7 @@ impl From<Error> for FetchError {
                 (spent(deferred).unwrap_or(sorted.kind), sorted.http_status)
             }
             Error::Transport { deferred, .. } => (spent(deferred).unwrap_or(FetchErrorKind::Temporary), None),
+            Error::NotRecorded(_) => (FetchErrorKind::NotRecorded, None),
             _ => (FetchErrorKind::Other, None),
         };
         Self { kind, http_status, retry_in, message }

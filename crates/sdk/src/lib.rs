@@ -15,6 +15,7 @@
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
 //! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
 //! | what an owner may bound | [`Caps`] |
+//! | recorded exchanges, and a connector that is answered from them in a test | [`exchanges`], [`replay`](fn@replay) |
 //! | running a connector in a test | [`run_on`], [`Wire`], [`Clock`] |
 //!
 //! # What is deliberately absent
@@ -33,6 +34,7 @@ mod collect;
 mod connector;
 mod credentials;
 mod emit;
+pub mod exchanges;
 mod fetch_error;
 mod gaps;
 pub mod lane;
@@ -41,6 +43,7 @@ mod pages;
 mod panics;
 mod question;
 mod rate;
+mod replay;
 mod stdio;
 mod stop;
 mod warm_start;
@@ -59,6 +62,7 @@ pub use gleaner_http::blocking::Client;
 pub use page::Page;
 pub use pages::{Left, REST_OF_STREAM};
 pub use question::{Question, Reply};
+pub use replay::{Replay, Replayed, replay};
 pub use stdio::Stdio;
 pub use stop::{Failure, Stop};
 pub use wire::{Wire, WireFault};

@@ -8,11 +8,14 @@ use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, visible};
+use crate::recorded;
+use crate::rehearsal;
 use crate::scope;
 use crate::stop_signals;
 use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, Steady, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
+use gleaner_sdk::exchanges::RECORD_VARIABLE;
 use gleaner_store::{ConnectionState, HeldBy, LeaseOn, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -36,6 +39,10 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
 }
 
 fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    if args.author.is_rehearsal() {
+        return rehearsal::run(args, out);
+    }
+    let recording = args.author.record.as_deref().map(recorded::place).transpose()?;
     let home = Home::find(&args.home)?;
     let mut store = home.store()?;
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;
@@ -44,7 +51,10 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let credentials = Credentials::find(&manifest, &home, &name)?;
     let missing = credentials.missing_names();
     let asks = interact(args);
-    let request = request(args, &home, &name, manifest, &settings, &credentials, recovery_only)?;
+    let mut request = request(args, &home, &name, manifest, &settings, &credentials, recovery_only)?;
+    if let Some(file) = &recording {
+        request.launch.environment.set(RECORD_VARIABLE, file);
+    }
     let (orders, control) = channel();
     stop_signals::forward(&orders);
     let mut view = View::new(&name, args, asks, missing.clone(), orders);
@@ -56,7 +66,11 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     drop(view);
     let report: RunReport = report.map_err(|error| refused(error, &name))?;
     drop(store);
-    finished(&home.reader()?, &name, &report, args, &missing, out)
+    let code = finished(&home.reader()?, &name, &report, args, &missing, out)?;
+    if let Some(file) = &recording {
+        recorded::check(file, &Redactor::new(credentials.secrets()), args.quiet)?;
+    }
+    Ok(code)
 }
 
 /// What happens to questions.
@@ -86,7 +100,7 @@ fn find_connection(
 }
 
 /// Whether its owner wants it to run.
-fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliError> {
+pub(crate) fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliError> {
     let (what, hint) = match home.reader()?.connection(name)?.state {
         ConnectionState::Paused if !args.now => {
             ("paused", "`gleaner resume` lets it run again; --now runs it once all the same")
@@ -98,7 +112,7 @@ fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliErr
 }
 
 /// Whether the connection rests. What is not pressure may be recovered meanwhile; answers whether that is all.
-fn check_rest(
+pub(crate) fn check_rest(
     args: &CollectArgs,
     home: &Home,
     store: &mut Store,

@@ -25,6 +25,7 @@ mod place;
 mod proxy;
 mod proxy_support;
 mod races;
+mod rehearsal;
 mod scenarios;
 mod stops;
 mod support;

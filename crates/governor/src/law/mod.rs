@@ -15,14 +15,18 @@
 //!
 //! Curves over time are evaluated only on a success, so an error can never speed us up.
 
+mod batch;
 mod episode;
+mod rest;
 mod slowdown;
 
 use crate::latency::Latency;
 use crate::refusals::Refusals;
 use crate::time::{SECOND, Time, nanos_in, seconds_between};
 use crate::window::Window;
+pub(crate) use batch::Ordinary;
 use episode::Episode;
+pub(crate) use rest::Rest;
 use slowdown::Drain;
 
 /// Longest interval: an hour. Slower providers exist only as windows.
@@ -329,7 +333,7 @@ impl Law {
         if success.sent_at >= self.since && self.interval > self.fastest {
             self.successes = self.successes.saturating_add(1);
             if self.is_used(now) {
-                self.grow(now);
+                self.grow(self.successes.is_multiple_of(HOLD_LOOK), now);
             }
         }
     }
@@ -341,8 +345,8 @@ impl Law {
         f64::from(self.successes) >= USED * self.rate() * answered_s
     }
 
-    /// One more success at the present rate.
-    fn grow(&mut self, now: Time) {
+    /// One more success at the present rate, or some more.
+    fn grow(&mut self, is_time_to_look: bool, now: Time) {
         let rate = self.rate();
         match self.mode {
             Mode::Search => {
@@ -354,7 +358,7 @@ impl Law {
             Mode::Climb if self.refusals.is_alarmed(now) && !self.is_free => {}
             Mode::Climb => self.step(if self.is_gentle { CLIMB_GENTLY } else { CLIMB }, now),
             // Neither a margin nor a quiet time ends within a few requests.
-            Mode::Hold if !self.successes.is_multiple_of(HOLD_LOOK) => {}
+            Mode::Hold if !is_time_to_look => {}
             Mode::Hold => {
                 self.raise_to(self.limit * (1.0 - self.refusals.margin(now)));
                 self.probe_if_due(now);

@@ -117,6 +117,9 @@ pub enum Error {
         /// The failure underneath.
         source: Cause,
     },
+    /// The recording that is played has no answer to it. Says which request it was, as its player shows it.
+    #[error("{0}")]
+    NotRecorded(Box<str>),
     /// A blocking call inside an async runtime would stop the runtime.
     #[error("a blocking call inside an async runtime would stop it; use GovernedClient there, or a thread of its own")]
     BlockingInAsync,

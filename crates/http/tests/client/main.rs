@@ -13,5 +13,6 @@ mod redirects;
 mod retries;
 mod secrecy;
 mod support;
+mod tape;
 mod timeouts;
 mod tls;

@@ -309,9 +309,11 @@ impl<'a, 'r> Work<'a, 'r> {
         self.put_off(item, &error)
     }
 
-    /// A credential that is refused again and again is not this item's fault.
+    /// A credential that is refused again and again is not this item's fault, and neither is a recording without it.
     pub(super) fn unless_refused(&self, error: FetchError) -> Result<FetchError, Stop> {
-        if self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX { Err(error.into()) } else { Ok(error) }
+        let is_not_its_fault =
+            self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX || error.kind() == FetchErrorKind::NotRecorded;
+        if is_not_its_fault { Err(error.into()) } else { Ok(error) }
     }
 
     /// Writes a gap for one item; `false` when the chunk is used up.

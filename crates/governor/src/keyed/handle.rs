@@ -1,0 +1,80 @@
+//! A key that was looked up once and is kept by its caller.
+
+use super::config::Rules;
+use super::express::Express;
+use super::key::Key;
+use crate::time::Time;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// One key of a registry.
+#[derive(Debug)]
+pub(crate) struct Entry<W> {
+    key: Mutex<Key>,
+    pub(crate) express: Express,
+    name: Box<str>,
+    pub(crate) slot: u32,
+    /// Whether some statuses of this key mean something else than usual.
+    pub(crate) has_statuses: bool,
+    pub(crate) attached: W,
+}
+
+impl<W> Entry<W> {
+    pub(crate) fn new(name: Box<str>, slot: u32, key: Key, has_statuses: bool, attached: W) -> Self {
+        Self { key: Mutex::new(key), express: Express::new(), name, slot, has_statuses, attached }
+    }
+
+    /// The key, with everything told that went past its lock. The lane is closed.
+    #[inline]
+    pub(crate) fn lock(&self, rules: &Rules, now: Time) -> MutexGuard<'_, Key> {
+        // Nothing panics half-way through a change; a poisoned lock is still a consistent state.
+        let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(batch), Key::Active(active)) = (self.express.close(), &mut *key) {
+            active.on_batch(rules, &batch, now);
+        }
+        key
+    }
+
+    /// Opens the lane where that is allowed, and gives the lock back.
+    #[inline]
+    pub(crate) fn unlock(&self, key: MutexGuard<'_, Key>, rules: &Rules, now: Time) {
+        if let Key::Active(active) = &*key
+            && !self.has_statuses
+            && let Some(terms) = active.terms(rules, now)
+        {
+            self.express.open(&terms, now);
+        }
+        drop(key);
+    }
+
+    #[inline]
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// A key that was looked up. Whoever sends to it often keeps the handle; while it is kept, the key is not
+/// forgotten. Cheap to clone.
+#[derive(Debug)]
+pub struct Handle<W = ()> {
+    pub(crate) entry: Arc<Entry<W>>,
+}
+
+impl<W> Handle<W> {
+    /// Whose it is: the domain, or the group that it belongs to.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        self.entry.name()
+    }
+
+    /// What the registry's owner keeps with each key.
+    #[must_use]
+    pub fn attached(&self) -> &W {
+        &self.entry.attached
+    }
+}
+
+impl<W> Clone for Handle<W> {
+    fn clone(&self) -> Self {
+        Self { entry: Arc::clone(&self.entry) }
+    }
+}

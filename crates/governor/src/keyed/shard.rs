@@ -1,0 +1,226 @@
+//! One part of a registry: its keys by name, who was idle the longest, and who has to be looked after.
+//!
+//! Everything here happens under the shard's lock, and nothing here takes longer than [`STEP`] keys. A slot is
+//! a number; names find it, the heap orders it, the watch list looks after it. Each slot has one record in
+//! the heap, whose time is never later than the key's last use, so that the top, once brought up to date, is
+//! the key that was idle the longest.
+
+use super::config::Rules;
+use super::handle::Entry;
+use super::key::Key;
+use super::snapshot::Totals;
+use crate::time::Time;
+use hashbrown::HashTable;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::Arc;
+
+/// Keys that are looked at while the lock is held: some twenty microseconds.
+pub(crate) const STEP: usize = 64;
+
+/// A slot and the last use of its key that the heap knows of.
+type Record = Reverse<(Time, u32)>;
+
+#[derive(Debug)]
+pub(crate) struct Shard<W> {
+    names: HashTable<u32>,
+    slots: Vec<Option<Arc<Entry<W>>>>,
+    /// Whether a slot is in the watch list. Stays true when the key is forgotten before the list is walked.
+    is_watched: Vec<bool>,
+    free: Vec<u32>,
+    by_age: BinaryHeap<Record>,
+    /// Keys at work, and keys at rest whose circuit is not closed.
+    watch: VecDeque<u32>,
+    /// What keys counted that rest by now or are forgotten.
+    pub(crate) totals: Totals,
+    pub(crate) forgotten: u64,
+}
+
+/// What one step came to.
+#[derive(Debug)]
+pub(crate) struct Stepped<W> {
+    /// To be dropped when the lock is released.
+    pub(crate) gone: Vec<Arc<Entry<W>>>,
+    /// Whether there is more to do.
+    pub(crate) more: bool,
+}
+
+impl<W> Default for Shard<W> {
+    fn default() -> Self {
+        Self {
+            names: HashTable::new(),
+            slots: Vec::new(),
+            is_watched: Vec::new(),
+            free: Vec::new(),
+            by_age: BinaryHeap::new(),
+            watch: VecDeque::new(),
+            totals: Totals::default(),
+            forgotten: 0,
+        }
+    }
+}
+
+impl<W> Shard<W> {
+    #[inline]
+    pub(crate) fn find(&self, hash: u64, name: &str) -> Option<&Arc<Entry<W>>> {
+        let slot = self.names.find(hash, |&slot| self.entry(slot).is_some_and(|entry| entry.name() == name))?;
+        self.entry(*slot)
+    }
+
+    #[inline]
+    fn entry(&self, slot: u32) -> Option<&Arc<Entry<W>>> {
+        self.slots.get(slot as usize)?.as_ref()
+    }
+
+    /// Adds a key; `make` gets the number of its slot. A table that grows asks for the hashes of the others again.
+    pub(crate) fn insert(
+        &mut self,
+        hash: u64,
+        hash_again: impl Fn(&str) -> u64,
+        now: Time,
+        make: impl FnOnce(u32) -> Entry<W>,
+    ) -> Arc<Entry<W>> {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.is_watched.push(false);
+            (self.slots.len() - 1) as u32
+        });
+        let entry = Arc::new(make(slot));
+        self.slots[slot as usize] = Some(Arc::clone(&entry));
+        let Self { names, slots, .. } = self;
+        let hash_of = |&slot: &u32| slots[slot as usize].as_ref().map_or(0, |entry| hash_again(entry.name()));
+        names.insert_unique(hash, slot, hash_of);
+        self.by_age.push(Reverse((now, slot)));
+        entry
+    }
+
+    /// No key of this shard was last used before.
+    pub(crate) fn oldest(&self) -> Time {
+        self.by_age.peek().map_or(Time::NEVER, |&Reverse((at, _))| at)
+    }
+
+    /// Looks after a key from now on.
+    pub(crate) fn watch(&mut self, slot: u32) {
+        if let Some(is_watched) = self.is_watched.get_mut(slot as usize).filter(|is_watched| !**is_watched) {
+            *is_watched = true;
+            self.watch.push_back(slot);
+        }
+    }
+
+    pub(crate) fn watched(&self) -> usize {
+        self.watch.len()
+    }
+
+    /// Keys of the watch list from `from` on, at most [`STEP`].
+    pub(crate) fn watched_from(&self, from: usize) -> Vec<Arc<Entry<W>>> {
+        self.watch.iter().skip(from).take(STEP).filter_map(|&slot| self.entry(slot).cloned()).collect()
+    }
+
+    /// Keys of the slots from `from` on, and how many slots those are, at most [`STEP`].
+    pub(crate) fn slots_from(&self, from: usize) -> (Vec<Arc<Entry<W>>>, usize) {
+        let part = self.slots.get(from..).unwrap_or_default();
+        let part = &part[..part.len().min(STEP)];
+        (part.iter().filter_map(Clone::clone).collect(), part.len())
+    }
+
+    /// Looks after the next keys of the watch list: puts those away that nobody uses, and lets those go that
+    /// rest with a closed circuit. `left`: how many of the list are still to be looked at in this round.
+    pub(crate) fn look_after(&mut self, rules: &Rules, left: &mut usize, now: Time) {
+        for _ in 0..STEP.min(*left) {
+            *left -= 1;
+            let Some(slot) = self.watch.pop_front() else { return };
+            let Some(entry) = self.entry(slot).cloned() else {
+                self.is_watched[slot as usize] = false;
+                continue;
+            };
+            let mut key = entry.lock(rules, now);
+            if let Some(tally) = key.rest(rules, now) {
+                self.totals.add(tally);
+            }
+            if matches!(*key, Key::Active(_)) || key.circuit(now) != crate::CircuitState::Closed {
+                self.watch.push_back(slot);
+            } else {
+                self.is_watched[slot as usize] = false;
+            }
+        }
+    }
+
+    /// Forgets keys that nobody has used since `before`, at most [`STEP`] of them.
+    pub(crate) fn forget_before(
+        &mut self,
+        rules: &Rules,
+        hash_again: &impl Fn(&str) -> u64,
+        before: Time,
+        now: Time,
+    ) -> Stepped<W> {
+        let mut gone = Vec::new();
+        for _ in 0..STEP {
+            match self.by_age.peek() {
+                Some(&Reverse((at, _))) if at <= before => {
+                    gone.extend(self.forget_oldest(rules, hash_again, before, now))
+                }
+                _ => return Stepped { gone, more: false },
+            }
+        }
+        Stepped { gone, more: true }
+    }
+
+    /// Forgets the key that was idle the longest, if that is sure within a step and it was not used after
+    /// `rival`, the age of another shard's oldest.
+    pub(crate) fn forget_one(
+        &mut self,
+        rules: &Rules,
+        hash_again: &impl Fn(&str) -> u64,
+        rival: Time,
+        now: Time,
+    ) -> Stepped<W> {
+        for _ in 0..STEP {
+            match self.by_age.peek() {
+                Some(&Reverse((at, _))) if at <= rival => {}
+                _ => return Stepped { gone: Vec::new(), more: false },
+            }
+            let gone: Vec<_> = self.forget_oldest(rules, hash_again, rival, now).into_iter().collect();
+            if !gone.is_empty() {
+                return Stepped { gone, more: false };
+            }
+        }
+        Stepped { gone: Vec::new(), more: true }
+    }
+
+    /// Takes the top of the heap: forgets it if it was really not used since `limit` and owes nothing, and puts
+    /// it back in its place otherwise.
+    fn forget_oldest(
+        &mut self,
+        rules: &Rules,
+        hash_again: &impl Fn(&str) -> u64,
+        limit: Time,
+        now: Time,
+    ) -> Option<Arc<Entry<W>>> {
+        let Reverse((at, slot)) = self.by_age.pop()?;
+        let entry = self.entry(slot)?;
+        let mut key = entry.lock(rules, now);
+        let last = key.last();
+        if last > at {
+            drop(key);
+            self.by_age.push(Reverse((last, slot)));
+            return None;
+        }
+        // Handles are given out under this lock only, and a permit needs one: with none, nothing is on its way.
+        if last > limit || Arc::strong_count(entry) > 1 || key.is_in_flight() || key.is_closed(now) {
+            drop(key);
+            // As if it had just been used: it is looked at again when all others have been.
+            self.by_age.push(Reverse((now.max(last), slot)));
+            return None;
+        }
+        let tally = key.take_tally();
+        let hash = hash_again(entry.name());
+        drop(key);
+        self.totals.add(tally);
+        self.forgotten += 1;
+        if let Ok(found) = self.names.find_entry(hash, |&other| other == slot) {
+            found.remove();
+        }
+        self.free.push(slot);
+        self.slots[slot as usize].take()
+    }
+}

@@ -1,0 +1,71 @@
+//! Many ordinary requests at once: what a busy key tells its law without a word for each of them.
+//!
+//! Ordinary is what changes nothing by itself: sent on time, accepted, not late, with nothing being tried or
+//! waited for. The law takes in how many there were, and looks once whether to grow. It could have grown some
+//! requests earlier; never later by more than a batch.
+
+use super::{HOLD_LOOK, Law, Mode};
+use crate::time::Time;
+
+/// Ordinary sends and answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ordinary {
+    pub(crate) sends: u16,
+    /// The last of them.
+    pub(crate) last_send: Time,
+    /// Between two of them.
+    pub(crate) interval: u64,
+    pub(crate) answers: u16,
+    /// Mean latency of the answers in nanoseconds.
+    pub(crate) latency: u64,
+}
+
+/// Answers after which a law wants to know: few while it may grow with each, more while it sits still.
+const WHILE_GROWING: u8 = 4;
+const WHILE_STILL: u8 = 16;
+
+impl Law {
+    /// How many ordinary answers may be told at once; `None` while every request matters.
+    pub(crate) fn patience(&self) -> Option<u8> {
+        let every_one_matters = self.episode.is_some()
+            || self.shut > 0
+            || self.mode == Mode::Drain
+            || self.window.is_learned()
+            || self.count.from.is_none()
+            || !self.latency.is_settled();
+        if every_one_matters {
+            return None;
+        }
+        let is_still = self.mode == Mode::Hold || self.interval <= self.fastest;
+        Some(if is_still { WHILE_STILL } else { WHILE_GROWING })
+    }
+
+    /// Answers to what was sent before do not count.
+    pub(crate) const fn since(&self) -> Time {
+        self.since
+    }
+
+    /// Nanoseconds after which an answer is late.
+    pub(crate) fn late_after(&self) -> u64 {
+        self.latency.late_after()
+    }
+
+    /// Takes in ordinary requests up to `now`.
+    pub(crate) fn on_ordinary(&mut self, batch: &Ordinary, now: Time) {
+        self.sent = self.sent.wrapping_add(u32::from(batch.sends));
+        self.count.accepted = self.count.accepted.saturating_add(u32::from(batch.sends));
+        self.window.on_sends(batch.sends, batch.last_send, batch.interval);
+        if batch.answers == 0 {
+            return;
+        }
+        self.refusals.on_accepted_many(batch.answers);
+        self.latency.on_ordinary(batch.answers, batch.latency, now);
+        if self.interval > self.fastest {
+            let before = self.successes;
+            self.successes = before.saturating_add(u32::from(batch.answers));
+            if self.is_used(now) {
+                self.grow(before / HOLD_LOOK != self.successes / HOLD_LOOK, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The circuit of one key: what opens it, what closes it, and what does neither (step 5).
+
+use crate::desk::{Desk, fixed, seconds};
+use gleaner_governor::keyed::{Admission, Config, Feedback};
+use gleaner_governor::{CircuitState, Jitter};
+use std::time::Duration;
+
+fn desk() -> Desk {
+    Desk::new(Config { failures_in_row: 3, samples_min: 100, successes_to_close: 2, ..fixed(100.0) })
+}
+
+fn fail(desk: &mut Desk, times: usize) {
+    for _ in 0..times {
+        desk.exchange("a.com", 500, 10);
+    }
+}
+
+#[test]
+fn failures_in_a_row_open_the_circuit_and_nobody_gets_through() {
+    let mut desk = desk();
+    fail(&mut desk, 2);
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
+    fail(&mut desk, 1);
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Open);
+    let Admission::Denied { until } = desk.ask("a.com") else { panic!("let through") };
+    assert_eq!(until.since(desk.now), seconds(60));
+    assert_eq!(desk.snapshot().totals.denied, 1);
+    desk.exchange("b.com", 200, 10);
+}
+
+#[test]
+fn a_success_in_between_starts_the_row_anew() {
+    let mut desk = desk();
+    fail(&mut desk, 2);
+    desk.exchange("a.com", 200, 10);
+    fail(&mut desk, 2);
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
+}
+
+#[test]
+fn after_its_time_one_probe_at_a_time_is_let_through_and_two_successes_close_it() {
+    let mut desk = desk();
+    fail(&mut desk, 3);
+    desk.pass(seconds(59));
+    assert!(desk.is_denied("a.com"));
+    desk.pass(seconds(1));
+    assert_eq!(desk.key("a.com").circuit, CircuitState::HalfOpen);
+    let probe = desk.send("a.com");
+    assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer), "one at a time");
+    desk.answer("a.com", probe, &Feedback::status(200, None));
+    assert_eq!(desk.key("a.com").circuit, CircuitState::HalfOpen);
+    desk.exchange("a.com", 200, 10);
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
+    assert_eq!(desk.key("a.com").failures_in_row, 0);
+}
+
+#[test]
+fn a_failed_probe_opens_it_again_for_twice_as_long_up_to_64_times() {
+    let mut desk = desk();
+    fail(&mut desk, 3);
+    let mut open_for = 60;
+    for _ in 0..8 {
+        desk.pass(seconds(open_for));
+        fail(&mut desk, 1);
+        open_for = (open_for * 2).min(60 * 64);
+        let Admission::Denied { until } = desk.ask("a.com") else { panic!("let through") };
+        assert_eq!(until.since(desk.now), seconds(open_for));
+    }
+}
+
+#[test]
+fn a_probe_that_is_given_up_makes_room_for_another() {
+    let mut desk = desk();
+    fail(&mut desk, 3);
+    desk.pass(seconds(60));
+    let probe = desk.send("a.com");
+    desk.registry.abandon(&desk.handle("a.com"), probe, desk.now);
+    let probe = desk.send("a.com");
+    desk.registry.cancel(&desk.handle("a.com"), probe, desk.now);
+    desk.exchange("a.com", 200, 10);
+}
+
+#[test]
+fn answers_to_what_was_sent_before_the_circuit_changed_do_not_count() {
+    let mut desk = desk();
+    let early: Vec<_> = (0..5).map(|_| desk.send("a.com")).collect();
+    fail(&mut desk, 3);
+    for permit in early {
+        desk.answer("a.com", permit, &Feedback::status(200, None));
+    }
+    assert!(desk.is_denied("a.com"), "five successes from before do not close it");
+}
+
+#[test]
+fn a_share_of_failures_opens_it_once_there_are_enough_answers() {
+    let config = Config { failures_in_row: 0, samples_min: 10, error_share: 0.5, ..fixed(100.0) };
+    let mut desk = Desk::new(config);
+    for n in 0..9 {
+        desk.exchange("a.com", if n % 2 == 0 { 500 } else { 200 }, 10);
+    }
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed, "nine are not enough");
+    desk.exchange("a.com", 500, 10);
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Open);
+}
+
+#[test]
+fn a_retry_after_never_opens_it_nor_does_a_404() {
+    let mut desk = desk();
+    for _ in 0..20 {
+        desk.tell("a.com", &Feedback::status(429, Some(Duration::from_millis(50))), 10);
+        desk.exchange("a.com", 404, 10);
+    }
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
+}
+
+#[test]
+fn lost_connections_open_it_too() {
+    let mut desk = desk();
+    for _ in 0..3 {
+        desk.tell("a.com", &Feedback::lost().of_attempt(9, Jitter::from_bits(0)), 10);
+    }
+    assert!(desk.is_denied("a.com"));
+}
+
+#[test]
+fn an_overload_opens_it_within_five_seconds_and_it_closes_by_itself() {
+    // The strategy that ships, on its way at ten per second.
+    let mut desk = Desk::new(Config { max_per_s: 10.0, ..Config::default() });
+    while desk.now < gleaner_governor::Time::ZERO + seconds(1100) {
+        desk.exchange("a.com", 200, 20);
+    }
+    assert!(desk.key("a.com").rate_per_s > 9.9);
+    let start = desk.now;
+    while !desk.is_denied("a.com") {
+        desk.exchange("a.com", 500, 20);
+    }
+    assert!(desk.now.since(start) < seconds(5), "{:?}", desk.now.since(start));
+    desk.pass(seconds(60));
+    desk.exchange("a.com", 200, 20);
+    desk.exchange("a.com", 200, 20);
+    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
+}

@@ -1,0 +1,372 @@
+//! One test per setting: changing it changes behaviour.
+
+use crate::desk::{Desk, attempt, fixed, seconds};
+use gleaner_governor::keyed::{Admission, Aimd, Config, Feedback, Strategy};
+use gleaner_governor::{Advice, CircuitState, DeferReason, RetryBudgetConfig};
+use std::time::Duration;
+
+/// What `look` sees with a change and without.
+fn differs<T: PartialEq + std::fmt::Debug>(
+    base: Config,
+    change: impl FnOnce(&mut Config),
+    look: impl Fn(&mut Desk) -> T,
+) -> (T, T) {
+    let mut changed = base.clone();
+    change(&mut changed);
+    let (before, after) = (look(&mut Desk::new(base)), look(&mut Desk::new(changed)));
+    assert_ne!(before, after);
+    (before, after)
+}
+
+fn aimd(aimd: Aimd) -> Strategy {
+    Strategy::Aimd(aimd)
+}
+
+/// Requests that are let through at once.
+fn at_once(desk: &mut Desk) -> usize {
+    let mut permits = Vec::new();
+    while let Admission::Send(permit) = desk.ask("a.com") {
+        permits.push(permit);
+        if permits.len() == 50 {
+            break;
+        }
+    }
+    permits.len()
+}
+
+fn wait_after_one(desk: &mut Desk) -> Duration {
+    let _in_flight = desk.send("a.com");
+    desk.wait("a.com")
+}
+
+/// The rate in thousandths after these statuses, each 10 ms after its request.
+fn rate_after(desk: &mut Desk, statuses: &[u16], latency_ms: u64) -> u64 {
+    for &status in statuses {
+        desk.exchange("a.com", status, latency_ms);
+    }
+    (desk.key("a.com").rate_per_s * 1000.0).round() as u64
+}
+
+/// Failures until the circuit opens.
+fn failures_to_open(desk: &mut Desk) -> usize {
+    (0..100)
+        .take_while(|_| {
+            desk.exchange("a.com", 500, 1);
+            !desk.is_denied("a.com")
+        })
+        .count()
+        + 1
+}
+
+#[test]
+fn enabled() {
+    let config = Config { failures_in_row: 1, ..fixed(1.0) };
+    let (on, off) = differs(
+        config,
+        |config| config.enabled = false,
+        |desk| {
+            desk.exchange("a.com", 500, 0);
+            let let_through = (0..5).filter(|_| matches!(desk.ask("a.com"), Admission::Send(_))).count();
+            (let_through, desk.key("a.com").answers)
+        },
+    );
+    assert_eq!(on, (0, 1));
+    assert_eq!(off, (5, 1), "nobody waits, and what comes back is still counted");
+}
+
+#[test]
+fn strategy() {
+    let look = |desk: &mut Desk| rate_after(desk, &[200, 200, 429], 10);
+    let (law, steps) = differs(Config::default(), |config| config.strategy = aimd(Aimd::default()), look);
+    let (_, fixed) = differs(Config::default(), |config| config.strategy = Strategy::Fixed, look);
+    assert_eq!((steps, fixed), (600, 1000));
+    assert_eq!(law, 400, "the first cut of the law");
+}
+
+#[test]
+fn initial_per_s() {
+    assert_eq!(
+        differs(
+            fixed(10.0),
+            |config| config.initial_per_s = 20.0,
+            |desk| {
+                desk.registry.acquire(&desk.handle("a.com"), desk.now, desk.now);
+                (desk.pass_ms(1).key("a.com").rate_per_s * 10.0).round() as u64
+            }
+        ),
+        (100, 200)
+    );
+    for strategy in [Strategy::Gleaner, aimd(Aimd::default())] {
+        let base = Config { strategy, burst: 1.0, ..fixed(1.0) };
+        let (one, two) = differs(base, |config| config.initial_per_s = 2.0, wait_after_one);
+        assert!(one.abs_diff(2 * two) < Duration::from_millis(5), "{strategy:?} {one:?} {two:?}");
+    }
+}
+
+#[test]
+fn min_per_s() {
+    let look = |desk: &mut Desk| rate_after(desk, &[429; 3], 10);
+    assert_eq!(differs(Config::aimd(), |config| config.min_per_s = 0.5, look), (125, 500));
+    let look = |desk: &mut Desk| rate_after(desk, &[429; 2], 10);
+    let (law, floor) = differs(Config::default(), |config| config.min_per_s = 0.9, look);
+    assert!(law < 500 && floor == 900, "{law} {floor}");
+}
+
+#[test]
+fn max_per_s() {
+    let look = |desk: &mut Desk| rate_after(desk, &[200; 100], 10);
+    let base = Config { max_per_s: 5.0, ..Config::aimd() };
+    assert_eq!(differs(base, |config| config.max_per_s = 2.0, look), (5000, 2000));
+    let base = Config { max_per_s: 4.0, ..Config::default() };
+    assert_eq!(differs(base, |config| config.max_per_s = 2.0, look), (4000, 2000));
+}
+
+#[test]
+fn burst() {
+    assert_eq!(differs(fixed(1.0), |config| config.burst = 3.0, at_once), (10, 3));
+}
+
+#[test]
+fn max_in_flight() {
+    assert_eq!(differs(Config { burst: 40.0, ..fixed(1.0) }, |config| config.max_in_flight = 7, at_once), (40, 7));
+}
+
+#[test]
+fn increase_per_s() {
+    let change = |config: &mut Config| config.strategy = aimd(Aimd { increase_per_s: 0.3, ..Aimd::default() });
+    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[200], 10)), (1100, 1300));
+}
+
+#[test]
+fn decrease_factor() {
+    let change = |config: &mut Config| config.strategy = aimd(Aimd { decrease_factor: 0.8, ..Aimd::default() });
+    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[429], 10)), (500, 800));
+}
+
+#[test]
+fn latency_target() {
+    let latency_target = Duration::from_millis(700);
+    let change = |config: &mut Config| config.strategy = aimd(Aimd { latency_target, ..Aimd::default() });
+    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[200], 600)), (1000, 1100));
+}
+
+#[test]
+fn late_factor() {
+    let change = |config: &mut Config| config.strategy = aimd(Aimd { late_factor: 4.0, ..Aimd::default() });
+    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[200], 1200)), (500, 1000));
+}
+
+#[test]
+fn error_share() {
+    let base = Config { failures_in_row: 0, error_share: 0.5, samples_min: 1, ..fixed(100.0) };
+    let look = |desk: &mut Desk| {
+        desk.exchange("a.com", 200, 1);
+        failures_to_open(desk)
+    };
+    assert_eq!(differs(base, |config| config.error_share = 0.75, look), (1, 3));
+}
+
+#[test]
+fn samples_min() {
+    let base = Config { failures_in_row: 0, ..fixed(100.0) };
+    assert_eq!(differs(base, |config| config.samples_min = 4, failures_to_open), (10, 4));
+}
+
+#[test]
+fn failures_in_row() {
+    let base = Config { samples_min: 50, ..fixed(100.0) };
+    assert_eq!(differs(base.clone(), |config| config.failures_in_row = 3, failures_to_open), (10, 3));
+    assert_eq!(differs(base, |config| config.failures_in_row = 0, failures_to_open), (10, 50), "off");
+}
+
+#[test]
+fn open_for() {
+    let look = |desk: &mut Desk| {
+        while !desk.is_denied("a.com") {
+            desk.exchange("a.com", 500, 1);
+        }
+        desk.key("a.com").opens_in
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.open_for = seconds(5), look), (seconds(60), seconds(5)));
+}
+
+#[test]
+fn successes_to_close() {
+    let look = |desk: &mut Desk| {
+        for _ in 0..10 {
+            desk.exchange("a.com", 500, 1);
+        }
+        desk.pass(seconds(60));
+        (0..9)
+            .take_while(|_| {
+                desk.exchange("a.com", 200, 1);
+                desk.key("a.com").circuit != CircuitState::Closed
+            })
+            .count()
+            + 1
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.successes_to_close = 5, look), (2, 5));
+}
+
+fn longest_pause(number: u32) -> impl Fn(&mut Desk) -> Duration {
+    move |desk| match desk.tell("a.com", &attempt(500, number), 0) {
+        Advice::RetryAt(at) => at.since(desk.now),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn retry_base() {
+    let change = |config: &mut Config| config.retry_base = Duration::from_millis(200);
+    let expected = (seconds(2), Duration::from_millis(400));
+    assert_eq!(differs(fixed(100.0), change, longest_pause(1)), expected);
+}
+
+#[test]
+fn retry_cap() {
+    let base = Config { attempts: 100, ..fixed(100.0) };
+    assert_eq!(differs(base, |config| config.retry_cap = seconds(9), longest_pause(20)), (seconds(60), seconds(9)));
+}
+
+#[test]
+fn attempts() {
+    let look = |desk: &mut Desk| {
+        (0..50).take_while(|&n| matches!(desk.tell("a.com", &attempt(502, n), 0), Advice::RetryAt(_))).count()
+    };
+    let base = Config { failures_in_row: 0, samples_min: 100, ..fixed(100.0) };
+    assert_eq!(differs(base, |config| config.attempts = 2, look), (3, 1));
+}
+
+#[test]
+fn retry_budget() {
+    let look = |desk: &mut Desk| {
+        let retries = (0..30).filter(|_| matches!(desk.exchange("a.com", 502, 0), Advice::RetryAt(_))).count();
+        retries == 30
+    };
+    let base = Config { failures_in_row: 0, samples_min: 100, ..fixed(1.0) };
+    assert_eq!(differs(base.clone(), |config| config.retry_budget = None, look), (false, true));
+    let cheap = Some(RetryBudgetConfig { successes_per_retry: 1 });
+    let look = |desk: &mut Desk| {
+        (0..30)
+            .take_while(|_| match desk.exchange("a.com", 502, 0) {
+                Advice::RetryAt(_) => true,
+                Advice::Defer(deferral) if deferral.reason == DeferReason::RetryBudget => false,
+                other => panic!("{other:?}"),
+            })
+            .count()
+    };
+    let (five, one) = differs(base, |config| config.retry_budget = cheap, look);
+    assert!(one > five, "{one} {five}");
+}
+
+#[test]
+fn stats_window() {
+    let look = |desk: &mut Desk| {
+        desk.exchange("a.com", 500, 1);
+        desk.pass(seconds(10)).exchange("a.com", 200, 1);
+        desk.key("a.com").answers
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.stats_window = seconds(6), look), (2, 1));
+}
+
+#[test]
+fn stats_bucket() {
+    // The oldest bucket goes as a whole.
+    let look = |desk: &mut Desk| {
+        desk.exchange("a.com", 500, 0);
+        desk.pass(seconds(9)).exchange("a.com", 500, 0);
+        desk.pass(seconds(22)).exchange("a.com", 200, 0);
+        desk.key("a.com").answers
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.stats_bucket = seconds(15), look), (2, 1));
+}
+
+#[test]
+fn forget_after() {
+    let look = |desk: &mut Desk| {
+        desk.exchange("a.com", 200, 1);
+        desk.pass(seconds(600)).tend();
+        desk.registry.len()
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.forget_after = seconds(500), look), (1, 0));
+}
+
+#[test]
+fn shards() {
+    // With as many shards as there are, a key's own work is all that happens under its lock; seen from outside,
+    // tending one shard of one tends everything.
+    let look = |desk: &mut Desk| {
+        for n in 0..100 {
+            desk.exchange(&format!("h{n}.com"), 200, 1);
+        }
+        desk.pass(seconds(7200)).tend_first_shard();
+        desk.registry.is_empty()
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.shards = 1, look), (false, true));
+}
+
+#[test]
+fn keys_max() {
+    let look = |desk: &mut Desk| {
+        for n in 0..10 {
+            desk.exchange(&format!("h{n}.com"), 200, 1);
+        }
+        desk.registry.len()
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.keys_max = 4, look), (10, 4));
+}
+
+#[test]
+fn throttled_after() {
+    let look = |desk: &mut Desk| {
+        let (handle, start) = (desk.handle("a.com"), desk.now);
+        let waited = desk.registry.acquire(&handle, start, start + Duration::from_millis(300));
+        assert!(matches!(waited, Admission::Send(_)));
+        desk.snapshot().totals.throttled
+    };
+    let change = |config: &mut Config| config.throttled_after = Duration::from_millis(300);
+    assert_eq!(differs(fixed(100.0), change, look), (1, 0));
+    assert_eq!(differs(Config::default(), change, look), (1, 0));
+}
+
+#[test]
+fn snapshot_keys_max() {
+    let look = |desk: &mut Desk| {
+        for n in 0..200 {
+            desk.exchange(&format!("h{n}.com"), 200, 0);
+        }
+        desk.snapshot().keys.len()
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.snapshot_keys_max = 7, look), (100, 7));
+}
+
+#[test]
+fn groups() {
+    let look = |desk: &mut Desk| {
+        for host in ["example.com", "a.example.com", "b.a.example.com", "badexample.com", "example.com:8080"] {
+            desk.exchange(host, 200, 1);
+        }
+        (desk.registry.len(), desk.handle("x.a.example.com").domain().to_owned())
+    };
+    let change = |config: &mut Config| config.groups = ["example.com".into(), "com.example".into()].into();
+    let expected = ((5, "x.a.example.com".to_owned()), (3, "example.com".to_owned()));
+    assert_eq!(differs(fixed(100.0), change, look), expected);
+}
+
+#[test]
+fn the_longest_group_wins() {
+    let groups = ["example.com".into(), "a.example.com".into()].into();
+    let desk = Desk::new(Config { groups, ..Config::default() });
+    assert_eq!(desk.handle("b.a.example.com").domain(), "a.example.com");
+    assert_eq!(desk.handle("b.example.com").domain(), "example.com");
+}
+
+#[test]
+fn statuses() {
+    let look = |desk: &mut Desk| matches!(desk.tell("a.com", &Feedback::status(404, None), 0), Advice::RetryAt(_));
+    let change = |config: &mut Config| {
+        let statuses = gleaner_governor::keyed::Statuses::new(&[404], &[]);
+        config.statuses.insert("a.com".into(), statuses);
+    };
+    assert_eq!(differs(fixed(100.0), change, look), (false, true));
+}

@@ -1,0 +1,149 @@
+//! When a request may go out: buckets, gates, and strategies (steps 2, 3 and 7).
+
+use crate::desk::{Desk, fixed, seconds};
+use gleaner_governor::keyed::{Admission, Aimd, Config, Feedback, Strategy};
+use gleaner_governor::{Advice, Time};
+use std::time::Duration;
+
+#[test]
+fn a_burst_goes_out_at_once_and_then_one_per_interval() {
+    let mut desk = Desk::new(Config { burst: 3.0, ..fixed(10.0) });
+    let permits: Vec<_> = (0..3).map(|_| desk.send("a.com")).collect();
+    assert_eq!(desk.wait("a.com"), Duration::from_millis(100));
+    assert_eq!(desk.wait("b.com"), Duration::ZERO, "another host has its own bucket");
+    desk.pass_ms(100);
+    assert_eq!(desk.wait("a.com"), Duration::ZERO);
+    desk.pass(seconds(3600));
+    for permit in permits {
+        desk.answer("a.com", permit, &Feedback::status(200, None));
+    }
+    (0..3).for_each(|_| desk.registry.abandon(&desk.handle("a.com"), desk.send("a.com"), desk.now));
+    assert_eq!(desk.wait("a.com"), Duration::from_millis(100), "an hour buys no more than the burst");
+}
+
+#[test]
+fn aimd_goes_up_by_steps_on_fast_successes_and_down_by_a_factor_on_throttles() {
+    let mut desk = Desk::new(Config { initial_per_s: 2.0, ..Config::aimd() });
+    for _ in 0..10 {
+        desk.exchange("a.com", 200, 50);
+    }
+    assert!((desk.key("a.com").rate_per_s - 3.0).abs() < 1e-6);
+    desk.exchange("a.com", 429, 50);
+    assert!((desk.key("a.com").rate_per_s - 1.5).abs() < 1e-6);
+    desk.exchange("a.com", 503, 50);
+    assert!((desk.key("a.com").rate_per_s - 0.75).abs() < 1e-6);
+    desk.exchange("a.com", 200, 1500);
+    assert!((desk.key("a.com").rate_per_s - 0.375).abs() < 1e-6, "late");
+    desk.exchange("a.com", 404, 50);
+    assert!((desk.key("a.com").rate_per_s - 0.375).abs() < 1e-6);
+}
+
+#[test]
+fn a_retry_after_closes_the_key_for_everyone_until_then_and_takes_the_longest() {
+    for strategy in [Strategy::Gleaner, Strategy::Aimd(Aimd::default()), Strategy::Fixed] {
+        let mut desk = Desk::new(Config { strategy, ..Config::aimd() });
+        let permit = desk.send("a.com");
+        let throttled = Feedback::status(429, Some(seconds(30)));
+        let Advice::RetryAt(at) = desk.answer("a.com", permit, &throttled) else { panic!("no retry") };
+        assert_eq!(at.since(desk.now), seconds(30), "{strategy:?}");
+        assert_eq!(desk.wait("a.com"), seconds(30), "{strategy:?}");
+        assert_eq!(desk.key("a.com").opens_in, seconds(30), "{strategy:?}");
+        assert_eq!(desk.wait("b.com"), Duration::ZERO, "{strategy:?}");
+        desk.pass(seconds(29));
+        assert!(desk.wait("a.com") >= seconds(1), "{strategy:?}");
+        desk.pass(seconds(1));
+        assert_eq!(desk.wait("a.com"), Duration::ZERO, "{strategy:?}");
+    }
+}
+
+#[test]
+fn a_shorter_retry_after_does_not_shorten_a_longer_one() {
+    let desk = Desk::new(Config { burst: 2.0, ..fixed(10.0) });
+    let [one, other] = [desk.send("a.com"), desk.send("a.com")];
+    desk.answer("a.com", one, &Feedback::status(429, Some(seconds(30))));
+    desk.answer("a.com", other, &Feedback::status(429, Some(seconds(5))));
+    assert_eq!(desk.wait("a.com"), seconds(30));
+}
+
+#[test]
+fn requests_in_flight_are_counted_and_given_back() {
+    let desk = Desk::new(Config { max_in_flight: 2, burst: 100.0, ..fixed(1000.0) });
+    let handle = desk.handle("a.com");
+    let [one, other] = [desk.send("a.com"), desk.send("a.com")];
+    assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer));
+    desk.registry.abandon(&handle, one, desk.now);
+    let third = desk.send("a.com");
+    desk.registry.cancel(&handle, other, desk.now);
+    desk.answer("a.com", third, &Feedback::status(200, None));
+    assert_eq!(desk.key("a.com").in_flight, 0);
+}
+
+/// A provider with a bucket of its own, which a key is sent against for so long: accepted, rejected.
+fn against_a_limit(desk: &mut Desk, per_s: f64, time: Duration) -> (u32, u32) {
+    let (mut tokens, mut filled_at) = (10.0_f64, desk.now);
+    let (end, mut counts) = (desk.now + time, (0, 0));
+    while desk.now < end {
+        match desk.ask("a.com") {
+            Admission::Send(permit) => {
+                tokens = (tokens + per_s * desk.now.since(filled_at).as_secs_f64()).min(10.0);
+                filled_at = desk.now;
+                let status = if tokens >= 1.0 { 200 } else { 429 };
+                if status == 200 {
+                    tokens -= 1.0;
+                    counts.0 += 1;
+                } else {
+                    counts.1 += 1;
+                }
+                desk.pass_ms(30).answer("a.com", permit, &Feedback::status(status, None));
+            }
+            Admission::WaitUntil(at) => desk.now = at,
+            Admission::Denied { until } => desk.now = until,
+            Admission::WaitForAnswer => panic!("nothing else is in flight"),
+        }
+    }
+    counts
+}
+
+#[test]
+fn the_law_finds_a_limit_and_more_than_nine_tenths_succeed_once_it_is_found() {
+    let mut desk = Desk::new(Config::default());
+    let (accepted, rejected) = against_a_limit(&mut desk, 10.0, seconds(300));
+    println!("learning: {accepted} accepted, {rejected} rejected");
+    let (accepted, rejected) = against_a_limit(&mut desk, 10.0, seconds(600));
+    println!("then: {accepted} accepted of 6000, {rejected} rejected");
+    assert!(accepted >= 5400, "{accepted} of 6000");
+    assert!(rejected * 300 < accepted, "{rejected} rejected");
+}
+
+#[test]
+fn aimd_keeps_nine_tenths_of_its_requests_successful() {
+    let mut desk = Desk::new(Config { burst: 1.0, ..Config::aimd() });
+    against_a_limit(&mut desk, 10.0, seconds(300));
+    let (accepted, rejected) = against_a_limit(&mut desk, 10.0, seconds(600));
+    println!("aimd: {accepted} accepted, {rejected} rejected");
+    assert!(accepted > 9 * rejected, "{accepted} {rejected}");
+}
+
+#[test]
+fn telling_answers_by_sixteens_finds_the_same_pace_as_telling_each() {
+    // A key with statuses of its own never takes the short way, and otherwise the two are alike.
+    let mut config = Config { max_per_s: 20.0, ..Config::default() };
+    config.statuses.insert("b.com".into(), Default::default());
+    let mut desk = Desk::new(config);
+    let mut sent = [0_u32; 2];
+    while desk.now < Time::ZERO + seconds(1120) {
+        for (host, sent) in ["a.com", "b.com"].iter().zip(&mut sent) {
+            if let Admission::Send(permit) = desk.ask(host) {
+                *sent += 1;
+                desk.pass_ms(1).answer(host, permit, &Feedback::status(200, None));
+            }
+        }
+        desk.pass_ms(3);
+    }
+    let [a, b] = ["a.com", "b.com"].map(|host| desk.key(host));
+    assert!((a.rate_per_s - b.rate_per_s).abs() < 1e-6, "{a:?} {b:?}");
+    assert!(sent[0].abs_diff(sent[1]) <= sent[1] / 50, "{sent:?}");
+    assert!(a.totals.granted.abs_diff(b.totals.granted) <= u64::from(sent[1]) / 50, "{a:?} {b:?}");
+    assert_eq!((a.in_flight, a.error_rate), (0, 0.0));
+    assert!(a.answers.abs_diff(b.answers) <= 32, "{} {}", a.answers, b.answers);
+}
