@@ -51,7 +51,7 @@ pub struct Collect<'r> {
 }
 
 /// How often the pace is shown by itself. A person who watches sees it change, and a run has millions of slices.
-const READOUT_EVERY: Duration = Duration::from_millis(500);
+const READOUT_EVERY: Duration = Duration::from_millis(250);
 
 impl<'r> Collect<'r> {
     /// Says what was collected, for streams that have a way of their own.

@@ -259,7 +259,7 @@ fn an_open_circuit_is_waited_for_and_then_collection_goes_on() {
 fn a_circuit_that_several_found_open_is_waited_for_once() {
     let (mut home, provider) = (Home::new(), history(8));
     home.run(&provider, &Terms { details: Some(4), ..Terms::default() });
-    provider.open_circuit(4);
+    provider.open_circuit_once_for(keys(4..8));
     let ran = home.run(&provider, &Terms { concurrency: Some(4), ..Terms::default() });
     assert_finished(&ran);
     assert_eq!(ran.recovered(), keys(4..8));

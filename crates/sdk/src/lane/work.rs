@@ -16,6 +16,9 @@ use crate::pages::REST_OF_STREAM;
 use crate::stop::Stop;
 use gleaner_engine::Time;
 use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap, SkipResult};
+use std::collections::VecDeque;
+use std::panic::resume_unwind;
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 /// How often an open circuit is waited for without a success in between. It opens for a minute at first;
@@ -197,11 +200,17 @@ impl<'a, 'r> Work<'a, 'r> {
         };
         std::thread::scope(|scope| {
             let started = targets.iter().map(|target| scope.spawn(move || fetch(target))).collect::<Vec<_>>();
-            for (target, fetch) in targets.iter().zip(started) {
-                let (fetched, found_open) = fetch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
+            let (mut started, mut answers) = (started.into_iter().map(join), VecDeque::new());
+            for target in targets {
+                let Some((fetched, found_open)) = answers.pop_front().or_else(|| started.next()) else { break };
+                if found_open.is_some() {
+                    // What the others find is about the same moment, and comes before any pause.
+                    answers.extend(started.by_ref());
+                }
                 let fetched = self.wait_for_circuit(target, fetched, found_open);
                 if !take(self, fetched)? {
-                    return Ok(());
+                    break;
                 }
                 self.run.report_rate_now_and_then()?;
             }

@@ -54,6 +54,8 @@ struct Inner {
     mood: Mood,
     open_circuit: u32,
     details_are_down: bool,
+    /// Whose next request finds the circuit open.
+    find_it_open: BTreeSet<String>,
     throttled: u64,
     tombstones: bool,
     backwards: bool,
@@ -150,6 +152,7 @@ impl Provider {
             mood: Mood::default(),
             open_circuit: 0,
             details_are_down: false,
+            find_it_open: BTreeSet::new(),
             throttled: 0,
             tombstones: nature.tombstones,
             backwards: false,
@@ -214,6 +217,11 @@ impl Provider {
     /// No detail is to be had: the circuit is open.
     pub(crate) fn open_circuit_for_details(&self, open: bool) {
         self.inner.lock().unwrap().details_are_down = open;
+    }
+
+    /// The next request for each of these finds the circuit open.
+    pub(crate) fn open_circuit_once_for(&self, keys: Vec<String>) {
+        self.inner.lock().unwrap().find_it_open = keys.into_iter().collect();
     }
 
     /// All details are refused, or none.
@@ -326,7 +334,7 @@ impl Source for Provider {
         inner.details += 1;
         inner.sent.push(target.key.clone());
         self.meet(&mut inner)?;
-        if inner.details_are_down {
+        if inner.details_are_down || inner.find_it_open.remove(&target.key) {
             return Err(FetchError::new(FetchErrorKind::CircuitOpen, "open"));
         }
         if inner.throttled > 0 {
