@@ -575,4 +575,22 @@ mod tests {
         let text = format!("{HEADER}\n{}", full_line());
         assert_eq!(Recording::parse(&text), Ok(Recording { exchanges: Vec::new(), is_full: true }));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn a_line_that_was_damaged_anywhere_is_read_or_refused_by_its_number(
+            cuts in proptest::collection::vec((0_usize..400, "[ -~é]{0,3}"), 1..4),
+        ) {
+            let line = exchange_line(&exchange(b"\xff\x00", Some(BodyEnd::Broken)));
+            let mut damaged = line.trim_end().to_owned();
+            for (at, with) in cuts {
+                let at = (0..=at.min(damaged.len())).rev().find(|&at| damaged.is_char_boundary(at)).unwrap_or(0);
+                let end = damaged[at..].chars().next().map_or(at, |next| at + next.len_utf8());
+                damaged.replace_range(at..end, &with);
+            }
+            if let Err(fault) = Recording::parse(&format!("{HEADER}\n{damaged}\n{line}")) {
+                proptest::prop_assert!(fault.to_string().starts_with("line 2: "), "{}", fault);
+            }
+        }
+    }
 }
