@@ -114,9 +114,9 @@ impl Ours {
         ours
     }
 
-    /// Ten minutes of answers.
+    /// Two minutes of answers.
     fn warm(&mut self, limit: Limit) {
-        let end = self.now + Duration::from_secs(600);
+        let end = self.now + Duration::from_secs(120);
         let mut tokens = vec![BURST; KEYS];
         while self.now < end {
             for (handle, tokens) in self.handles.iter().zip(&mut tokens) {
