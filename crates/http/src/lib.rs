@@ -107,4 +107,5 @@ pub use gleaner_governor as governor;
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../../../docs/domains.md")]
 struct Readme;

@@ -125,7 +125,7 @@ fn aimd_keeps_nine_tenths_of_its_requests_successful() {
 }
 
 #[test]
-fn telling_answers_by_sixteens_finds_the_same_pace_as_telling_each() {
+fn telling_answers_by_the_dozen_finds_the_same_pace_as_telling_each() {
     // A key with statuses of its own never takes the short way, and otherwise the two are alike.
     let mut config = Config { max_per_s: 20.0, ..Config::default() };
     config.statuses.insert("b.com".into(), Default::default());
