@@ -1,12 +1,15 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
+pub(crate) mod author;
 pub(crate) mod care;
 pub(crate) mod collect;
 pub(crate) mod look;
 pub(crate) mod manage;
 pub(crate) mod new;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, value_parser};
+use crate::first_party::FIRST_PARTY;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -155,7 +158,10 @@ pub(crate) enum Command {
     Man(care::ManArgs),
     /// A connector that comes with the program, as a process of its own; started by `run`.
     #[command(hide = true)]
-    Connector { name: ConnectorName },
+    Connector {
+        #[arg(value_parser = PossibleValuesParser::new(FIRST_PARTY.map(|known| known.name)))]
+        name: String,
+    },
     /// Between a run and its connector; started by `run`.
     #[command(hide = true)]
     Guard {
@@ -174,13 +180,6 @@ pub(crate) enum Command {
     /// what the API refuses is repeated if that does nothing twice, and what was learned outlives a restart.
     #[command(after_help = PROXY_HELP)]
     Proxy(ProxyArgs),
-}
-
-/// The connectors that come with the program.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum ConnectorName {
-    /// For `gleaner demo`.
-    Demo,
 }
 
 #[derive(Debug, Subcommand)]

@@ -214,6 +214,16 @@ pub(crate) fn finished(
     Ok(ExitCode::from(code))
 }
 
+/// The last line where no run came to be: the same fields, and why not.
+pub(crate) fn not_begun(error: &CliError, out: &mut Output) -> Result<(), CliError> {
+    let line = json!({
+        "message_type": "run_finished", "run_id": null, "status": "refused", "records_accepted": 0,
+        "records_deleted": 0, "records_rejected": 0, "gaps_open": null, "checkpoints_committed": [],
+        "reason": error.kind().1,
+    });
+    Ok(out.line(&line.to_string())?)
+}
+
 fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out: &mut Output) -> Result<(), CliError> {
     let outcome = &report.outcome;
     let wording = outcome.reason.wording();
@@ -265,7 +275,7 @@ fn hint(reason: TerminalReason, name: &str, missing: &[String]) -> String {
 }
 
 /// What the program ends with.
-fn exit_code(reason: TerminalReason, is_missing_something: bool, was_told_to_stop: bool) -> u8 {
+pub(crate) fn exit_code(reason: TerminalReason, is_missing_something: bool, was_told_to_stop: bool) -> u8 {
     match reason {
         TerminalReason::Cancelled if was_told_to_stop => EXIT_INTERRUPTED,
         TerminalReason::Succeeded if is_missing_something => EXIT_GAPS,

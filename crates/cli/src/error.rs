@@ -52,39 +52,33 @@ impl CliError {
         Self::Usage { message: message.into(), hint: hint.into() }
     }
 
+    /// Its exit code, and the word for it that programs get.
+    pub(crate) const fn kind(&self) -> (u8, &'static str) {
+        match self {
+            Self::Usage { .. } => (EXIT_USAGE, "usage"),
+            Self::Failed { .. } => (EXIT_FAILED, "failed"),
+            Self::NotInitialised { .. } => (EXIT_NOT_INITIALISED, "not_initialised"),
+            Self::Held { .. } => (EXIT_HELD, "held"),
+            Self::Resting { .. } => (EXIT_PROVIDER, "resting"),
+            Self::NeedsOwner { .. } => (EXIT_NEEDS_OWNER, "needs_owner"),
+            Self::CredentialsRefused { .. } => (EXIT_CREDENTIALS, "credentials_refused"),
+            Self::BrokenPipe => (0, "broken_pipe"),
+        }
+    }
+
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
-            Self::Usage { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_USAGE)
-            }
-            Self::Failed { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_FAILED)
-            }
-            Self::NotInitialised { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_NOT_INITIALISED)
-            }
-            Self::Held { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_HELD)
-            }
-            Self::Resting { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_PROVIDER)
-            }
-            Self::NeedsOwner { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_NEEDS_OWNER)
-            }
-            Self::CredentialsRefused { message, hint } => {
-                say(message, hint);
-                ExitCode::from(EXIT_CREDENTIALS)
-            }
-            Self::BrokenPipe => ExitCode::SUCCESS,
+            Self::Usage { message, hint }
+            | Self::Failed { message, hint }
+            | Self::NotInitialised { message, hint }
+            | Self::Held { message, hint }
+            | Self::Resting { message, hint }
+            | Self::NeedsOwner { message, hint }
+            | Self::CredentialsRefused { message, hint } => say(message, hint),
+            Self::BrokenPipe => {}
         }
+        ExitCode::from(self.kind().0)
     }
 }
 

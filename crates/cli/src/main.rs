@@ -14,6 +14,7 @@ mod dates;
 mod demo;
 mod doctor;
 mod error;
+mod first_party;
 mod gap_reason;
 mod home;
 mod live;
@@ -22,6 +23,8 @@ mod output;
 mod plan;
 mod progress;
 mod prompt;
+mod recorded;
+mod rehearsal;
 mod row;
 mod runner;
 mod scope;
@@ -34,10 +37,11 @@ mod whole_file;
 
 use args::care::ConfigCommand;
 use args::new::NewCommand;
-use args::{Cli, Command, ConnectorName, LabCommand};
+use args::{Cli, Command, LabCommand};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use config::Config;
 use error::CliError;
+use first_party::FirstParty;
 use home::Home;
 use output::Output;
 use std::path::PathBuf;
@@ -67,7 +71,7 @@ fn home_of(typed: &ArgMatches) -> Option<PathBuf> {
 fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
     // These write by themselves, from several threads, so nobody may hold the output.
     let command = match cli.command {
-        Command::Connector { name: ConnectorName::Demo } => return Ok(demo::connector::run()),
+        Command::Connector { name } => return Ok(FirstParty::find(&name).map_or(ExitCode::FAILURE, FirstParty::run)),
         Command::Guard { command } => return Ok(process_code(gleaner_runtime::guard_main(&command))),
         Command::GuardExec { command } => return Ok(process_code(gleaner_runtime::exec_main(&command))),
         command => command,

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// How long a connector that was asked to stop may take: there is no slice that would be lost.
 const STOP_MAX: Duration = Duration::from_secs(3);
@@ -107,7 +108,7 @@ impl Trial<'_> {
         }
         let account = self.credentials.account(self.manifest, self.home)?;
         let mut store = self.home.store()?;
-        let leases = self.hold(&mut store, account.as_ref())?;
+        let leases = hold(&mut store, self.name, account.as_ref())?;
         let (over, is_over) = channel();
         thread::scope(|scope| {
             scope.spawn(move || keep(&mut store, &leases, &is_over));
@@ -117,22 +118,8 @@ impl Trial<'_> {
         })
     }
 
-    /// Takes what a run would take, so that none goes on beside the trial.
-    fn hold(&self, store: &mut Store, account: Option<&(String, String)>) -> Result<Vec<Lease>, CliError> {
-        let mut on = vec![LeaseOn::Connection(self.name)];
-        on.extend(account.map(|(provider, hash)| LeaseOn::Credential { provider, hash }));
-        let holder = Holder::current().map_err(StoreError::Holder)?;
-        match store.acquire(&on, &holder, dates::now())? {
-            Acquired::Yes { leases, .. } => Ok(leases),
-            Acquired::Held(by) => Err(refused(RunError::Held(by), self.name)),
-        }
-    }
-
     fn call(&self) -> Result<Verdict, CliError> {
-        let scratch = tempfile::tempdir().map_err(|error| CliError::Failed {
-            message: format!("cannot make a temporary folder: {error}"),
-            hint: "set TMPDIR to a folder that you may write to".to_owned(),
-        })?;
+        let scratch = scratch_folder()?;
         let path = scratch.path().join("store.db");
         let mut store = Store::open(&path)?;
         store.register(self.name, self.manifest_text, self.manifest, dates::now())?;
@@ -175,6 +162,25 @@ impl Trial<'_> {
     }
 }
 
+/// Takes what a run would take, so that none goes on beside what is tried.
+pub(crate) fn hold(store: &mut Store, name: &str, account: Option<&(String, String)>) -> Result<Vec<Lease>, CliError> {
+    let mut on = vec![LeaseOn::Connection(name)];
+    on.extend(account.map(|(provider, hash)| LeaseOn::Credential { provider, hash }));
+    let holder = Holder::current().map_err(StoreError::Holder)?;
+    match store.acquire(&on, &holder, dates::now())? {
+        Acquired::Yes { leases, .. } => Ok(leases),
+        Acquired::Held(by) => Err(refused(RunError::Held(by), name)),
+    }
+}
+
+/// A place for a store that nobody keeps.
+pub(crate) fn scratch_folder() -> Result<TempDir, CliError> {
+    tempfile::tempdir().map_err(|error| CliError::Failed {
+        message: format!("cannot make a temporary folder: {error}"),
+        hint: "set TMPDIR to a folder that you may write to".to_owned(),
+    })
+}
+
 /// The first stream that needs no other one.
 fn cheapest_stream(manifest: &Manifest) -> Option<&str> {
     let collects = |policy| matches!(policy, CoveragePolicy::Collect | CoveragePolicy::Deferred);
@@ -184,7 +190,7 @@ fn cheapest_stream(manifest: &Manifest) -> Option<&str> {
 }
 
 /// Gives signs of life until the trial is over, then gives everything back.
-fn keep(store: &mut Store, leases: &[Lease], is_over: &Receiver<()>) {
+pub(crate) fn keep(store: &mut Store, leases: &[Lease], is_over: &Receiver<()>) {
     while is_over.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
         if store.heartbeat(leases).is_err() {
             return;

@@ -14,6 +14,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 const MASK: &str = "[secret]";
 /// Shorter values are words, not secrets: masking them would make a log unreadable.
 const SECRET_BYTES_MIN: usize = 4;
+/// How a text ends that was cut.
+const CUT: char = '…';
 /// The shortest part of an encoded secret that is worth masking.
 const PART_BYTES_MIN: usize = 6;
 
@@ -46,7 +48,8 @@ impl Redactor {
         known.dedup();
     }
 
-    /// The text without them.
+    /// The text without them. One that ends with an ellipsis was cut, perhaps in the middle of one of them: then the
+    /// beginning of one at its end is masked, too.
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
@@ -56,7 +59,12 @@ impl Redactor {
                 masked = masked.replace(form.as_str(), MASK);
             }
         }
-        masked
+        let Some(cut) = masked.strip_suffix(CUT) else { return masked };
+        let begun = self.forms.iter().chain(answers.iter()).filter_map(|form| begun_at_end(cut, form)).max();
+        match begun {
+            Some(bytes) => format!("{}{MASK}{CUT}", &cut[..cut.len() - bytes]),
+            None => masked,
+        }
     }
 
     /// Whether one of the secrets is in the text. Answers do not count.
@@ -72,6 +80,12 @@ impl Redactor {
         let first = |forms: &[String]| forms.first().map_or(0, String::len);
         first(&self.forms).max(first(&answers))
     }
+}
+
+/// How many bytes at the end of a text are the beginning of a secret, if that is worth masking.
+fn begun_at_end(text: &str, secret: &str) -> Option<usize> {
+    let mut parts = secret.char_indices().map(|(end, _)| end).rev().take_while(|&end| end >= SECRET_BYTES_MIN);
+    parts.find(|&end| text.ends_with(&secret[..end]))
 }
 
 /// All ways of writing these, the longest first.
@@ -195,6 +209,19 @@ mod tests {
     use super::*;
 
     const SECRET: &str = "pa ss/w\"ord+ü!";
+
+    #[test]
+    fn a_secret_that_was_cut_in_two_is_masked_at_the_end() {
+        let redactor = Redactor::new(["correct-horse".to_owned()]);
+        redactor.learn(["battery staple".to_owned()]);
+        assert_eq!(redactor.mask("key correct-h…"), "key [secret]…");
+        assert_eq!(redactor.mask("key battery…"), "key [secret]…");
+        assert_eq!(redactor.mask("key cor…"), "key cor…", "a word");
+        assert_eq!(redactor.mask("key correct-h"), "key correct-h", "it was not cut");
+        assert_eq!(redactor.mask("correct-horse correct-horse…"), "[secret] [secret]…");
+        let unicode = Redactor::new(["üüüü-ü".to_owned()]);
+        assert_eq!(unicode.mask("x üüüü…"), "x [secret]…");
+    }
 
     #[test]
     fn a_secret_is_masked_in_every_way_of_writing_it() {

@@ -94,6 +94,17 @@ pub enum End {
     },
 }
 
+impl End {
+    /// Our own budget, if that ended it.
+    #[must_use]
+    pub const fn deferral(self) -> Option<DeferReason> {
+        match self {
+            Self::Deferred { reason, .. } => Some(reason),
+            Self::Done | Self::Pressure { .. } | Self::OutOfPatience { .. } => None,
+        }
+    }
+}
+
 type SendResult<T> = Result<<T as Transport>::Answer, <T as Transport>::Failure>;
 
 /// An attempt number that no backoff allows a retry after.

@@ -17,7 +17,7 @@ use gleaner_engine::{
     AnswerTaken, AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome,
     Schemas, Time, Track, WallTime,
 };
-use gleaner_protocol::{Decoder, InteractionStatus, Limits, RawJson, TerminalReason};
+use gleaner_protocol::{Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
 use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunStart, Session, Settled, Store, StoreError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
@@ -348,6 +348,9 @@ impl<T: Track> Supervisor<'_, T> {
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(Limits::default()));
         let mut feed = decoder.feed(bytes);
         while let Some(event) = feed.next() {
+            if let Event::Message { message, .. } = &event {
+                self.observer.message(message);
+            }
             while self.run.handle_event(&event, self.clock.now()).is_err() {
                 if !self.step() {
                     // Full, with nothing to carry out: an event must not be lost, so nothing of this run counts.

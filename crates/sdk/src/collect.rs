@@ -8,6 +8,7 @@ use crate::caps::Caps;
 use crate::clock::Clock;
 use crate::credentials::Credentials;
 use crate::emit::{Cursor, Emitter};
+use crate::exchanges::{Played, Recording, Tape, for_author};
 use crate::gaps::GapPages;
 use crate::rate;
 use crate::stop::Stop;
@@ -19,6 +20,7 @@ use gleaner_http::governor::RunBudgetConfig;
 use gleaner_http::{Governors, Settings};
 use gleaner_protocol::{CollectionMode, Manifest, Progress, RecoveryAction, StreamScope};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// One run.
@@ -35,6 +37,7 @@ pub struct Collect<'r> {
     pub(crate) scope: Vec<StreamScope>,
     pub(crate) mode: CollectionMode,
     pub(crate) recovery_only: bool,
+    pub(crate) someone_can_answer: bool,
     /// What the author put into each cursor; the pace that rides along is taken out.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) started: Time,
@@ -44,10 +47,11 @@ pub struct Collect<'r> {
     pub(crate) client: Option<Client>,
     pub(crate) accounted_for: BTreeSet<String>,
     pub(crate) last_readout: Option<Time>,
+    pub(crate) tape: Tape,
 }
 
-/// How often the pace is shown by itself. A person reads no faster, and a run has millions of slices.
-const READOUT_EVERY: Duration = Duration::from_secs(1);
+/// How often the pace is shown by itself. A person who watches sees it change, and a run has millions of slices.
+const READOUT_EVERY: Duration = Duration::from_millis(500);
 
 impl<'r> Collect<'r> {
     /// Says what was collected, for streams that have a way of their own.
@@ -123,21 +127,46 @@ impl<'r> Collect<'r> {
     ///
     /// When it cannot be made.
     pub fn client_with(&mut self, configure: impl FnOnce(ClientBuilder) -> ClientBuilder) -> Result<Client, Stop> {
+        let client = configure(self.client_builder(None)).build_blocking()?;
+        let governor = client.governor();
+        if self.client.is_none() {
+            // Where a recording answers there is no pace to begin with, to show or to remember.
+            if !self.tape.is_playing() {
+                if let Some(learned) = &self.learned {
+                    learned.restore(governor);
+                }
+                self.emitter.remember_pace_of(governor.clone());
+            }
+            self.client = Some(client.clone());
+        }
+        Ok(client)
+    }
+
+    /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that is
+    /// collected as if it were one. What is not in it is answered with 404, as a provider would. All else of the run is
+    /// as always.
+    ///
+    /// # Errors
+    ///
+    /// When the recording cannot be read, or the client cannot be made.
+    pub fn sample_client(
+        &mut self,
+        exchanges: &str,
+        configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Client, Stop> {
+        let sample = Recording::parse(exchanges).map_err(|fault| for_author(format!("the sample: {fault}")))?;
+        let sample = Arc::new(Played::sample(sample));
+        sample.keep_secret(&self.credentials.values().cloned().collect::<Vec<_>>());
+        Ok(configure(self.client_builder(Some(&sample))).build_blocking()?)
+    }
+
+    fn client_builder(&self, sample: Option<&Arc<Played>>) -> ClientBuilder {
         let name = self.manifest.provider.as_deref().unwrap_or(&self.manifest.connector_key);
         let mut builder = Client::builder(name).settings(self.settings()).governors(self.governors.clone());
         if let Some(account) = self.credentials.fingerprint() {
             builder = builder.credential(account);
         }
-        let client = configure(builder).build_blocking()?;
-        let governor = client.governor();
-        if self.client.is_none() {
-            if let Some(learned) = &self.learned {
-                learned.restore(governor);
-            }
-            self.emitter.remember_pace_of(governor.clone());
-            self.client = Some(client.clone());
-        }
-        Ok(client)
+        self.tape.put_into(builder, sample)
     }
 
     /// The client's own settings, and what this run may do. Its wall clock is that of START alone: the
@@ -163,11 +192,17 @@ impl<'r> Collect<'r> {
     pub fn slice(&mut self, stream: &str, cursor: &Cursor) -> Result<(), Stop> {
         self.emitter.slice(stream, cursor)?;
         self.cursors.insert(stream.to_owned(), cursor.clone());
-        let now = self.clock.now();
-        if self.last_readout.is_none_or(|last| now >= last + READOUT_EVERY) {
-            self.report_rate()?;
+        self.report_rate_now_and_then()
+    }
+
+    /// Shows the pace unless it was shown just now. Between two slices, too: at a provider that is asked once
+    /// a second, a slice of a hundred takes minutes.
+    pub(crate) fn report_rate_now_and_then(&mut self) -> Result<(), Stop> {
+        if self.client.is_none() {
+            return Ok(());
         }
-        Ok(())
+        let now = self.clock.now();
+        if self.last_readout.is_none_or(|last| now >= last + READOUT_EVERY) { self.report_rate() } else { Ok(()) }
     }
 
     /// Shows the present pace, and what the circuit did. Says nothing where there is no pace.
@@ -176,7 +211,7 @@ impl<'r> Collect<'r> {
     ///
     /// When nobody reads any more.
     pub fn report_rate(&mut self) -> Result<(), Stop> {
-        let Some(client) = &self.client else { return Ok(()) };
+        let Some(client) = self.client.as_ref().filter(|_| !self.tape.is_playing()) else { return Ok(()) };
         self.last_readout = Some(self.clock.now());
         for progress in rate::readout(client.governor()) {
             self.emitter.progress(progress)?;

@@ -5,10 +5,11 @@
 
 use crate::budget::Budget;
 use crate::caps::Caps;
-use crate::clock::{Clock, SystemClock};
+use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
 use crate::collect::Collect;
 use crate::credentials::{self, Credentials};
 use crate::emit::{Cursor, Emitter};
+use crate::exchanges::{Recording, Tape};
 use crate::gaps::GapPages;
 use crate::panics;
 use crate::stdio::Stdio;
@@ -100,8 +101,19 @@ pub fn run_on(
     connector: &dyn Connector,
     surroundings: &Surroundings<'_>,
 ) -> ExitCode {
+    run_with(wire, manifest, connector, surroundings, None)
+}
+
+/// The same, with answers that come from a recording.
+pub(crate) fn run_with(
+    wire: &mut dyn Wire,
+    manifest: &str,
+    connector: &dyn Connector,
+    surroundings: &Surroundings<'_>,
+    answers: Option<Recording>,
+) -> ExitCode {
     let status = match prepare(wire, manifest) {
-        Ok(prepared) => prepared.run(wire, connector, surroundings),
+        Ok(prepared) => prepared.run(wire, connector, surroundings, answers),
         Err(stop) => say_done(wire, &done(&Err(stop), 0, ToOwned::to_owned)),
     };
     let is_drained = status.is_some() && wire.drain(DRAIN_MAX).is_ok();
@@ -142,13 +154,26 @@ fn prepare(wire: &mut dyn Wire, manifest: &str) -> Result<Prepared, Stop> {
 
 impl Prepared {
     /// Collects, and says the last message. `None` when it could not be said.
-    fn run(self, wire: &mut dyn Wire, connector: &dyn Connector, around: &Surroundings<'_>) -> Option<DoneStatus> {
+    fn run(
+        self,
+        wire: &mut dyn Wire,
+        connector: &dyn Connector,
+        around: &Surroundings<'_>,
+        answers: Option<Recording>,
+    ) -> Option<DoneStatus> {
         let Self { manifest, schemas, filter, start } = self;
-        let started = around.clock.now();
-        let mut emitter = Emitter::new(wire, &manifest, &schemas, around.clock, filter);
-        let someone_can_answer = start.bindings.iter().any(|(name, _)| name == "interactive");
-        let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, someone_can_answer);
-        let mut run = collect(&manifest, emitter, start, started, around);
+        let now = rfc3339(around.clock.wall());
+        let tape = match Tape::open(around.variable, answers, &manifest.connector_key, &now) {
+            Ok(tape) => tape,
+            Err(stop) => return say_done(wire, &done(&Err(stop), 0, ToOwned::to_owned)),
+        };
+        let (jumping, is_playing) = (JumpClock::new(around.clock), tape.is_playing());
+        let clock: &dyn Clock = if is_playing { &jumping } else { around.clock };
+        let around = &Surroundings { variable: around.variable, clock };
+        let started = clock.now();
+        let mut emitter = Emitter::new(wire, &manifest, &schemas, clock, filter);
+        let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, can_ask(&start), is_playing);
+        let mut run = collect(&manifest, emitter, start, started, around, tape);
         let result = credentials.and_then(|credentials| {
             run.take_credentials(credentials);
             collect_without_panic(connector, &mut run)
@@ -159,14 +184,21 @@ impl Prepared {
     }
 }
 
+/// Whether somebody answers questions.
+fn can_ask(start: &Start) -> bool {
+    start.bindings.iter().any(|(name, _)| name == "interactive")
+}
+
 fn collect<'r>(
     manifest: &'r Manifest,
     mut emitter: Emitter<'r>,
     start: Start,
     started: gleaner_engine::Time,
     around: &Surroundings<'r>,
+    tape: Tape,
 ) -> Collect<'r> {
     let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
+    let someone_can_answer = can_ask(&start);
     let (mut cursors, mut learned) = (BTreeMap::new(), None);
     for (stream, text) in start.state.unwrap_or_default() {
         // A cursor that is no object is `null`: nothing is stored.
@@ -187,6 +219,7 @@ fn collect<'r>(
         scope: start.scope.streams().to_vec(),
         mode: start.collection_mode,
         recovery_only: start.recovery_only,
+        someone_can_answer,
         cursors,
         started,
         learned,
@@ -194,6 +227,7 @@ fn collect<'r>(
         client: None,
         accounted_for: BTreeSet::new(),
         last_readout: None,
+        tape,
     }
 }
 
@@ -209,12 +243,16 @@ fn collect_without_panic(connector: &dyn Connector, run: &mut Collect<'_>) -> Re
 
 impl Collect<'_> {
     fn take_credentials(&mut self, credentials: Credentials) {
-        self.emitter.keep_secret(credentials.values().cloned());
+        let secrets = credentials.values().cloned().collect::<Vec<_>>();
+        self.tape.keep_secret(&secrets);
+        self.emitter.keep_secret(secrets);
         self.credentials = credentials;
     }
 
     /// Says what is left to be said before the last message.
     fn close(&mut self, result: Result<(), Stop>) -> Result<(), Stop> {
+        // Whatever the connector made of it: with a request that nobody answered, nothing of the run means anything.
+        let result = self.tape.missed().map_or(result, Err);
         let result = match result {
             Err(Stop::Deferred(reason)) if !self.recovery_only => self.leave_all(reason),
             // What a recovery did not get to are gaps already.
@@ -225,6 +263,9 @@ impl Collect<'_> {
             return result;
         }
         self.emitter.report_rejections()?;
+        if let Some(trouble) = self.tape.trouble() {
+            self.say(trouble)?;
+        }
         self.report_rate()?;
         if result != Err(Stop::Cancelled) {
             self.emitter.keep_pace()?;

@@ -5,12 +5,9 @@
 //! at once and names what is missing: waiting would be for ever.
 
 use crate::emit::Emitter;
+use crate::question::{self, Answered, Question};
 use crate::stop::{Failure, Stop};
-use gleaner_protocol::{
-    Auth, ConnectorMessage, Interaction, InteractionKind, InteractionResponse, InteractionStatus, Manifest, RawJson,
-    RecoveryAction, RuntimeMessage,
-};
-use serde_json::{Map, Value, json};
+use gleaner_protocol::{Auth, Manifest, RecoveryAction};
 use std::collections::BTreeMap;
 
 /// The credentials of one connection. Prints names, never values.
@@ -53,12 +50,14 @@ impl Credentials {
     }
 }
 
-/// Finds every credential that the manifest requires.
+/// Finds every credential that the manifest requires. When answers come from a recording, nobody is signed in to and
+/// nobody is asked: what is not there gets a placeholder.
 pub(crate) fn obtain(
     emitter: &mut Emitter<'_>,
     manifest: &Manifest,
     variable: &dyn Fn(&str) -> Option<String>,
     someone_can_answer: bool,
+    is_playing: bool,
 ) -> Result<Credentials, Stop> {
     let mut found = Credentials::default();
     let Some(auth) = &manifest.auth else { return Ok(found) };
@@ -66,26 +65,28 @@ pub(crate) fn obtain(
     if missing.is_empty() {
         return Ok(found);
     }
+    if is_playing {
+        missing.iter().for_each(|group| found.put(group, &format!("placeholder-of-{}", group.join("-"))));
+        return Ok(found);
+    }
     let sentence = format!("{} needs {} to sign in", manifest.display_name, named(&missing));
     if !someone_can_answer {
         let advice = "set it for this connection, and run again";
         return Err(missing_for_good(&format!("{sentence}, and nobody can be asked; {advice}")));
     }
-    let answer = ask(emitter, &missing, sentence.clone())?;
-    match answer.map(|answer| (answer.status, answer.data)) {
-        Some((InteractionStatus::Success, data)) => {
-            let data = data.and_then(|data| serde_json::from_str::<Map<String, Value>>(data.expose().as_str()).ok());
-            let data = data.unwrap_or_default();
-            let still_missing = search(auth, &|name| text_of(&data, name).or_else(|| variable(name)), &mut found);
+    // One name of each group is enough to ask for.
+    let names = missing.iter().filter_map(|group| group.first().cloned()).collect();
+    match question::put(emitter, &Question::missing(sentence.clone(), names))? {
+        Answered::Values(values) => {
+            let entered = |name: &str| values.get(name).cloned().or_else(|| variable(name));
+            let still_missing = search(auth, &entered, &mut found);
             if still_missing.is_empty() {
                 return Ok(found);
             }
             Err(missing_for_good(&format!("the answer does not have {}", named(&still_missing))))
         }
-        Some((InteractionStatus::Cancelled, _)) => Err(Stop::Cancelled),
-        Some((InteractionStatus::Timeout, _)) | None => {
-            Err(missing_for_good(&format!("{sentence}, and nobody answered")))
-        }
+        Answered::Declined => Err(Stop::Cancelled),
+        Answered::NotAtAll => Err(missing_for_good(&format!("{sentence}, and nobody answered"))),
     }
 }
 
@@ -100,31 +101,6 @@ fn search<'a>(auth: &'a Auth, variable: &dyn Fn(&str) -> Option<String>, found: 
         }
     }
     missing
-}
-
-fn text_of(data: &Map<String, Value>, name: &str) -> Option<String> {
-    data.get(name)?.as_str().map(ToOwned::to_owned)
-}
-
-fn ask(emitter: &mut Emitter<'_>, missing: &[&[String]], message: String) -> Result<Option<InteractionResponse>, Stop> {
-    let request_id = emitter.next_request_id("credentials");
-    // One name of each group is enough to ask for.
-    let names = missing.iter().filter_map(|group| group.first()).collect::<Vec<_>>();
-    let field = |name: &&String| ((*name).clone(), json!({"type": "string", "minLength": 1, "writeOnly": true}));
-    let properties = names.iter().map(field).collect::<Map<_, _>>();
-    let schema = json!({"type": "object", "properties": properties, "required": names});
-    let question = Interaction {
-        request_id: request_id.clone(),
-        kind: InteractionKind::MissingCredentials,
-        message,
-        schema: RawJson::new(schema.to_string()).ok(),
-        timeout_seconds: None,
-        stream: None,
-    };
-    emitter.ask(&ConnectorMessage::Interaction(question), |message| match message {
-        RuntimeMessage::InteractionResponse(answer) if answer.request_id == request_id => Some(answer),
-        _ => None,
-    })
 }
 
 /// `A, and B or C`.

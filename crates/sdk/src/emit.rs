@@ -115,6 +115,11 @@ impl<'r> Emitter<'r> {
         self.redactor = Redactor::new(secrets);
     }
 
+    /// Masks what the owner answered from now on. It may well stand in a record.
+    pub(crate) fn keep_answers(&mut self, answers: impl IntoIterator<Item = String>) {
+        self.redactor.learn(answers);
+    }
+
     /// Lets the pace of this governor ride on every cursor from now on.
     pub(crate) fn remember_pace_of(&mut self, governor: SendGovernor) {
         self.pacing = Some(governor);

@@ -40,6 +40,8 @@ pub enum FetchErrorKind {
     Forbidden,
     /// It usually passes: a lost connection, a timeout, a 5xx.
     Temporary,
+    /// It is not in the recording that is played. Nothing about the provider: it ends the run.
+    NotRecorded,
     /// Anything else: an answer that makes no sense, a request that cannot be written.
     Other,
 }
@@ -127,7 +129,9 @@ impl FetchError {
             FetchErrorKind::Gone => AbsenceReason::Gone,
             FetchErrorKind::RefusedCredentials => AbsenceReason::AuthFailure,
             FetchErrorKind::Forbidden => AbsenceReason::PermanentForbidden,
-            FetchErrorKind::Temporary | FetchErrorKind::Other => AbsenceReason::TemporaryUnavailable,
+            FetchErrorKind::Temporary | FetchErrorKind::NotRecorded | FetchErrorKind::Other => {
+                AbsenceReason::TemporaryUnavailable
+            }
         };
         GapReason::Absence(absence)
     }
@@ -149,6 +153,7 @@ impl FetchError {
             FetchErrorKind::RefusedCredentials => "refused_credentials",
             FetchErrorKind::Forbidden => "forbidden",
             FetchErrorKind::Temporary => "temporary",
+            FetchErrorKind::NotRecorded => "not_recorded",
             FetchErrorKind::Other => "unexpected_answer",
         };
         // A stop of our own has no status: nothing failed at the provider.
@@ -184,15 +189,22 @@ impl From<Error> for FetchError {
                 };
                 (kind, Some(terminal.status.as_u16()))
             }
-            Error::Status { status, .. } => {
+            Error::Status { status, deferred, .. } => {
                 let sorted = Self::of_status(status.as_u16());
-                (sorted.kind, sorted.http_status)
+                (spent(deferred).unwrap_or(sorted.kind), sorted.http_status)
             }
-            Error::Transport { .. } => (FetchErrorKind::Temporary, None),
+            Error::Transport { deferred, .. } => (spent(deferred).unwrap_or(FetchErrorKind::Temporary), None),
+            Error::NotRecorded(_) => (FetchErrorKind::NotRecorded, None),
             _ => (FetchErrorKind::Other, None),
         };
         Self { kind, http_status, retry_in, message }
     }
+}
+
+/// A failure for which no retry was left: nothing else would tell the run that it has used them up. What other
+/// budgets say is found out by the next request.
+fn spent(deferred: Option<governor::DeferReason>) -> Option<FetchErrorKind> {
+    deferred.filter(|reason| *reason == governor::DeferReason::RetryBudget).map(kind_of_deferral)
 }
 
 const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {

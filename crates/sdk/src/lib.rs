@@ -11,9 +11,11 @@
 //! | what was asked for, and a client to get it with | [`Collect`] |
 //! | a stream that goes forward page by page | [`Collect::pages`], [`Page`] |
 //! | a list, newest first, with a detail per item | [`lane`] |
+//! | a question to the owner in the middle of a run | [`Collect::ask`], [`Question`] |
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
 //! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
 //! | what an owner may bound | [`Caps`] |
+//! | recorded exchanges, and a connector that is answered from them in a test | [`exchanges`], [`replay`](fn@replay) |
 //! | running a connector in a test | [`run_on`], [`Wire`], [`Clock`] |
 //!
 //! # What is deliberately absent
@@ -32,13 +34,16 @@ mod collect;
 mod connector;
 mod credentials;
 mod emit;
+pub mod exchanges;
 mod fetch_error;
 mod gaps;
 pub mod lane;
 mod page;
 mod pages;
 mod panics;
+mod question;
 mod rate;
+mod replay;
 mod stdio;
 mod stop;
 mod warm_start;
@@ -56,6 +61,8 @@ pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
 pub use page::Page;
 pub use pages::{Left, REST_OF_STREAM};
+pub use question::{Question, Reply};
+pub use replay::{Replay, Replayed, replay};
 pub use stdio::Stdio;
 pub use stop::{Failure, Stop};
 pub use wire::{Wire, WireFault};

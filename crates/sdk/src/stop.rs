@@ -67,6 +67,7 @@ impl From<FetchError> for Stop {
             }
             FetchErrorKind::RefusedCredentials => (false, RecoveryAction::RefreshCredentials, None),
             FetchErrorKind::Forbidden => (false, RecoveryAction::UpstreamUnblock, None),
+            FetchErrorKind::NotRecorded => (false, RecoveryAction::RetryOnConnectorUpgrade, None),
             FetchErrorKind::Other => (true, RecoveryAction::Unknown, None),
             FetchErrorKind::CircuitOpen
             | FetchErrorKind::Deferred(_)

@@ -27,6 +27,7 @@ struct Case {
     cap: Option<u64>,
     chunk: Option<u64>,
     batch: usize,
+    concurrency: usize,
     changes: u64,
     refusals: u64,
     kills: u64,
@@ -57,7 +58,8 @@ fn nature(history: Range<usize>) -> impl Strategy<Value = Nature> {
     )
 }
 
-fn case(history: Range<usize>) -> impl Strategy<Value = Case> {
+/// With bounds that let a calm world come in within about so many runs.
+fn case(history: Range<usize>, runs: u64) -> impl Strategy<Value = Case> {
     let bound = || prop_oneof![Just(1_u64), 1_u64..8, 1_u64..600];
     let caps = prop_oneof![
         4 => (bound(), bound()).prop_map(|(cap, chunk)| (Some(cap), Some(chunk))),
@@ -66,13 +68,16 @@ fn case(history: Range<usize>) -> impl Strategy<Value = Case> {
         1 => Just((None, None)),
     ];
     let storm = (0_u64..300, 0_u64..300, 0_u64..800, 0_u64..12);
-    (nature(history), caps, 1_usize..120, storm).prop_map(|(nature, (cap, chunk), batch, storm)| {
-        let (changes, refusals, kills, stormy) = storm;
-        // So that a case comes to its end in some dozens of runs.
-        let least = nature.history as u64 / if nature.history < 400 { 25 } else { 10 };
-        let at_least = |bound: Option<u64>| bound.map(|bound| bound.max(least));
-        Case { nature, cap: at_least(cap), chunk: at_least(chunk), batch, changes, refusals, kills, stormy }
-    })
+    let concurrency = prop_oneof![3 => Just(1_usize), 1 => 2_usize..5];
+    (nature(history), caps, 1_usize..120, concurrency, storm).prop_map(
+        move |(nature, (cap, chunk), batch, concurrency, storm)| {
+            let (changes, refusals, kills, stormy) = storm;
+            let least = nature.history as u64 / runs;
+            let at_least = |bound: Option<u64>| bound.map(|bound| bound.max(least));
+            let (cap, chunk) = (at_least(cap), at_least(chunk));
+            Case { nature, cap, chunk, batch, concurrency, changes, refusals, kills, stormy }
+        },
+    )
 }
 
 /// Runs a case to its end. The error says what is wrong.
@@ -119,7 +124,8 @@ struct World<'c> {
 
 impl World<'_> {
     fn terms(&self) -> Terms {
-        Terms { details: self.case.cap, chunk: self.case.chunk, batch: Some(self.case.batch), ..Terms::default() }
+        let Case { cap, chunk, batch, concurrency, .. } = *self.case;
+        Terms { details: cap, chunk, batch: Some(batch), concurrency: Some(concurrency), ..Terms::default() }
     }
 
     /// Each run fetches the cap or writes the chunk; what fails is tried eight times.
@@ -340,10 +346,10 @@ fn cases_of_200(share: u32) -> ProptestConfig {
 }
 
 proptest! {
-    #![proptest_config(cases_of_200(188))]
+    #![proptest_config(cases_of_200(180))]
 
     #[test]
-    fn after_enough_runs_every_listed_key_is_stored_tombstoned_or_a_gap_with_a_terminal_reason(case in case(0..400)) {
+    fn after_enough_runs_every_listed_key_is_stored_tombstoned_or_a_gap_with_a_terminal_reason(case in case(0..400, 25)) {
         live(&case, None).map_err(TestCaseError::fail)?;
     }
 }
@@ -352,19 +358,49 @@ proptest! {
     #![proptest_config(cases_of_200(12))]
 
     #[test]
-    fn the_same_holds_for_long_histories(case in case(400..5001)) {
+    fn the_same_holds_for_long_histories(case in case(400..5001, 10)) {
         live(&case, None).map_err(TestCaseError::fail)?;
     }
+}
+
+proptest! {
+    #![proptest_config(cases_of_200(8))]
+
+    #[test]
+    fn the_same_holds_for_a_cap_and_a_chunk_of_any_size(case in case(0..120, u64::MAX)) {
+        live(&case, None).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// One detail and one gap a run. A history of 5,000 takes thousands of runs: with `GLEANER_TEST_ALL` only.
+#[test]
+fn a_history_fills_in_one_by_one() {
+    let history = if std::env::var_os("GLEANER_TEST_ALL").is_some() { 5_000 } else { 120 };
+    let nature = Nature {
+        seed: 7,
+        history,
+        times: history as u64 / 3,
+        page: 40,
+        filters: false,
+        versions: true,
+        tombstones: true,
+        cursed_one_of: 0,
+    };
+    let (changes, refusals, kills) = (100, 100, 300);
+    let (cap, chunk) = (Some(1), Some(1));
+    let case = Case { nature, cap, chunk, batch: 10, concurrency: 1, changes, refusals, kills, stormy: 10 };
+    let runs = live(&case, None).unwrap();
+    assert!(runs + 10 >= history as u64 / 2, "{history} came in with {runs} runs of one detail each");
 }
 
 /// Small worlds with tight bounds, in which much goes wrong: what a fault needs to show.
 fn tight_cases(count: usize) -> Vec<Case> {
     let mut runner = TestRunner::deterministic();
-    let tree = (case(0..40), 1_u64..5, 1_u64..4, 5_usize..40, 3_u64..10);
+    let tree = (case(0..40, 25), 1_u64..5, 1_u64..4, 5_usize..40, 3_u64..10);
     let tight = tree.prop_map(|(case, cap, chunk, history, stormy)| {
         let times = case.nature.times.min(20);
         let nature = Nature { history, times, cursed_one_of: 0, ..case.nature };
-        Case { nature, cap: Some(cap), chunk: Some(chunk), kills: 500, batch: 3, stormy, ..case }
+        Case { nature, cap: Some(cap), chunk: Some(chunk), kills: 500, batch: 3, concurrency: 1, stormy, ..case }
     });
     (0..count).map(|_| tight.new_tree(&mut runner).unwrap().current()).collect()
 }

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod odd_items;
 mod provider;
 mod rig;
 
@@ -250,6 +251,17 @@ fn an_open_circuit_is_waited_for_and_then_collection_goes_on() {
 }
 
 #[test]
+fn a_circuit_that_several_found_open_is_waited_for_once() {
+    let (mut home, provider) = (Home::new(), history(8));
+    home.run(&provider, &Terms { details: Some(4), ..Terms::default() });
+    provider.open_circuit(4);
+    let ran = home.run(&provider, &Terms { concurrency: Some(4), ..Terms::default() });
+    assert_finished(&ran);
+    assert_eq!(ran.recovered(), keys(4..8));
+    assert_eq!(ran.pauses.as_secs(), 60, "not once for each");
+}
+
+#[test]
 fn a_circuit_that_stays_open_is_waited_for_a_bounded_number_of_times() {
     let (mut home, provider) = (Home::new(), history(6));
     provider.open_circuit_for_details(true);
@@ -338,6 +350,22 @@ fn details_that_are_fetched_at_the_same_time_are_sent_in_the_order_of_the_list()
     let expected = keys(0..100).into_iter().filter(|other| *other != key(40)).collect::<Vec<_>>();
     assert_eq!(ran.details(), expected);
     assert_eq!(rows(&ran), [key(40)]);
+}
+
+#[test]
+fn a_gap_that_fails_while_the_budget_ends_beside_it_was_tried_and_is_said_to_be() {
+    let (mut home, provider) = (Home::new(), history(2));
+    provider.curse(&key(0));
+    provider.curse(&key(1));
+    home.run(&provider, &Terms::default());
+    let terms = Terms { details: Some(1), concurrency: Some(2), ..Terms::default() };
+    let ran = home.run(&provider, &terms);
+    let again = ran.gaps().filter(|gap| gap.was_served).map(|gap| gap.key.as_str()).collect::<Vec<_>>();
+    assert_eq!(again, [key(0)], "one was asked for, and there is no other answer");
+    for _ in 0..20 {
+        home.run(&provider, &terms);
+    }
+    assert_eq!(home.gaps_in("terminal"), keys(0..2), "each is given up in its turn");
 }
 
 #[test]

@@ -4,29 +4,22 @@
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 #![expect(clippy::disallowed_methods, reason = "it waits for another process")]
 
-use gleaner_engine::{CatchUp, Steady, Track, WallTime};
-use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RunBudget, Scope, StreamScope, TerminalReason};
-use gleaner_runtime::{Environment, Launch, Redactor, RunReport, RunRequest, Unobserved};
-use gleaner_store::{GapFilter, Reader, Store};
+mod world;
+
+use gleaner_engine::{CatchUp, Steady};
+use gleaner_protocol::{RunBudget, TerminalReason};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
+use world::World;
 
-/// The example, which cargo puts beside the folder of the tests.
-fn counter() -> PathBuf {
-    let ourselves = std::env::current_exe().unwrap();
-    let path = ourselves.ancestors().nth(2).unwrap().join("examples").join("counter");
-    assert!(path.exists(), "build it first: cargo build -p gleaner-sdk --example counter");
-    path
-}
+const SOURCE: &str = include_str!("../examples/counter.rs");
 
 const START: &str = r#"{"type":"START","run_id":"r","collection_mode":"incremental","state":null,"bindings":{},"scope":{"streams":[{"name":"numbers"}]},"detail_gaps":[]}"#;
 
 fn spawn(settings: &[(&str, &str)]) -> Child {
-    let mut command = Command::new(counter());
+    let mut command = Command::new(world::example("counter"));
     command.envs(settings.iter().copied());
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     writeln!(child.stdin.as_mut().unwrap(), "{START}").unwrap();
@@ -123,115 +116,31 @@ fn a_panic_says_its_place_and_not_its_text() {
     assert!(!wait(&mut child, Duration::from_secs(5)).1);
 }
 
-/// A store, and a runtime that runs the counter with it.
-struct World {
-    folder: tempfile::TempDir,
-}
-
-impl World {
-    fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
-    }
-
-    fn store(&self) -> PathBuf {
-        self.folder.path().join("store.db")
-    }
-
-    fn run(&self, settings: &[(&str, &str)], budget: Option<RunBudget>) -> RunReport {
-        self.run_on::<Steady>(settings, budget)
-    }
-
-    /// The same on one of the two tracks.
-    fn run_on<T: Track>(&self, settings: &[(&str, &str)], budget: Option<RunBudget>) -> RunReport {
-        let text = manifest();
-        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
-        let mut store = Store::open(&self.store()).unwrap();
-        store.register("c", &text, &manifest, WallTime::default()).unwrap();
-        let mut environment = Environment::default();
-        for (name, value) in settings {
-            environment.set(name, value);
-        }
-        let program = counter().into_os_string();
-        let request = RunRequest {
-            connection: "c".to_owned(),
-            manifest: Arc::new(manifest),
-            scope: Scope::new(vec![StreamScope::all_of("numbers")]).unwrap(),
-            mode: CollectionMode::Incremental,
-            recovery_only: false,
-            grant: "all".to_owned(),
-            grant_expires_at: None,
-            launch: Launch {
-                command: vec![program.clone()],
-                environment,
-                folder: None,
-                guard: vec![program.clone(), "guard".into()],
-                exec: vec![program, "exec".into()],
-            },
-            bindings: Vec::new(),
-            budget,
-            overrun: Duration::from_secs(5),
-            credential: None,
-            redactor: Redactor::default(),
-            interval: None,
-            silence_max: None,
-            control: None,
-        };
-        let (_orders, control) = std::sync::mpsc::channel();
-        gleaner_runtime::run::<T>(&mut store, request, control, &mut Unobserved).unwrap()
-    }
-
-    /// The committed cursor of a track, as it was written.
-    fn cursor<T: Track>(&self) -> Option<String> {
-        let reader = Reader::open(&self.store()).unwrap();
-        let cursors = reader.bookmarks::<T>("c").unwrap();
-        cursors.iter().find(|cursor| cursor.stream() == "numbers").map(|cursor| cursor.token().as_str().to_owned())
-    }
-
-    fn records(&self) -> usize {
-        Reader::open(&self.store()).unwrap().records("c", "numbers", None, 1000).unwrap().len()
-    }
-
-    /// The states of all gaps that there ever were.
-    fn gaps(&self) -> Vec<(String, bool)> {
-        let reader = Reader::open(&self.store()).unwrap();
-        let filter = GapFilter { stream: None, closed_too: true };
-        let gaps = reader.gaps("c", filter, 0, 100).unwrap();
-        gaps.into_iter().map(|gap| (gap.state, gap.run_cap)).collect()
-    }
-}
-
-/// The manifest as the example has it, so that there is one.
-fn manifest() -> String {
-    let source = include_str!("../examples/counter.rs");
-    let (_, rest) = source.split_once("r#\"").unwrap();
-    rest.split_once("\"#;").unwrap().0.to_owned()
-}
-
 #[test]
 fn a_history_fills_in_over_several_bounded_runs() {
-    let world = World::new();
+    let world = World::new("counter", SOURCE, &["numbers"]);
     let settings = [("COUNT_TO", "950"), ("COUNT_PAGE", "100")];
     let budget = Some(RunBudget { max_requests: Some(4), max_duration_ms: None });
     for (records, gap) in [(400, "pending"), (800, "pending"), (950, "recovered")] {
         let report = world.run(&settings, budget);
         assert_eq!(report.outcome.reason, TerminalReason::Succeeded, "{:?} {}", report.outcome, report.errors);
-        assert_eq!(world.records(), records);
+        assert_eq!(world.records("numbers"), records);
         assert_eq!(world.gaps(), [(gap.to_owned(), true)], "one gap for the rest, by the owner's cap");
     }
     let report = world.run(&settings, budget);
-    assert_eq!((report.outcome.counts.collected, world.records()), (0, 950), "nothing is collected twice");
+    assert_eq!((report.outcome.counts.collected, world.records("numbers")), (0, 950), "nothing is collected twice");
 }
 
 #[test]
 fn a_catch_up_run_does_not_advance_the_steady_state_incremental_cursor() {
-    let world = World::new();
+    let world = World::new("counter", SOURCE, &["numbers"]);
     world.run(&[("COUNT_TO", "300")], None);
-    let steady = world.cursor::<Steady>();
+    let steady = world.cursor::<Steady>("numbers");
     assert!(steady.as_ref().is_some_and(|cursor| cursor.contains("300")), "{steady:?}");
     let caught_up = world.run_on::<CatchUp>(&[("COUNT_TO", "120"), ("COUNT_PAGE", "50")], None);
     assert_eq!(caught_up.outcome.reason, TerminalReason::Succeeded, "{}", caught_up.errors);
-    assert_eq!(world.cursor::<Steady>(), steady, "byte for byte");
-    let catch_up = world.cursor::<CatchUp>();
+    assert_eq!(world.cursor::<Steady>("numbers"), steady, "byte for byte");
+    let catch_up = world.cursor::<CatchUp>("numbers");
     assert!(
         catch_up.as_ref().is_some_and(|cursor| cursor.contains("120")),
         "it has a bookmark of its own: {catch_up:?}"
@@ -242,10 +151,10 @@ fn a_catch_up_run_does_not_advance_the_steady_state_incremental_cursor() {
 
 #[test]
 fn the_checkpoint_never_advances_past_the_last_page_for_which_a_durable_write_was_confirmed() {
-    let world = World::new();
+    let world = World::new("counter", SOURCE, &["numbers"]);
     let report = world.run(&[("COUNT_TO", "500"), ("COUNT_PANIC", "300")], None);
     assert_ne!(report.outcome.reason, TerminalReason::Succeeded);
-    assert_eq!(world.records(), 300, "pages before the failure are kept");
+    assert_eq!(world.records("numbers"), 300, "pages before the failure are kept");
     let report = world.run(&[("COUNT_TO", "500")], None);
-    assert_eq!((report.outcome.counts.collected, world.records()), (200, 500), "and not collected again");
+    assert_eq!((report.outcome.counts.collected, world.records("numbers")), (200, 500), "and not collected again");
 }

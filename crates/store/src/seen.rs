@@ -10,6 +10,10 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How many notes this process has written.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 pub(crate) struct SeenNote {
@@ -48,8 +52,8 @@ impl SeenNote {
         let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
             let file = entry.file_name();
-            let pid = file.to_str().and_then(|file| file.strip_prefix(name)?.strip_prefix('.')?.parse::<u32>().ok());
-            if pid.is_some_and(is_dead) {
+            let pid = || file.to_str()?.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?.parse::<u32>().ok();
+            if pid().is_some_and(is_dead) {
                 // Not worth an error: it is in nobody's way.
                 drop(fs::remove_file(entry.path()));
             }
@@ -59,7 +63,8 @@ impl SeenNote {
     /// All of the new note or all of the old one, also after a power cut.
     fn replace(&self, text: &str) -> io::Result<()> {
         let mut new = self.path.as_os_str().to_owned();
-        new.push(format!(".{}", std::process::id()));
+        // A name of its own for each: two stores of one process may write at the same time.
+        new.push(format!(".{}.{}", std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed)));
         let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
@@ -84,14 +89,26 @@ mod tests {
         let note = SeenNote::beside(&folder.path().join("s.db"), "id".to_owned());
         note.remember(7).unwrap();
         let left = |name: &str| folder.path().join(name);
-        let ours = format!("s.db.seen.{}", std::process::id());
-        for name in ["s.db.seen.4194999", &ours, "s.db.seen.text"] {
+        let ours = format!("s.db.seen.{}.4", std::process::id());
+        for name in ["s.db.seen.4194999", "s.db.seen.4194999.3", &ours, "s.db.seen.text"] {
             fs::write(left(name), "id 9").unwrap();
         }
         note.clear_leftovers();
-        assert!(!left("s.db.seen.4194999").exists());
+        assert!(!left("s.db.seen.4194999").exists() && !left("s.db.seen.4194999.3").exists());
         assert!(left(&ours).exists() && left("s.db.seen.text").exists());
         assert_eq!(note.epoch(), 7);
         assert_eq!(SeenNote::beside(&folder.path().join("s.db"), "other".to_owned()).epoch(), 0, "of another store");
+    }
+    #[test]
+    fn two_stores_of_one_process_may_remember_at_the_same_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let note = SeenNote::beside(&folder.path().join("s.db"), "id".to_owned());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..25).for_each(|epoch| note.remember(epoch).unwrap()));
+            }
+        });
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 1, "the note alone");
     }
 }

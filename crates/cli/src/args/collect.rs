@@ -1,5 +1,6 @@
 //! What can be typed to collect and to look at what was collected.
 
+use super::author::AuthorArgs;
 use super::manage::{Expires, expires};
 use clap::{Args, ValueEnum, value_parser};
 use std::ffi::OsString;
@@ -86,6 +87,8 @@ pub(crate) struct CollectArgs {
     /// Shows no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) author: AuthorArgs,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// How to start the connector [default: as it was added, or what its manifest says].

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NewCommand {
-    /// A connector that runs as it is, with a sample in place of a provider.
+    /// A connector that runs as it is, with a recording in place of a provider.
     Connector(NewConnectorArgs),
 }
 

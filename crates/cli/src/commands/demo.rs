@@ -211,9 +211,9 @@ impl Account {
         let reader = gleaner_store::Reader::open(&home.join("store.db"))?;
         let records = reader.streams("demo")?.iter().map(|stream| stream.records).sum();
         let seen = provider.seen();
-        // What everyone has to ask for: the pages of the list with its empty end, and each note.
-        let needed = NOTES.div_ceil(demo::PAGE) + 1 + NOTES;
-        let best = oracle::best(&Scenario { backlog: needed, ..scenario.with_workers(4) }, 1);
+        // What everyone has to ask for: the pages of the list, and each note.
+        let needed = NOTES.div_ceil(demo::PAGE) + NOTES;
+        let best = oracle::best(&Scenario { backlog: needed, ..scenario.with_workers(demo::CONCURRENCY) }, 1);
         Ok(Self {
             records,
             gaps: last.and_then(|last| last["gaps_open"].as_u64()).unwrap_or(0),

@@ -14,19 +14,22 @@ use std::process::ExitCode;
 /// A file of a template: where it goes, and what is in it.
 type File = (&'static str, &'static str);
 
-const PYTHON: [File; 4] = [
+const PYTHON: [File; 6] = [
     ("README.md", include_str!("../../templates/python/README.md")),
     ("connector.py", include_str!("../../templates/python/connector.py")),
+    ("exchanges.jsonl", include_str!("../../templates/python/exchanges.jsonl")),
+    ("exchanges.py", include_str!("../../templates/python/exchanges.py")),
     ("gleaner.py", include_str!("../../templates/python/gleaner.py")),
     ("manifest.json", include_str!("../../templates/python/manifest.json")),
 ];
 
-const RUST: [File; 5] = [
+const RUST: [File; 6] = [
     (".gitignore", "/target\n"),
     ("Cargo.toml", include_str!("../../templates/rust/Cargo.toml.template")),
     ("README.md", include_str!("../../templates/rust/README.md")),
     ("manifest.json", include_str!("../../templates/rust/manifest.json")),
     ("src/main.rs", include_str!("../../templates/rust/src/main.rs")),
+    ("tests/exchanges.jsonl", include_str!("../../templates/rust/tests/exchanges.jsonl")),
 ];
 
 /// The longest name: it becomes part of file names and variables.

@@ -1,18 +1,21 @@
 //! `gleaner run`: one run of one connection, shown while it goes on, accounted for at its end.
 
 use crate::args::collect::{CollectArgs, Interact};
-use crate::collect_view::{View, finished};
+use crate::collect_view::{View, finished, not_begun};
 use crate::connection::{Settings, read_manifest, stored};
 use crate::credentials::Credentials;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, visible};
+use crate::recorded;
+use crate::rehearsal;
 use crate::scope;
 use crate::stop_signals;
 use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, Steady, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
+use gleaner_sdk::exchanges::RECORD_VARIABLE;
 use gleaner_store::{ConnectionState, HeldBy, LeaseOn, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -27,6 +30,19 @@ const OVERRUN: Duration = Duration::from_secs(30);
 const GRANT: &str = "owner";
 
 pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let ended = collect(args, out);
+    if let (true, Err(error)) = (args.json, &ended) {
+        // Whoever reads the lines waits for the last one, also when there was no run.
+        not_begun(error, out)?;
+    }
+    ended
+}
+
+fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    if args.author.is_rehearsal() {
+        return rehearsal::run(args, out);
+    }
+    let recording = args.author.record.as_deref().map(recorded::place).transpose()?;
     let home = Home::find(&args.home)?;
     let mut store = home.store()?;
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;
@@ -35,7 +51,10 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
     let credentials = Credentials::find(&manifest, &home, &name)?;
     let missing = credentials.missing_names();
     let asks = interact(args);
-    let request = request(args, &home, &name, manifest, &settings, &credentials, recovery_only)?;
+    let mut request = request(args, &home, &name, manifest, &settings, &credentials, recovery_only)?;
+    if let Some(file) = &recording {
+        request.launch.environment.set(RECORD_VARIABLE, file);
+    }
     let (orders, control) = channel();
     stop_signals::forward(&orders);
     let mut view = View::new(&name, args, asks, missing.clone(), orders);
@@ -47,7 +66,11 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
     drop(view);
     let report: RunReport = report.map_err(|error| refused(error, &name))?;
     drop(store);
-    finished(&home.reader()?, &name, &report, args, &missing, out)
+    let code = finished(&home.reader()?, &name, &report, args, &missing, out)?;
+    if let Some(file) = &recording {
+        recorded::check(file, &Redactor::new(credentials.secrets()), args.quiet)?;
+    }
+    Ok(code)
 }
 
 /// What happens to questions.
@@ -77,7 +100,7 @@ fn find_connection(
 }
 
 /// Whether its owner wants it to run.
-fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliError> {
+pub(crate) fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliError> {
     let (what, hint) = match home.reader()?.connection(name)?.state {
         ConnectionState::Paused if !args.now => {
             ("paused", "`gleaner resume` lets it run again; --now runs it once all the same")
@@ -89,7 +112,7 @@ fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result<(), CliErr
 }
 
 /// Whether the connection rests. What is not pressure may be recovered meanwhile; answers whether that is all.
-fn check_rest(
+pub(crate) fn check_rest(
     args: &CollectArgs,
     home: &Home,
     store: &mut Store,

@@ -47,5 +47,6 @@ fn as_json(run: &RunSummary) -> Value {
         "records_rejected": run.counts.rejected, "records_unchanged": run.unchanged, "gaps": run.counts.gaps,
         "recovered": run.counts.recovered, "slices": run.slices, "committed": list(&run.committed),
         "withheld": list(&run.withheld), "collection_rate": list(&run.collection_rate),
+        "provider_budget": list(&run.provider_budget),
     })
 }

@@ -179,6 +179,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "running": line.holder.as_ref().map(|by| json!({"pid": by.pid, "since": dates::rfc3339(by.since)})),
         "questions": line.questions.iter().map(answer::as_json).collect::<Vec<_>>(),
         "help": line.help.iter().map(|help| &help.message).collect::<Vec<_>>(),
+        "circuit": line.evidence.circuit.as_ref().map(|budget| budget.circuit),
     });
     Ok(out.line(&value.to_string())?)
 }

@@ -8,6 +8,7 @@ use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
@@ -75,7 +76,7 @@ async fn serve(listener: &TcpListener, shared: &Arc<Shared>) {
 async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
     let now = shared.began.elapsed().as_secs_f64();
     let (decision, headers) = {
-        let Ok(mut state) = shared.provider.lock() else { return Ok(plain(500, "{}")) };
+        let Ok(mut state) = shared.provider.lock() else { return Ok(plain(500, &Value::Null)) };
         let (provider, seen) = &mut *state;
         let decided = provider.decide(now);
         seen.requests += 1;
@@ -83,7 +84,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         (decided.decision, provider.headers(&decided, now, now))
     };
     if decision != Decision::Accepted {
-        let mut refused = plain(shared.status, "{\"error\":\"too many requests\"}");
+        let mut refused = plain(shared.status, &json!({"error": "too many requests"}));
         for (name, value) in headers {
             if let Ok(value) = value.parse() {
                 refused.headers_mut().insert(name, value);
@@ -92,28 +93,48 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Respo
         return Ok(refused);
     }
     tokio::time::sleep(shared.latency).await;
-    Ok(page(request.uri().path()))
+    Ok(page(request.uri().path(), request.uri().query().unwrap_or_default()))
 }
 
-/// `/notes/from/K` lists, `/notes/K` is one of them.
-fn page(path: &str) -> Response<Full<Bytes>> {
-    let number = path.rsplit('/').next().and_then(|number| number.parse::<u64>().ok());
-    match number {
-        Some(from) if path.starts_with("/notes/from/") => {
-            let ids = (from..NOTES.min(from + PAGE)).map(|id| id.to_string()).collect::<Vec<_>>().join(",");
-            plain(200, &format!("{{\"ids\":[{ids}]}}"))
+/// `/notes` lists, the newest first: `until` a time, `after` a note. `/notes/K` is one of them.
+fn page(path: &str, query: &str) -> Response<Full<Bytes>> {
+    if path == "/notes" {
+        return list(query);
+    }
+    let id = path.strip_prefix("/notes/").and_then(|id| id.parse::<u64>().ok());
+    match id.filter(|id| *id < NOTES && !LOST.contains(id)) {
+        Some(id) => {
+            let written_at = written_at(id);
+            plain(200, &json!({"id": id.to_string(), "title": format!("Note {id}"), "written_at": written_at}))
         }
-        Some(id) if path.starts_with("/notes/") && id < NOTES && !LOST.contains(&id) => {
-            let day = id % 28 + 1;
-            let note = format!(r#"{{"id":{id},"title":"Note {id}","written_at":"2031-01-{day:02}T08:00:00Z"}}"#);
-            plain(200, &note)
-        }
-        _ => plain(404, "{\"error\":\"not found\"}"),
+        None => plain(404, &json!({"error": "not found"})),
     }
 }
 
-fn plain(status: u16, body: &str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body.to_owned())));
+fn list(query: &str) -> Response<Full<Bytes>> {
+    let given = |name: &str| {
+        let pair =
+            |pair: &'_ str| pair.split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value.to_owned());
+        query.split('&').find_map(pair)
+    };
+    let after = given("after").and_then(|after| after.parse::<u64>().ok()).unwrap_or(NOTES).min(NOTES);
+    // The one character of a time that callers write in another way.
+    let until = given("until").map(|until| until.replace("%3A", ":"));
+    let is_asked = |id: &u64| until.as_ref().is_none_or(|until| written_at(*id) <= *until);
+    let ids = (0..after).rev().filter(is_asked).take(PAGE as usize).collect::<Vec<_>>();
+    let notes = ids.iter().map(|id| json!({"id": id.to_string(), "written_at": written_at(*id)}));
+    // Its name for the next page is the last note of this one: that is there whatever is written meanwhile.
+    let next = ids.last().filter(|last| **last > 0).map(u64::to_string);
+    plain(200, &json!({"notes": notes.collect::<Vec<_>>(), "next": next}))
+}
+
+/// One an hour, since long before anybody asks for them.
+fn written_at(id: u64) -> String {
+    format!("2021-01-{:02}T{:02}:00:00Z", id / 24 + 1, id % 24)
+}
+
+fn plain(status: u16, body: &Value) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
     *response.status_mut() = hyper::StatusCode::from_u16(status).unwrap_or(hyper::StatusCode::OK);
     response.headers_mut().insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
     response

@@ -1,30 +1,27 @@
 """Collects the notes of one account: a list, a detail per note, and what an answer means.
 
 Everything here is yours to change. What is hard to get right (slices, gaps, caps, coverage, credentials,
-a clean end) is in gleaner.py. The provider below is a sample without a network; put yours in its place.
+a clean end) is in gleaner.py. There is no provider yet: exchanges.jsonl, a recording of one, answers in its place.
 """
 import gleaner
 
-PAGE = 20  # How many notes the provider lists at a time.
+API = "https://notes.invalid"
 
 
-def list_page(cursor, token):
+def list_page(cursor, fetch):
     """The notes that changed after the cursor, oldest first, and whether that is all of them.
 
     Each has a `key`, a `cursor` to go on after it, and whatever `detail` needs to find it again.
     """
     after = (cursor or {}).get("after", "")
-    ids = [note for note in SAMPLE if note > after][: PAGE + 1]
-    items = [{"key": note, "cursor": {"after": note}, "find": {"id": note}} for note in ids[:PAGE]]
-    return items, len(ids) <= PAGE
+    page = fetch(f"{API}/notes?after={after}")
+    items = [{"key": note, "cursor": {"after": note}, "find": {"id": note}} for note in page["ids"]]
+    return items, not page["more"]
 
 
-def detail(find, token):
-    """One note. Raise Missing (404, 410), Pressure (429), Temporary (5xx, no connection), Refused (401)."""
-    answer = SAMPLE[find["id"]]
-    if answer is None:
-        raise gleaner.Missing()
-    return parse(find["id"], answer)
+def detail(find, fetch):
+    """One note. What fetch raises (Missing, Pressure, Temporary, Refused) becomes a gap or the end of the run."""
+    return parse(find["id"], fetch(f"{API}/notes/{find['id']}"))
 
 
 def parse(note, answer):
@@ -32,16 +29,10 @@ def parse(note, answer):
     return {"id": note, "changed_at": answer["t"], "title": answer["h"], "text": answer["b"]}
 
 
-# The sample. With a real provider: urllib.request, a base URL from the environment, and `gleaner proxy` in
-# front of it, which finds the provider's limit and keeps just under it.
-SAMPLE = {
-    f"n{n:03}": {"t": f"2030-01-01T{n // 60:02}:{n % 60:02}:00Z", "h": f"Note {n}", "b": "Once upon a time."}
-    for n in range(1, 61)
-}
-SAMPLE["n042"] = None  # Listed, and no longer there: it becomes a gap.
-
 if __name__ == "__main__":
     run = gleaner.Run("manifest.json")
     token = run.credential("EXAMPLE_TOKEN")
-    run.collect("notes", lambda cursor: list_page(cursor, token), lambda find: detail(find, token))
+    # With a real provider leave the sample out, and put `gleaner proxy` in front: it keeps just under the limit.
+    fetch = run.client({"Authorization": f"Bearer {token}"}, sample="exchanges.jsonl")
+    run.collect("notes", lambda cursor: list_page(cursor, fetch), lambda find: detail(find, fetch))
     run.done()

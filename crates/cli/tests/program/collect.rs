@@ -192,9 +192,12 @@ fn a_second_run_is_told_who_is_at_work_with_exit_11() {
     let mut first = shop.start("record(1); slice(2)\nwhile True: time.sleep(1)");
     let mut lines = BufReader::new(first.stdout.take().unwrap()).lines();
     assert!(lines.next().unwrap().unwrap().contains("\"saved\""));
-    let second = shop.run("done(0); end()", &[]);
+    let second = shop.run("done(0); end()", &["--json"]);
     assert_eq!(second.code, 11, "{second:?}");
     assert!(second.stderr.contains(&format!("process {}", first.id())), "{second:?}");
+    let end = last_line(&second);
+    assert_eq!((&end["message_type"], &end["status"]), (&"run_finished".into(), &"refused".into()), "{end}");
+    assert_eq!((&end["reason"], &end["run_id"]), (&"held".into(), &Value::Null), "{end}");
     first.kill().unwrap();
     first.wait().unwrap();
     assert_eq!(shop.run("done(0); end()", &[]).code, 0, "at once after it was killed");

@@ -4,6 +4,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
+mod acceptance;
 mod bad_input;
 mod canary;
 mod care;
@@ -19,10 +20,12 @@ mod live;
 mod look;
 mod look_speed;
 mod new;
+mod notes_provider;
 mod place;
 mod proxy;
 mod proxy_support;
 mod races;
+mod rehearsal;
 mod scenarios;
 mod stops;
 mod support;
@@ -30,3 +33,4 @@ mod tables;
 mod terminal;
 mod tracks;
 mod transcripts;
+mod validation;

@@ -29,7 +29,7 @@ fn a_new_python_connector_passes_every_check_and_can_be_run() {
     let root = empty_folder("new_python");
     let made = gleaner_in(&root, &["new", "connector", "my-notes", "--lang", "python"]);
     assert_eq!(made.code, 0, "{}", made.stderr);
-    assert_eq!(made.stdout.lines().count(), 4, "one line per file: {}", made.stdout);
+    assert_eq!(made.stdout.lines().count(), 6, "one line per file: {}", made.stdout);
     let folder = root.join("my-notes");
     for file in fs::read_dir(&folder).unwrap() {
         let text = fs::read_to_string(file.unwrap().path()).unwrap();

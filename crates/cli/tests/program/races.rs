@@ -114,6 +114,26 @@ fn two_connections_with_one_credential_are_never_at_work_at_once() {
     println!("{}", many_races(if is_full_size() { 200 } else { 20 }, &same));
 }
 
+#[test]
+fn whoever_is_sent_away_is_told_whether_it_is_the_connection_or_its_account() {
+    let place = Place::new();
+    place.script("record(1); slice(1); open('at-work', 'w').close()\nwhile True: time.sleep(1)");
+    let mut first = named(&place, "mine", "one-token").stdout(Stdio::null()).spawn().unwrap();
+    let began = Instant::now();
+    while !place.path("at-work").exists() {
+        assert!(began.elapsed() < Duration::from_secs(30), "it did not begin");
+        thread::sleep(Duration::from_millis(10));
+    }
+    for (name, sentence) in [("mine", "mine is being collected by"), ("ours", "ours shares its account with what is")] {
+        let end = named(&place, name, "one-token").output().unwrap();
+        let said = String::from_utf8_lossy(&end.stderr);
+        assert_eq!(end.status.code(), Some(11), "{said}");
+        assert!(said.contains(sentence), "{said}");
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
 /// The negative control: without a lease between them they meet, and the witness says so.
 fn meet(commands: &dyn Fn(&Place) -> [Command; 2]) {
     let place = Place::new();

@@ -6,6 +6,7 @@
 
 use super::decode::{CODINGS_MAX, Coding, Reader, codings, decoded};
 use super::error::Cause;
+use super::tape::BodyEnd;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
@@ -171,6 +172,36 @@ impl Body {
         // Elapsed: what is there by now has to do.
         let _whether_in_time = timeout(time.min(PEEK_TIMEOUT), reading).await;
         self.front = front.freeze();
+    }
+
+    /// A body that came out of a recording.
+    pub(crate) fn recorded(front: Bytes, end: BodyEnd, limits: BodyLimits) -> Self {
+        let state = if end == BodyEnd::Complete { State::Ended } else { State::Broken(BodyFault::Lost) };
+        Self { front, state, cause: None, limits, deadline: None, came_out: 0 }
+    }
+
+    /// Reads on until more than `bytes` are there, or all, or `time` is over. The caller gets it as if nobody had looked.
+    pub(crate) async fn read_ahead(&mut self, bytes: usize, time: Duration) -> BodyEnd {
+        let mut front = BytesMut::from(&self.front[..]);
+        let reading = async {
+            while front.len() <= bytes {
+                match self.piece().await {
+                    Ok(Some(piece)) => front.extend_from_slice(&piece),
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.cause = error.cause;
+                        break;
+                    }
+                }
+            }
+        };
+        let _whether_in_time = timeout(time, reading).await;
+        self.front = front.freeze();
+        match self.state {
+            State::Broken(_) => BodyEnd::Broken,
+            State::Ended if self.front.len() <= bytes => BodyEnd::Complete,
+            _ => BodyEnd::TooLarge,
+        }
     }
 
     /// What was peeked and is not read yet.

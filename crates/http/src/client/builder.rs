@@ -8,6 +8,7 @@ use super::defaults::DefaultHeaders;
 use super::error::{Error, RequestFault};
 use super::redirect::RedirectRules;
 use super::request::header;
+use super::tape::{Player, Recorder, Tape};
 use super::{GovernedClient, Inner, Peek};
 use crate::blocking;
 use crate::governors::{Governors, Settings};
@@ -35,6 +36,8 @@ pub struct ClientBuilder {
     peek: Peek,
     governors: Governors,
     keeps_cookies: bool,
+    recorder: Option<Arc<dyn Recorder>>,
+    player: Option<Arc<dyn Player>>,
     wires: Wires,
 }
 
@@ -68,6 +71,8 @@ impl ClientBuilder {
             peek: Peek::default(),
             governors: Governors::global().clone(),
             keeps_cookies: true,
+            recorder: None,
+            player: None,
             wires: Wires { roots: Vec::new() },
         };
         builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
@@ -195,6 +200,18 @@ impl ClientBuilder {
         self
     }
 
+    /// Writes down every exchange: what is asked, hop by hop and attempt by attempt, and what comes back.
+    pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Answers in the provider's place: no socket is opened, and nothing is waited for.
+    pub fn player(mut self, player: Arc<dyn Player>) -> Self {
+        self.player = Some(player);
+        self
+    }
+
     /// Trusts a further certificate authority (PEM) beside those of the platform: a company's own.
     pub fn extra_root_certificate(mut self, pem: impl AsRef<[u8]>) -> Self {
         self.wires.roots.push(pem.as_ref().to_vec());
@@ -228,6 +245,8 @@ impl ClientBuilder {
             redirect_rules: self.redirect_rules,
             classifier: self.classifier,
             peek: self.peek,
+            tape: Tape::new(self.recorder, self.player),
+            request_cap: self.settings.config.run_budget.request_cap,
         };
         Ok(GovernedClient { inner: Arc::new(inner) })
     }

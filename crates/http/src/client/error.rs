@@ -38,6 +38,8 @@ pub enum Error {
         kind: TransportKind,
         /// The failure underneath, where there is one.
         source: Option<Cause>,
+        /// Our own budget, if that is why it was not sent again.
+        deferred: Option<DeferReason>,
     },
     /// The provider could not prove who it is. Never sent again, and never sent without the check.
     #[error(
@@ -88,6 +90,8 @@ pub enum Error {
         place: Place,
         /// What.
         status: StatusCode,
+        /// Our own budget, if that is why it was not sent again.
+        deferred: Option<DeferReason>,
     },
     /// The pages do not come to an end, or lead somewhere else.
     #[error("{place}: page {page}: {fault}")]
@@ -113,6 +117,9 @@ pub enum Error {
         /// The failure underneath.
         source: Cause,
     },
+    /// The recording that is played has no answer to it. Says which request it was, as its player shows it.
+    #[error("{0}")]
+    NotRecorded(Box<str>),
     /// A blocking call inside an async runtime would stop the runtime.
     #[error("a blocking call inside an async runtime would stop it; use GovernedClient there, or a thread of its own")]
     BlockingInAsync,

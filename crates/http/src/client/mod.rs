@@ -36,6 +36,7 @@ mod redirect;
 mod request;
 mod response;
 mod send;
+mod tape;
 
 pub use body::BodyFault;
 pub use builder::ClientBuilder;
@@ -45,6 +46,7 @@ pub use place::Place;
 pub use redirect::RedirectFault;
 pub use request::{Deadline, RequestBuilder};
 pub use response::Response;
+pub use tape::{Asked, BodyEnd, NoReply, Player, Recorder, Reply};
 
 use crate::governors::Governors;
 use crate::patience::Patience;
@@ -58,6 +60,7 @@ use http::{Method, StatusCode};
 use redirect::RedirectRules;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use tape::Tape;
 
 /// An HTTP client that finds a provider's rate limit and stays just under it.
 ///
@@ -90,6 +93,9 @@ pub(crate) struct Inner {
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
     peek: Peek,
+    tape: Tape,
+    /// How many requests a run may make, for answers that no governor counts.
+    request_cap: Option<u64>,
     wires: Wires,
     wire: reqwest::Client,
     /// Made when the first redirect leads to another origin: most clients never need it.

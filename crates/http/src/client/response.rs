@@ -5,6 +5,7 @@ use super::error::Error;
 use super::place::Place;
 use bytes::Bytes;
 use futures_util::stream::{Stream, try_unfold};
+use gleaner_governor::DeferReason;
 use http::{HeaderMap, StatusCode, Version};
 use serde::de::DeserializeOwned;
 use std::fmt;
@@ -36,6 +37,7 @@ pub(crate) struct Story {
     pub(crate) attempts: u32,
     pub(crate) waited: Duration,
     pub(crate) redirects: u32,
+    pub(crate) deferred: Option<DeferReason>,
 }
 
 impl Response {
@@ -81,13 +83,20 @@ impl Response {
         self.answer.story.redirects
     }
 
+    /// Our own budget, if that is why a failure was not sent again.
+    #[must_use]
+    pub fn deferred(&self) -> Option<DeferReason> {
+        self.answer.story.deferred
+    }
+
     /// Turns an error status (400 and above) into an error.
     ///
     /// # Errors
     /// When the status is one.
     pub fn error_for_status(self) -> Result<Self, Error> {
         if self.answer.status.is_client_error() || self.answer.status.is_server_error() {
-            return Err(Error::Status { place: self.place(), status: self.answer.status });
+            let (status, deferred) = (self.answer.status, self.deferred());
+            return Err(Error::Status { place: self.place(), status, deferred });
         }
         Ok(self)
     }

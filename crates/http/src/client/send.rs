@@ -11,17 +11,20 @@ use super::error::{Cause, Error, Terminal, TerminalReason, TransportKind};
 use super::place::Place;
 use super::redirect::{Hop, RedirectFault, Redirects};
 use super::response::{Answer, Story};
+use super::tape::{Asked, NoReply, Player, Reply};
 use crate::causes::cause;
+use crate::clock::wall_now;
 use crate::governors::{KeyError, Settings};
 use crate::headers::Headers;
 use crate::patience::Patience;
+use crate::refusal::{Refusal, Refused};
 use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{End, Finished, Transport};
 use gleaner_governor::{
-    Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
+    DeferReason, Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, Version};
 use std::borrow::Cow;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -41,10 +44,17 @@ pub(crate) async fn call<'a>(client: &'a Inner, hop: &mut Hop<'a>, patience: &Pa
             hop,
             deadline: patience.deadline,
             ends: None,
+            asked: None,
         };
-        let finished = governor.run(&left_of(*patience, start), &mut attempt).await?;
+        let left = left_of(*patience, start);
+        let finished = match client.tape.player {
+            // Who plays can afford a box, and who does not has a smaller future for it.
+            Some(_) => Box::pin(play(&governor, &left, &mut attempt)).await?,
+            None => governor.run(&left, &mut attempt).await?,
+        };
         story.attempts += finished.attempts;
         story.waited += finished.waited;
+        story.deferred = finished.end.deferral();
         let mut answer = conclude(client, &hop.url, finished)?;
         let next = redirects.next(hop, answer.status, &answer.headers);
         let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
@@ -80,6 +90,35 @@ impl Inner {
     }
 }
 
+/// A hop whose answers come from a recording: sent again as a send governor would, without its waits.
+async fn play<'a>(
+    governor: &SendGovernor,
+    patience: &Patience,
+    attempt: &mut Attempt<'a>,
+) -> Result<Finished<Attempt<'a>>, Refused> {
+    let mut attempts = 0;
+    loop {
+        if !attempt.client.tape.take_request(attempt.client.request_cap) {
+            let refused = governor.shared.refused(Refusal::Deferred(DeferReason::RequestCap), None);
+            return Err(Refused { attempts, ..refused });
+        }
+        attempts += 1;
+        let result = attempt.send().await;
+        let outcome = attempt.classify(result.as_ref(), wall_now());
+        let may_repeat = outcome.verdict.is_retryable() && attempt.may_repeat(result.as_ref(), &outcome);
+        if attempts < patience.attempts && may_repeat {
+            continue;
+        }
+        let pressure = |reason| End::Pressure { reason, retry_in: outcome.retry_after };
+        let end = match outcome.verdict {
+            Verdict::Throttled => pressure(PressureReason::RateLimited),
+            Verdict::Banned => pressure(PressureReason::UpstreamPressure),
+            _ => End::Done,
+        };
+        return Ok(Finished { result, verdict: outcome.verdict, end, attempts, waited: Duration::ZERO });
+    }
+}
+
 /// Sends one hop, as often as it is asked to.
 struct Attempt<'a> {
     client: &'a Inner,
@@ -89,11 +128,13 @@ struct Attempt<'a> {
     deadline: Option<Instant>,
     /// When the attempt that is being sent is given up.
     ends: Option<Instant>,
+    /// What is being asked and since when, if it is to be written down.
+    asked: Option<(Asked, Instant)>,
 }
 
 /// Why an attempt has no answer.
 #[derive(Debug)]
-struct NoAnswer {
+pub(crate) struct NoAnswer {
     why: Why,
     cause: Option<Cause>,
 }
@@ -103,6 +144,8 @@ enum Why {
     Transport(TransportKind),
     Untrusted,
     Private,
+    /// Nobody was asked: it is not in the recording.
+    NotRecorded,
 }
 
 impl Transport for Attempt<'_> {
@@ -120,26 +163,15 @@ impl Transport for Attempt<'_> {
         if let Some(cookies) = &self.client.cookies {
             cookies.add_to(request.headers_mut(), &self.hop.url);
         }
-        let mut response = self.wire.execute(request).await.map_err(NoAnswer::from)?;
-        let (status, version) = (response.status(), response.version());
-        let mut headers = std::mem::take(response.headers_mut());
-        if let Some(cookies) = &self.client.cookies {
-            cookies.keep(&headers, &self.hop.url);
+        if self.client.tape.is_off() {
+            return self.ask(request).await;
         }
-        let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
-        // In its box before anything is waited for: a future that keeps it would have to be as large.
-        let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
-        let peek = self.client.peek.of(status);
-        if peek > 0 {
-            // Not all of the time that is left: an attempt that ends while its body is read would lose the
-            // head that it has.
-            let left = self.ends.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()));
-            answer.body.peek(peek, left / 2).await;
-        }
-        Ok(answer)
+        // Who records can afford a box, too.
+        Box::pin(self.exchange(request)).await
     }
 
     fn timed_out(&self, limit: Duration) -> NoAnswer {
+        self.record(Err(NoReply::Timeout));
         NoAnswer { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
     }
 
@@ -153,8 +185,8 @@ impl Transport for Attempt<'_> {
                 self.client.classifier.classify(&view, wall_now)
             }
             Err(NoAnswer { why: Why::Transport(_), .. }) => network_error(),
-            // Neither a certificate nor a forbidden address gets better by asking again.
-            Err(NoAnswer { why: Why::Untrusted | Why::Private, .. }) => untrusted_certificate(),
+            // Neither a certificate nor a forbidden address nor a recording gets better by asking again.
+            Err(NoAnswer { why: Why::Untrusted | Why::Private | Why::NotRecorded, .. }) => untrusted_certificate(),
         }
     }
 
@@ -165,6 +197,76 @@ impl Transport for Attempt<'_> {
                 self.repeatable.after_failure(Failure::NotSent)
             }
             Err(_) => self.repeatable.after_failure(Failure::Lost),
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// Asks the provider.
+    async fn ask(&self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
+        let mut response = self.wire.execute(request).await.map_err(NoAnswer::from)?;
+        let (status, version) = (response.status(), response.version());
+        let mut headers = std::mem::take(response.headers_mut());
+        if let Some(cookies) = &self.client.cookies {
+            cookies.keep(&headers, &self.hop.url);
+        }
+        let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
+        // In its box before anything is waited for: a future that keeps it would have to be as large.
+        let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
+        let peek = self.client.peek.of(status);
+        if peek > 0 {
+            answer.body.peek(peek, self.time_to_read()).await;
+        }
+        Ok(answer)
+    }
+
+    /// Not all of the time that is left: an attempt that ends while its body is read would lose the head
+    /// that it has.
+    fn time_to_read(&self) -> Duration {
+        self.ends.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now())) / 2
+    }
+
+    /// Asks the provider or the recording, and writes down what came.
+    async fn exchange(&mut self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
+        let tape = &self.client.tape;
+        let asked = Asked::of(&request);
+        let result = match &tape.player {
+            Some(player) => self.played(player.as_ref(), &asked),
+            None => {
+                self.asked = Some((asked.clone(), Instant::now()));
+                self.ask(request).await
+            }
+        };
+        let Some(recorder) = &tape.recorder else { return result };
+        self.asked.get_or_insert_with(|| (asked, Instant::now()));
+        match result {
+            Ok(mut answer) => {
+                let end = answer.body.read_ahead(recorder.body_bytes_max(), self.time_to_read()).await;
+                self.record(Ok(&Reply::of(&answer, end)));
+                self.asked = None;
+                Ok(answer)
+            }
+            Err(failure) => {
+                if let Some(no_reply) = failure.no_reply() {
+                    self.record(Err(no_reply));
+                }
+                self.asked = None;
+                Err(failure)
+            }
+        }
+    }
+
+    /// What the recording says.
+    fn played(&self, player: &dyn Player, asked: &Asked) -> Result<Box<Answer>, NoAnswer> {
+        let reply = player.play(asked).map_err(NoAnswer::not_recorded)?.map_err(NoAnswer::of)?;
+        let (status, headers) = reply.head()?;
+        let body = Body::recorded(reply.body.into(), reply.body_end, self.client.body_limits);
+        Ok(Box::new(Answer { status, version: Version::HTTP_11, headers, body, story: Story::default() }))
+    }
+
+    fn record(&self, came: Result<&Reply, NoReply>) {
+        if let (Some(recorder), Some((asked, since))) = (&self.client.tape.recorder, &self.asked) {
+            recorder.record(asked, came, since.elapsed());
         }
     }
 }
@@ -200,7 +302,7 @@ impl From<reqwest::Error> for NoAnswer {
 
 /// The answer, if it is one for the caller.
 fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
-    let answer = finished.result.map_err(|failure| failure.into_error(url))?;
+    let answer = finished.result.map_err(|failure| failure.into_error(url, finished.end.deferral()))?;
     let Some((reason, retry_in)) = final_refusal(finished.verdict, finished.end) else { return Ok(answer) };
     let name = client.name.clone();
     let (status, attempts) = (answer.status, finished.attempts);
@@ -222,12 +324,43 @@ fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<D
 }
 
 impl NoAnswer {
-    fn into_error(self, url: &Url) -> Error {
+    pub(crate) fn not_recorded(what: String) -> Self {
+        Self { why: Why::NotRecorded, cause: Some(what.into()) }
+    }
+
+    /// As it was recorded.
+    const fn of(no_reply: NoReply) -> Self {
+        let why = match no_reply {
+            NoReply::Connect => Why::Transport(TransportKind::Connect),
+            NoReply::Timeout => Why::Transport(TransportKind::Timeout { after: Duration::ZERO }),
+            NoReply::Lost => Why::Transport(TransportKind::Lost),
+            NoReply::Untrusted => Why::Untrusted,
+            NoReply::PrivateTarget => Why::Private,
+        };
+        Self { why, cause: None }
+    }
+
+    /// As it is recorded; `None` when nobody was asked.
+    const fn no_reply(&self) -> Option<NoReply> {
+        Some(match self.why {
+            Why::Transport(TransportKind::Connect) => NoReply::Connect,
+            Why::Transport(TransportKind::Timeout { .. }) => NoReply::Timeout,
+            Why::Transport(TransportKind::Lost) => NoReply::Lost,
+            Why::Untrusted => NoReply::Untrusted,
+            Why::Private => NoReply::PrivateTarget,
+            Why::NotRecorded => return None,
+        })
+    }
+
+    fn into_error(self, url: &Url, deferred: Option<DeferReason>) -> Error {
         let place = Place::of(url);
         match (self.why, self.cause) {
-            (Why::Transport(kind), source) => Error::Transport { place, kind, source },
+            (Why::Transport(kind), source) => Error::Transport { place, kind, source, deferred },
             (Why::Untrusted, Some(source)) => Error::UntrustedCertificate { place, source },
-            (Why::Untrusted, None) => Error::Transport { place, kind: TransportKind::Connect, source: None },
+            (Why::Untrusted, None) => Error::Transport { place, kind: TransportKind::Connect, source: None, deferred },
+            (Why::NotRecorded, what) => {
+                Error::NotRecorded(what.map(|what| what.to_string()).unwrap_or_default().into())
+            }
             (Why::Private, _) => Error::Redirect { place, fault: RedirectFault::PrivateTarget },
         }
     }
@@ -236,7 +369,6 @@ impl NoAnswer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gleaner_governor::DeferReason;
 
     const SOON: Option<Duration> = Some(Duration::from_secs(3));
 

@@ -91,6 +91,23 @@ async fn a_spent_retry_budget_has_the_same_shape_and_is_not_pressure() {
 }
 
 #[tokio::test]
+async fn a_failure_for_which_no_retry_was_left_says_so() {
+    for first in [answer(500, &[], "why"), reset()] {
+        let provider = Provider::always(first).await;
+        let mut settings = brisk();
+        settings.config.run_budget.request_cap = Some(5);
+        let client = builder("p").settings(settings).build().unwrap();
+        let error = client.get(provider.url("/")).send().await.and_then(Response::error_for_status).unwrap_err();
+        let (Error::Status { deferred, .. } | Error::Transport { deferred, .. }) = error else { panic!("{error:?}") };
+        assert_eq!((deferred, provider.count()), (Some(DeferReason::RetryBudget), 2));
+    }
+    // All of its attempts were made: that is no budget of the run's.
+    let provider = Provider::always(answer(500, &[], "why")).await;
+    let response = client("p").get(provider.url("/")).send().await.unwrap();
+    assert_eq!((response.deferred(), provider.count()), (Some(DeferReason::Attempts), 4));
+}
+
+#[tokio::test]
 async fn other_final_answers_are_answers() {
     for (status, attempts) in [(404, 1), (401, 1), (403, 1), (500, 4), (502, 4)] {
         let provider = Provider::always(answer(status, &[], "why")).await;

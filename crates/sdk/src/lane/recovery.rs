@@ -9,7 +9,7 @@ use super::backlog::{BACKLOG_KEY, Backlog};
 use super::ledger::Outcome;
 use super::source::{Detail, Target};
 use super::walk::{End, Walked};
-use super::work::{NoPage, Work, invalid};
+use super::work::{NoPage, Work, ends_the_run, invalid};
 use crate::emit::Emitted;
 use crate::fetch_error::FetchError;
 use crate::pages::REST_OF_STREAM;
@@ -74,10 +74,11 @@ impl Work<'_, '_> {
             }
             let target = |gap: &&ServedGap| Target { key: key_of(gap).to_owned(), locator: gap.detail_locator.clone() };
             let targets = window.iter().map(target).collect::<Vec<_>>();
-            for ((gap, target), fetched) in window.iter().zip(&targets).zip(self.fetch(&targets)) {
-                let fetched = self.wait_for_circuit(target, fetched);
-                self.recover_one(gap, fetched)?;
-            }
+            let mut gaps = window.iter();
+            self.fetch(&targets, &mut |work, fetched| match gaps.next() {
+                Some(gap) => work.recover_one(gap, fetched).map(|()| true),
+                None => Ok(false),
+            })?;
             if self.is_exhausted() {
                 return Ok(());
             }
@@ -99,8 +100,8 @@ impl Work<'_, '_> {
                 }
                 Emitted::Rejected => invalid(),
             },
-            // Our own budget ended in the middle: nothing was tried, and it waits as it is.
-            Err(_) if self.is_exhausted() => return Ok(()),
+            // Our own budget ended before it was asked: it waits as it is.
+            Err(error) if ends_the_run(&error).is_some() => return Ok(()),
             Err(error) => self.unless_refused(error)?,
         };
         let again = DetailGap {

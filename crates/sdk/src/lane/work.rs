@@ -14,6 +14,7 @@ use crate::emit::Emitted;
 use crate::fetch_error::{FetchError, FetchErrorKind, run_cap};
 use crate::pages::REST_OF_STREAM;
 use crate::stop::Stop;
+use gleaner_engine::Time;
 use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap, SkipResult};
 use std::time::Duration;
 
@@ -42,6 +43,9 @@ impl From<NoPage> for Stop {
         }
     }
 }
+
+/// What is done with an answer; `false` when no more are wanted.
+pub(super) type Take<'t, 'a, 'r> = dyn FnMut(&mut Work<'a, 'r>, Result<Detail, FetchError>) -> Result<bool, Stop> + 't;
 
 /// A lane while it works.
 pub(super) struct Work<'a, 'r> {
@@ -129,13 +133,16 @@ impl<'a, 'r> Work<'a, 'r> {
                     return Ok(settled);
                 }
                 settled += 1;
+                continue;
             }
-            for (target, fetched) in targets[..admitted].iter().zip(self.fetch(&targets[..admitted])) {
-                let fetched = self.wait_for_circuit(target, fetched);
-                if !self.settle_one(&items[settled], fetched)? {
-                    return Ok(settled);
-                }
-                settled += 1;
+            let before = settled;
+            self.fetch(&targets[..admitted], &mut |work, fetched| {
+                let is_settled = work.settle_one(&items[settled], fetched)?;
+                settled += usize::from(is_settled);
+                Ok(is_settled)
+            })?;
+            if settled < before + admitted {
+                return Ok(settled);
             }
         }
         Ok(settled)
@@ -173,28 +180,46 @@ impl<'a, 'r> Work<'a, 'r> {
         self.exhausted.is_some()
     }
 
-    /// Fetches these at the same time; the answers are in their order.
-    pub(super) fn fetch(&self, targets: &[Target]) -> Vec<Result<Detail, FetchError>> {
+    /// Fetches these at the same time and hands the answers over in their order, each as soon as it is there,
+    /// until `take` wants no more.
+    pub(super) fn fetch(&mut self, targets: &[Target], take: &mut Take<'_, 'a, 'r>) -> Result<(), Stop> {
         if let [only] = targets {
-            return vec![self.source.detail(only)];
+            let fetched = self.source.detail(only);
+            let fetched = self.wait_for_circuit(only, fetched, None);
+            take(self, fetched)?;
+            return self.run.report_rate_now_and_then();
         }
-        let source = self.source;
+        let (source, clock) = (self.source, self.run.clock);
+        let fetch = |target| {
+            let fetched = source.detail(target);
+            let found_open = is_open(&fetched).then(|| clock.now());
+            (fetched, found_open)
+        };
         std::thread::scope(|scope| {
-            let started = targets.iter().map(|target| scope.spawn(move || source.detail(target))).collect::<Vec<_>>();
-            let panicked = |panic| std::panic::resume_unwind(panic);
-            started.into_iter().map(|fetch| fetch.join().unwrap_or_else(panicked)).collect()
+            let started = targets.iter().map(|target| scope.spawn(move || fetch(target))).collect::<Vec<_>>();
+            for (target, fetch) in targets.iter().zip(started) {
+                let (fetched, found_open) = fetch.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let fetched = self.wait_for_circuit(target, fetched, found_open);
+                if !take(self, fetched)? {
+                    return Ok(());
+                }
+                self.run.report_rate_now_and_then()?;
+            }
+            Ok(())
         })
     }
 
-    /// An open circuit closes again: waits for it and tries once more, while the budget allows it.
-    pub(super) fn wait_for_circuit(
+    /// An open circuit closes again: waits for it and tries once more, while the budget allows it. It may have
+    /// been found open a while ago.
+    fn wait_for_circuit(
         &mut self,
         target: &Target,
         mut fetched: Result<Detail, FetchError>,
+        mut found_open: Option<Time>,
     ) -> Result<Detail, FetchError> {
         while let Err(error) = &fetched
             && error.kind() == FetchErrorKind::CircuitOpen
-            && self.pause_for_circuit(error.retry_in())
+            && self.pause_for_circuit(error.retry_in(), found_open.take())
         {
             if self.admit(1) == 0 {
                 return Err(self.deferral());
@@ -219,9 +244,20 @@ impl<'a, 'r> Work<'a, 'r> {
         }
     }
 
-    fn pause_for_circuit(&mut self, wait: Option<Duration>) -> bool {
+    /// Waits for an open circuit. Of several that were found open at the same time the first waits for all.
+    fn pause_for_circuit(&mut self, wait: Option<Duration>, found_open: Option<Time>) -> bool {
+        let now = self.run.clock.now();
+        let since = |found: Time| Duration::from_millis(now.as_millis().saturating_sub(found.as_millis()));
+        let passed = found_open.map_or(Duration::ZERO, since);
+        let wait = wait.unwrap_or(CIRCUIT_WAIT);
+        if !passed.is_zero() && passed >= wait {
+            return true;
+        }
         self.circuit_cycles += 1;
-        self.circuit_cycles <= CIRCUIT_CYCLES_MAX && self.run.pause(wait.unwrap_or(CIRCUIT_WAIT))
+        // Said before the pause: whoever looks meanwhile sees why nothing happens. If nobody reads any more, the
+        // next message finds out.
+        drop(self.run.report_rate());
+        self.circuit_cycles <= CIRCUIT_CYCLES_MAX && self.run.pause(wait.saturating_sub(passed))
     }
 
     /// One page of the list.
@@ -231,7 +267,7 @@ impl<'a, 'r> Work<'a, 'r> {
             match self.source.list(at) {
                 Ok(page) => return Ok(page),
                 Err(error) if error.kind() == FetchErrorKind::CircuitOpen => {
-                    if !self.pause_for_circuit(error.retry_in()) {
+                    if !self.pause_for_circuit(error.retry_in(), None) {
                         return Err(NoPage::Failed(error));
                     }
                 }
@@ -264,9 +300,11 @@ impl<'a, 'r> Work<'a, 'r> {
         self.put_off(item, &error)
     }
 
-    /// A credential that is refused again and again is not this item's fault.
+    /// A credential that is refused again and again is not this item's fault, and neither is a recording without it.
     pub(super) fn unless_refused(&self, error: FetchError) -> Result<FetchError, Stop> {
-        if self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX { Err(error.into()) } else { Ok(error) }
+        let is_not_its_fault =
+            self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX || error.kind() == FetchErrorKind::NotRecorded;
+        if is_not_its_fault { Err(error.into()) } else { Ok(error) }
     }
 
     /// Writes a gap for one item; `false` when the chunk is used up.
@@ -351,8 +389,12 @@ impl<'a, 'r> Work<'a, 'r> {
     }
 }
 
+fn is_open(fetched: &Result<Detail, FetchError>) -> bool {
+    fetched.as_ref().is_err_and(|error| error.kind() == FetchErrorKind::CircuitOpen)
+}
+
 /// Why nothing more is fetched in this run, if this error says so. The attempts of one request are its own.
-const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
+pub(super) const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
     match error.kind() {
         FetchErrorKind::Deferred(DeferReason::Attempts) => None,
         FetchErrorKind::Deferred(reason) => Some(reason),

@@ -120,6 +120,7 @@ pub(crate) enum Said {
     PageRequest,
     Cursor(String),
     Coverage(String),
+    Skip { reason: String },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -517,6 +518,7 @@ impl<T: Track> Rig<T> {
             }
             ConnectorMessage::State(state) => Said::Cursor(state.cursor.as_str().to_owned()),
             ConnectorMessage::GapsPageRequest(_) => Said::PageRequest,
+            ConnectorMessage::SkipResult(skip) => Said::Skip { reason: skip.reason.clone().unwrap_or_default() },
             ConnectorMessage::Record(record) => Said::Record {
                 stream: record.stream.to_string(),
                 key: record.key.canonical().into_owned(),

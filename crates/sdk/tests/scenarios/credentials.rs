@@ -1,7 +1,9 @@
 //! Credentials: found, asked for, or missed by name.
 
 use crate::script::{Script, manifest_with_auth, start};
+use gleaner_sdk::{Question, Stop};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn script(interactive: bool) -> Script {
     let mut start = start();
@@ -72,4 +74,70 @@ fn an_owner_may_decline_or_not_answer() {
     assert!(half.check().done()["error"]["message"].as_str().unwrap().contains("NOTES_TOKEN"));
     let gone = script(true).run(|_| panic!("not collected"));
     assert_eq!(gone.check().done()["status"], "failed", "the input ended before an answer");
+}
+
+fn asking(status: &'static str, data: Value) -> Script {
+    let mut start = start();
+    start["bindings"] = json!({"interactive": {}});
+    Script::new(start).answering(answer(status, data))
+}
+
+#[test]
+fn an_author_asks_for_a_code_and_what_is_entered_is_masked() {
+    let question = || Question::code("Enter the code that was sent to your phone.").within(Duration::from_secs(90));
+    let said = asking("success", json!({"code": "907 312"})).run(|run| {
+        let reply = run.ask(&question().about("notes"))?;
+        assert_eq!((reply.code(), reply.get("other")), ("907 312", None));
+        assert!(!format!("{reply:?}").contains("907"), "{reply:?}");
+        run.say("signed in with 907 312")
+    });
+    assert_eq!(said.check().types(), ["INTERACTION", "PROGRESS", "DONE"]);
+    let asked = &said.lines[0];
+    assert_eq!((&asked["kind"], &asked["timeout_seconds"]), (&json!("otp"), &json!(90)));
+    assert_eq!((&asked["stream"], &asked["schema"]["required"]), (&json!("notes"), &json!(["code"])));
+    assert!(!said.lines[1].to_string().contains("907"), "{}", said.lines[1]);
+}
+
+#[test]
+fn a_sign_in_and_an_action_are_asked_for_by_what_they_are() {
+    let said = asking("success", json!({"user": "me", "password": "hunter-2"})).run(|run| {
+        let reply = run.ask(&Question::sign_in("Sign in.", ["user", "password"]))?;
+        assert_eq!((reply.get("user"), reply.get("password")), (Some("me"), Some("hunter-2")));
+        let done = run.ask(&Question::action("Allow this device in the app."))?;
+        assert_eq!(done.code(), "");
+        Ok(())
+    });
+    let asked = said.check().of("INTERACTION");
+    assert_eq!((&asked[0]["kind"], &asked[1]["kind"]), (&json!("credentials"), &json!("manual_action")));
+    assert_eq!(asked[1].get("schema"), None, "there is nothing to enter");
+    assert_ne!(asked[0]["request_id"], asked[1]["request_id"]);
+}
+
+#[test]
+fn a_question_that_is_not_answered_ends_the_run_and_says_what_the_owner_must_do() {
+    let question = || Question::code("Enter the code.");
+    let declined = asking("cancelled", Value::Null).run(|run| run.ask(&question()).map(drop));
+    assert_eq!(declined.check().done()["status"], "cancelled");
+    let late = asking("timeout", Value::Null).run(|run| run.ask(&question()).map(drop));
+    let empty = asking("success", json!({"code": " "})).run(|run| run.ask(&question()).map(drop));
+    let nobody = Script::new(start()).run(|run| run.ask(&question()).map(drop));
+    assert_eq!(nobody.types(), ["DONE"], "nobody is asked who cannot answer");
+    for (said, why) in [(late, "nobody answered"), (empty, "has no code"), (nobody, "nobody can be asked")] {
+        let error = &said.check().done()["error"];
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(why) && message.contains("Enter the code."), "{message}");
+        assert_eq!(
+            (&error["retryable"], &error["recovery_hint"]["action"]),
+            (&json!(false), &json!("manual_action_required"))
+        );
+    }
+}
+
+#[test]
+fn an_author_may_go_on_without_an_answer() {
+    let said = Script::new(start()).run(|run| match run.ask(&Question::code("Enter the code.")) {
+        Err(Stop::Failed(_)) => run.say("without the code there is less"),
+        other => other.map(drop),
+    });
+    assert_eq!(said.check().done()["status"], "succeeded");
 }

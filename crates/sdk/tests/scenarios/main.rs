@@ -5,6 +5,7 @@
 mod caps;
 mod credentials;
 mod ending;
+mod exchanges;
 mod pace;
 mod records;
 mod script;

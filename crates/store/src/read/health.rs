@@ -35,7 +35,7 @@ pub struct Evidence {
     pub cooldown: Option<Cooldown>,
     /// What the last run's skips ask for.
     pub hints: Vec<RecoveryAction>,
-    /// The last report about the circuit, also of a run that goes on.
+    /// The last report about the circuit by the newest run, also one that goes on.
     pub circuit: Option<ProviderBudget>,
     /// The last report about the pace, also of a run that goes on.
     pub rate: Option<CollectionRate>,
@@ -50,9 +50,11 @@ impl Reader {
     pub fn evidence(&self, name: &str) -> Result<Evidence, StoreError> {
         let summary = self.connection(name)?;
         let mut runs = self.runs(name, RUNS_MAX)?;
-        let told = |text: fn(&RunSummary) -> Option<&String>| runs.iter().find_map(text);
-        let circuit = told(|run| run.provider_budget.as_ref()).and_then(|text| serde_json::from_str(text).ok());
-        let rate = told(|run| run.collection_rate.as_ref()).and_then(|text| serde_json::from_str(text).ok());
+        // A run begins with a closed circuit: what an earlier one had is over. A pace stays known.
+        let circuit = runs.first().and_then(|run| run.provider_budget.as_ref());
+        let circuit = circuit.and_then(|text| serde_json::from_str(text).ok());
+        let rate = runs.iter().find_map(|run| run.collection_rate.as_ref());
+        let rate = rate.and_then(|text| serde_json::from_str(text).ok());
         let open_run = runs.iter().find(|run| run.ended_at.is_none()).cloned();
         runs.retain(|run| run.ended_at.is_some());
         let last_run = runs.first().cloned();

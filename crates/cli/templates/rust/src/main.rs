@@ -1,38 +1,44 @@
 //! Collects the notes of one account: a list, newest first, and the text of each note.
 //!
 //! Everything here is yours to change. Slices, gaps, caps, backlog, coverage, pace and its memory, scope,
-//! validation, credentials and a clean end are the framework's. The provider below is a sample without a
-//! network; put yours in its place.
+//! validation, credentials and a clean end are the framework's. There is no provider yet: a recording of one
+//! answers in its place, here and in the test below.
 
 use gleaner_sdk::lane::{Detail, ListAt, ListItem, ListPage, Target, Timestamp};
-use gleaner_sdk::{Collect, Connector, FetchError, Stop, run_connector};
+use gleaner_sdk::{Client, Collect, Connector, FetchError, Stop, run_connector};
 use serde_json::{Value, json};
 use std::process::ExitCode;
+
+const MANIFEST: &str = include_str!("../manifest.json");
+/// Sixty notes, of which one is listed and no longer there. `gleaner run --record FILE` makes one of your own.
+const EXCHANGES: &str = include_str!("../tests/exchanges.jsonl");
+const API: &str = "https://notes.invalid";
 
 struct Notes;
 
 impl Connector for Notes {
     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
         let token = run.credential("EXAMPLE_TOKEN")?.to_owned();
-        // With a real provider: let api = run.client_with(|client| client.bearer(&token))?;
-        let provider = Sample { token };
-        let _ = run.lane("notes", "texts").collect(|at| list(&provider, at), |note| detail(&provider, note))?;
+        // With a real provider: run.client_with(|client| client.bearer(&token))?
+        let api = run.sample_client(EXCHANGES, |client| client.bearer(&token))?;
+        let _ = run.lane("notes", "texts").collect(|at| list(&api, at), |note| detail(&api, note))?;
         Ok(())
     }
 }
 
 /// One page of the list, newest first. `at` says which page, and from which time on it is wanted.
-fn list(provider: &Sample, at: &ListAt) -> Result<ListPage, FetchError> {
-    let (notes, next) = provider.list(at.page.as_deref())?;
-    let items = notes
-        .iter()
-        .map(|note| ListItem::new(text(note, "id"), Timestamp::new(text(note, "t"))).record(&parse_note(note)));
-    Ok(ListPage { items: items.collect(), next, left: None })
+fn list(api: &Client, at: &ListAt) -> Result<ListPage, FetchError> {
+    let page = at.page.iter().map(|page| ("page", page)).collect::<Vec<_>>();
+    let answer = api.get(format!("{API}/notes")).query(&page).send()?.error_for_status()?.json::<Value>()?;
+    let notes = answer["notes"].as_array().into_iter().flatten();
+    let items =
+        notes.map(|note| ListItem::new(text(note, "id"), Timestamp::new(text(note, "t"))).record(&parse_note(note)));
+    Ok(ListPage { items: items.collect(), next: answer["next"].as_str().map(ToOwned::to_owned), left: None })
 }
 
 /// The text of one note.
-fn detail(provider: &Sample, note: &Target) -> Result<Detail, FetchError> {
-    let answer = provider.text(&note.key)?;
+fn detail(api: &Client, note: &Target) -> Result<Detail, FetchError> {
+    let answer = api.get(format!("{API}/notes/{}", note.key)).send()?.error_for_status()?.json::<Value>()?;
     Ok(Detail::new().record(note.key.as_str(), &parse_text(&answer)))
 }
 
@@ -50,39 +56,20 @@ fn text(value: &Value, name: &str) -> String {
 }
 
 fn main() -> ExitCode {
-    run_connector(include_str!("../manifest.json"), &Notes)
+    run_connector(MANIFEST, &Notes)
 }
 
-/// The sample: sixty notes, of which one is listed and no longer there.
-struct Sample {
-    token: String,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Sample {
-    const NOTES: u64 = 60;
-    const PAGE: u64 = 20;
-
-    fn note(n: u64) -> Value {
-        let at = format!("2030-01-01T{:02}:{:02}:00Z", n / 60, n % 60);
-        json!({"id": format!("n{n:03}"), "t": at, "h": format!("Note {n}"), "b": "Once upon a time."})
-    }
-
-    fn sign_in(&self) -> Result<(), FetchError> {
-        if self.token.is_empty() { Err(FetchError::of_status(401)) } else { Ok(()) }
-    }
-
-    fn list(&self, page: Option<&str>) -> Result<(Vec<Value>, Option<String>), FetchError> {
-        self.sign_in()?;
-        // The page's name is the newest note on it.
-        let newest = page.and_then(|page| page.parse().ok()).unwrap_or(Self::NOTES);
-        let oldest = newest.saturating_sub(Self::PAGE);
-        let notes = (oldest + 1..=newest).rev().map(Self::note).collect();
-        Ok((notes, (oldest > 0).then(|| oldest.to_string())))
-    }
-
-    fn text(&self, id: &str) -> Result<Value, FetchError> {
-        self.sign_in()?;
-        let number = id.trim_start_matches('n').parse().unwrap_or(0);
-        if number == 42 { Err(FetchError::of_status(404)) } else { Ok(Self::note(number)) }
+    /// Without a network and without a credential.
+    #[test]
+    fn what_the_provider_said_becomes_records_and_a_gap() {
+        let said = gleaner_sdk::replay(MANIFEST, &Notes, EXCHANGES).expect("the recording can be read");
+        assert_eq!(said.done()["status"], "succeeded", "{}", said.done());
+        assert_eq!((said.records("notes").len(), said.records("texts").len()), (60, 59));
+        assert_eq!(said.records("texts")[0]["text"], "Once upon a time.");
+        assert_eq!(said.gaps("texts")[0]["record_key"], "n042");
     }
 }

@@ -1,0 +1,111 @@
+//! Exchanges: what a connector asked its provider and what came back, in a file.
+//!
+//! A recording is made by any run with `GLEANER_RECORD=FILE`, and answers in the provider's place with
+//! `GLEANER_REPLAY=FILE`: without a network, without credentials and without waiting. It is JSON lines, so
+//! that a person can read it, shorten it and write one by hand ([`Recording`] says what is in a line).
+//!
+//! | | |
+//! |---|---|
+//! | `recording.rs` | the format: reading it with bounds, writing a line |
+//! | `scrub.rs` | what never gets into a recording |
+//! | `recorder.rs` | writing one while a run goes on |
+//! | `player.rs` | finding the answer to a request |
+//! | `base64.rs` | bodies that are no text |
+
+mod base64;
+mod player;
+mod recorder;
+mod recording;
+mod scrub;
+
+pub use recording::{
+    BODY_BYTES_MAX, EXCHANGES_MAX, Exchange, FILE_BYTES_MAX, Message, Outcome, Recording, RecordingFault,
+};
+
+pub(crate) use player::Played;
+pub(crate) use recorder::ToFile;
+
+use crate::stop::Stop;
+use gleaner_http::client::ClientBuilder;
+use gleaner_protocol::RecoveryAction;
+use std::path::Path;
+use std::sync::Arc;
+
+/// The file into which a run records.
+pub const RECORD_VARIABLE: &str = "GLEANER_RECORD";
+/// The file out of which a run is answered.
+pub const REPLAY_VARIABLE: &str = "GLEANER_REPLAY";
+
+/// What a run writes down, and where its answers come from.
+#[derive(Debug, Default)]
+pub(crate) struct Tape {
+    pub(crate) recorder: Option<Arc<ToFile>>,
+    pub(crate) player: Option<Arc<Played>>,
+}
+
+impl Tape {
+    /// As the environment says, unless the answers are given.
+    pub(crate) fn open(
+        variable: &dyn Fn(&str) -> Option<String>,
+        answers: Option<Recording>,
+        connector: &str,
+        at: &str,
+    ) -> Result<Self, Stop> {
+        let named = |name: &str| variable(name).filter(|file| !file.trim().is_empty());
+        let answers = match (answers, named(REPLAY_VARIABLE)) {
+            (Some(answers), _) => Some(answers),
+            (None, Some(file)) => {
+                let recording = Recording::read(Path::new(&file));
+                Some(recording.map_err(|fault| for_author(format!("{file} cannot be replayed: {fault}")))?)
+            }
+            (None, None) => None,
+        };
+        let recorder = named(RECORD_VARIABLE).map(|file| {
+            let opened = ToFile::create(Path::new(&file), connector, at);
+            opened.map_err(|error| for_author(format!("nothing can be recorded into {file}: {error}")))
+        });
+        let recorder = recorder.transpose()?.map(Arc::new);
+        Ok(Self { recorder, player: answers.map(|answers| Arc::new(Played::new(answers))) })
+    }
+
+    /// Whether answers come from a recording.
+    pub(crate) const fn is_playing(&self) -> bool {
+        self.player.is_some()
+    }
+
+    /// None of these gets into a recording, and each stands for any other when it is played.
+    pub(crate) fn keep_secret(&self, secrets: &[String]) {
+        if let Some(recorder) = &self.recorder {
+            recorder.keep_secret(secrets);
+        }
+        if let Some(player) = &self.player {
+            player.keep_secret(secrets);
+        }
+    }
+
+    /// A client that does as this says; `sample` answers where no other recording does.
+    pub(crate) fn put_into(&self, mut builder: ClientBuilder, sample: Option<&Arc<Played>>) -> ClientBuilder {
+        if let Some(recorder) = &self.recorder {
+            builder = builder.recorder(Arc::clone(recorder) as _);
+        }
+        match self.player.as_ref().or(sample) {
+            Some(player) => builder.player(Arc::clone(player) as _),
+            None => builder,
+        }
+    }
+
+    /// The first request that is not in the recording: then nothing of the run means anything.
+    pub(crate) fn missed(&self) -> Option<Stop> {
+        self.player.as_ref().and_then(|player| player.missed()).map(for_author)
+    }
+
+    /// Why the recording is not whole, for people.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.recorder.as_ref().and_then(|recorder| recorder.trouble())
+    }
+}
+
+/// A failure that only whoever works on the connector can mend.
+pub(crate) fn for_author(message: String) -> Stop {
+    Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade)
+}

@@ -1,0 +1,176 @@
+//! Asking the owner in the middle of a run: a code that is valid once, a sign-in, a step that only a person can do.
+//!
+//! A question is asked only where somebody can answer, and nothing else is said until the answer is there. What is
+//! entered is masked from then on in everything that the connector says for people. Nothing here waits by a clock of
+//! its own: the runtime knows when a question is too old, and says so.
+
+use crate::collect::Collect;
+use crate::emit::Emitter;
+use crate::stop::{Failure, Stop};
+use gleaner_protocol::{
+    ConnectorMessage, Interaction, InteractionKind, InteractionResponse, InteractionStatus, RawJson, RecoveryAction,
+    RuntimeMessage,
+};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The one field of a question for a code.
+const CODE: &str = "code";
+
+/// A question to the owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "a question that is not asked gets no answer"]
+pub struct Question {
+    kind: InteractionKind,
+    message: String,
+    fields: Vec<String>,
+    patience: Option<Duration>,
+    stream: Option<String>,
+}
+
+impl Question {
+    const fn new(kind: InteractionKind, message: String, fields: Vec<String>) -> Self {
+        Self { kind, message, fields, patience: None, stream: None }
+    }
+
+    /// For a code that is valid once, such as one that was sent to a phone. The message says where it is found.
+    pub fn code(message: impl Into<String>) -> Self {
+        Self::new(InteractionKind::Otp, message.into(), vec![CODE.to_owned()])
+    }
+
+    /// For the values of a sign-in, by the names of their fields. What the manifest requires is asked for without this.
+    pub fn sign_in<F: Into<String>>(message: impl Into<String>, fields: impl IntoIterator<Item = F>) -> Self {
+        Self::new(InteractionKind::Credentials, message.into(), fields.into_iter().map(Into::into).collect())
+    }
+
+    /// For something that the owner does elsewhere, and says when it is done.
+    pub fn action(message: impl Into<String>) -> Self {
+        Self::new(InteractionKind::ManualAction, message.into(), Vec::new())
+    }
+
+    /// For settings that are missing.
+    pub(crate) fn missing(message: String, fields: Vec<String>) -> Self {
+        Self::new(InteractionKind::MissingCredentials, message, fields)
+    }
+
+    /// The answer is of no use after so long. Otherwise the runtime decides.
+    pub const fn within(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+
+    /// The stream that needs it.
+    pub fn about(mut self, stream: impl Into<String>) -> Self {
+        self.stream = Some(stream.into());
+        self
+    }
+
+    fn to_message(&self, request_id: String) -> Interaction {
+        let field = |name: &String| (name.clone(), json!({"type": "string", "minLength": 1, "writeOnly": true}));
+        let properties = self.fields.iter().map(field).collect::<Map<_, _>>();
+        let schema = json!({"type": "object", "properties": properties, "required": self.fields});
+        Interaction {
+            request_id,
+            kind: self.kind,
+            message: self.message.clone(),
+            schema: (!self.fields.is_empty()).then(|| RawJson::new(schema.to_string()).ok()).flatten(),
+            // A part of a second is a second: zero would mean that there is no time at all.
+            timeout_seconds: self.patience.map(|patience| patience.as_secs().max(1)),
+            stream: self.stream.clone(),
+        }
+    }
+}
+
+/// What came of a question.
+pub(crate) enum Answered {
+    /// The values by name; empty where none were asked for.
+    Values(BTreeMap<String, String>),
+    Declined,
+    /// In time, or at all.
+    NotAtAll,
+}
+
+/// Asks, and waits for what comes of it.
+pub(crate) fn put(emitter: &mut Emitter<'_>, question: &Question) -> Result<Answered, Stop> {
+    let request_id = emitter.next_request_id(question.kind.code());
+    let message = ConnectorMessage::Interaction(question.to_message(request_id.clone()));
+    let answer = emitter.ask(&message, |message| match message {
+        RuntimeMessage::InteractionResponse(answer) if answer.request_id == request_id => Some(answer),
+        _ => None,
+    })?;
+    Ok(match answer {
+        Some(InteractionResponse { status: InteractionStatus::Success, data, .. }) => {
+            let data = data.and_then(|data| serde_json::from_str::<Map<String, Value>>(data.expose().as_str()).ok());
+            let texts = data.unwrap_or_default().into_iter();
+            Answered::Values(texts.filter_map(|(name, value)| Some((name, value.as_str()?.to_owned()))).collect())
+        }
+        Some(InteractionResponse { status: InteractionStatus::Cancelled, .. }) => Answered::Declined,
+        Some(InteractionResponse { status: InteractionStatus::Timeout, .. }) | None => Answered::NotAtAll,
+    })
+}
+
+/// What the owner entered. Prints names, never values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Reply {
+    values: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Reply {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+impl Reply {
+    /// What was entered for a field.
+    #[must_use]
+    pub fn get(&self, field: &str) -> Option<&str> {
+        self.values.get(field).map(String::as_str)
+    }
+
+    /// The answer to [`Question::code`]; empty for any other question.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        self.get(CODE).unwrap_or_default()
+    }
+}
+
+impl Collect<'_> {
+    /// Asks the owner, and waits. Ask after a slice: what was sent before it is kept, however long the answer takes.
+    /// When answers come from a recording nobody is asked: each field gets a placeholder.
+    ///
+    /// # Errors
+    ///
+    /// When the owner declines, when nobody answers or can, and when the answer lacks a field.
+    pub fn ask(&mut self, question: &Question) -> Result<Reply, Stop> {
+        if self.tape.is_playing() {
+            let placeholder = |field: &String| (field.clone(), format!("placeholder-of-{field}"));
+            return Ok(Reply { values: question.fields.iter().map(placeholder).collect() });
+        }
+        if !self.someone_can_answer {
+            return Err(needs_owner(question, "and nobody can be asked"));
+        }
+        let values = match put(&mut self.emitter, question)? {
+            Answered::Values(values) => values,
+            Answered::Declined => return Err(Stop::Cancelled),
+            Answered::NotAtAll => return Err(needs_owner(question, "and nobody answered")),
+        };
+        self.emitter.keep_answers(values.values().cloned());
+        let is_there = |field: &&String| values.get(*field).is_some_and(|value| !value.trim().is_empty());
+        match question.fields.iter().find(|field| !is_there(field)) {
+            Some(field) => Err(needs_owner(question, &format!("and the answer has no {field}"))),
+            None => Ok(Reply { values }),
+        }
+    }
+}
+
+/// The run ends, and says what only the owner can do. It is not tried again by itself: that would ask for ever.
+fn needs_owner(question: &Question, why: &str) -> Stop {
+    Stop::Failed(Failure {
+        message: format!("the service asks for something that only the owner has, {why}: {}", question.message),
+        retryable: false,
+        code: None,
+        action: Some(RecoveryAction::ManualActionRequired),
+    })
+}
