@@ -46,6 +46,8 @@ mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 mod figures;
 mod governors;
 mod headers;
