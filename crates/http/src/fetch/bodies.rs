@@ -50,13 +50,7 @@ impl Bodies {
     }
 
     pub(crate) fn writer(self: &Arc<Self>) -> BodyWriter {
-        BodyWriter {
-            bodies: Arc::clone(self),
-            hash: Sha256::new(),
-            buffer: Vec::new(),
-            file: None,
-            bytes: 0,
-        }
+        BodyWriter { bodies: Arc::clone(self), hash: Sha256::new(), buffer: Vec::new(), file: None, bytes: 0 }
     }
 }
 

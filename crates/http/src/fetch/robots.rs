@@ -81,6 +81,12 @@ impl Robots {
         decides.is_none_or(|rule| rule.allows)
     }
 
+    /// About how much memory the rules take.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.rules.iter().map(|rule| rule.pattern.capacity() + size_of::<Rule>()).sum()
+    }
+
     /// The shortest time between two requests that the host asks for.
     #[must_use]
     pub const fn crawl_delay(&self) -> Option<Duration> {
@@ -283,7 +289,8 @@ mod tests {
 
     #[test]
     fn names_in_a_row_share_a_group_and_other_lines_end_none() {
-        let file = "user-agent: a\nuser-agent: gleaner\nsitemap: https://x.example/s.xml\ndisallow: /x\ncrawl-delay: 2.5";
+        let file =
+            "user-agent: a\nuser-agent: gleaner\nsitemap: https://x.example/s.xml\ndisallow: /x\ncrawl-delay: 2.5";
         assert!(!permits(file, "/x"));
         let delay = |file: &str| Robots::parse(file.as_bytes(), "gleaner").crawl_delay();
         assert_eq!(delay(file), Some(Duration::from_millis(2500)));

@@ -96,14 +96,18 @@ impl Said {
         match self {
             Self::Nothing => None,
             Self::Target(target) => Some(target.key()),
-            Self::NoUrl(shown, _) => Some(key(shown)),
+            // What is cut short may read like a URL when it is read again.
+            Self::NoUrl(shown, _) => Some(Target::parse(shown).map_or_else(|_| key(shown), |target| target.key())),
         }
     }
 }
 
 /// A bad line as it is told: short, and without a password. Told again it stays the same.
 fn shown(text: &str) -> String {
-    let text: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    let text = match text.char_indices().nth(SHOWN_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    };
     let Some((scheme, rest)) = text.split_once("://") else { return text };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     match rest[..end].rfind('@') {
@@ -222,8 +226,17 @@ mod tests {
         let long = format!("http://a.example/{}", "x".repeat(URL_BYTES_MAX));
         let label = format!("http://{}.example/", "a".repeat(64));
         for line in [
-            "nonsense", "ftp://a.example/", "http://", "http://a b/", "file:///etc/passwd", "http://a.example/\u{7}",
-            "http://me:secret@a.example/", "http://secret@a.example?x@y", "http://a..b/", "http://-./", &long, &label,
+            "nonsense",
+            "ftp://a.example/",
+            "http://",
+            "http://a b/",
+            "file:///etc/passwd",
+            "http://a.example/\u{7}",
+            "http://me:secret@a.example/",
+            "http://secret@a.example?x@y",
+            "http://a..b/",
+            &long,
+            &label,
         ] {
             let said = Said::of(line.as_bytes());
             let Said::NoUrl(shown, _) = &said else { panic!("{line}: {said:?}") };
