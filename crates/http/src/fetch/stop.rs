@@ -28,6 +28,6 @@ impl Stop {
     /// Waits until somebody does.
     pub(crate) async fn wait(&self) {
         // The sender lives as long as this does, so there is no error.
-        let _seen = self.0.subscribe().wait_for(|&is_set| is_set).await;
+        drop(self.0.subscribe().wait_for(|&is_set| is_set).await);
     }
 }
