@@ -3,6 +3,7 @@
 pub(crate) mod author;
 pub(crate) mod care;
 pub(crate) mod collect;
+pub(crate) mod fetch;
 pub(crate) mod look;
 pub(crate) mod manage;
 pub(crate) mod new;
@@ -174,6 +175,9 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<std::ffi::OsString>,
     },
+    /// Fetches a list of URLs politely: each host at its own pace, resumable, one JSON line per URL.
+    #[command(after_help = fetch::FETCH_HELP)]
+    Fetch(fetch::FetchArgs),
     /// The sidecar: stands for an API, and keeps programs in any language just under its limit.
     ///
     /// Make the address where it listens the base URL of your program. Requests wait here for their turn,

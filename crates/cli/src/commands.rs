@@ -14,6 +14,7 @@ pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod export;
 mod export_csv;
+pub(crate) mod fetch;
 mod follow;
 pub(crate) mod gaps;
 pub(crate) mod init;

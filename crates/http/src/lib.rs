@@ -50,6 +50,8 @@ mod causes;
 pub mod client;
 mod clock;
 mod domains;
+#[cfg(feature = "fetch")]
+pub mod fetch;
 mod figures;
 mod governors;
 mod headers;

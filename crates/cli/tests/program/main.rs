@@ -12,6 +12,7 @@ mod collect;
 mod cores;
 mod doctor;
 mod expectations;
+mod fetch;
 mod first_record;
 mod html;
 mod json;

@@ -261,6 +261,12 @@ impl ClientBuilder {
 }
 
 impl Wires {
+    /// With the certificates of the platform alone.
+    #[cfg(feature = "fetch")]
+    pub(crate) const fn plain() -> Self {
+        Self { roots: Vec::new() }
+    }
+
     /// For where the caller itself sends.
     pub(crate) fn open(&self) -> Result<reqwest::Client, Error> {
         finish(self.builder()?)
@@ -272,7 +278,7 @@ impl Wires {
         finish(self.builder()?.dns_resolver(PublicOnly).no_proxy())
     }
 
-    fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
+    pub(crate) fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
         tls::install();
         let builder = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())

@@ -22,21 +22,21 @@
 //! - A sleep. The send governor has the only one.
 //! - URLs with their query, headers and bodies in errors, logs or `Debug` output.
 
-mod address;
-mod body;
-mod builder;
+pub(crate) mod address;
+pub(crate) mod body;
+pub(crate) mod builder;
 mod cookies;
-mod decode;
+pub(crate) mod decode;
 mod defaults;
 mod error;
 mod link;
 mod paging;
 mod place;
-mod redirect;
+pub(crate) mod redirect;
 mod request;
 mod response;
-mod send;
-mod tape;
+pub(crate) mod send;
+pub(crate) mod tape;
 
 pub use body::BodyFault;
 pub use builder::ClientBuilder;

@@ -132,11 +132,11 @@ impl Redirects {
     }
 }
 
-const fn is_redirect(status: StatusCode) -> bool {
+pub(crate) const fn is_redirect(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
 
-fn target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectFault> {
+pub(crate) fn target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectFault> {
     let location = headers.get(header::LOCATION).ok_or(RedirectFault::NoLocation)?;
     let location = std::str::from_utf8(location.as_bytes()).map_err(|_not_text| RedirectFault::InvalidLocation)?;
     let mut url = from.join(location).map_err(|_not_a_url| RedirectFault::InvalidLocation)?;
@@ -151,7 +151,7 @@ fn target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectFault> {
     Ok(url)
 }
 
-fn names_private_address(url: &Url) -> bool {
+pub(crate) fn names_private_address(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => !is_public(ip.into()),
         Some(Host::Ipv6(ip)) => !is_public(ip.into()),

@@ -13,6 +13,8 @@ use super::redirect::{Hop, RedirectFault, Redirects};
 use super::response::{Answer, Story};
 use super::tape::{Asked, NoReply, Player, Reply};
 use crate::causes::cause;
+#[cfg(feature = "fetch")]
+use crate::causes::causes;
 use crate::clock::wall_now;
 use crate::governors::{KeyError, Settings};
 use crate::headers::Headers;
@@ -184,9 +186,7 @@ impl Transport for Attempt<'_> {
                 let view = if front.is_empty() { view } else { view.with_body(front) };
                 self.client.classifier.classify(&view, wall_now)
             }
-            Err(NoAnswer { why: Why::Transport(_), .. }) => network_error(),
-            // Neither a certificate nor a forbidden address nor a recording gets better by asking again.
-            Err(NoAnswer { why: Why::Untrusted | Why::Private | Why::NotRecorded, .. }) => untrusted_certificate(),
+            Err(failure) => failure.outcome(),
         }
     }
 
@@ -324,6 +324,15 @@ fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<D
 }
 
 impl NoAnswer {
+    /// What it means for the governor.
+    pub(crate) const fn outcome(&self) -> Outcome {
+        match self.why {
+            Why::Transport(_) => network_error(),
+            // Neither a certificate nor a forbidden address nor a recording gets better by asking again.
+            Why::Untrusted | Why::Private | Why::NotRecorded => untrusted_certificate(),
+        }
+    }
+
     pub(crate) fn not_recorded(what: String) -> Self {
         Self { why: Why::NotRecorded, cause: Some(what.into()) }
     }
@@ -399,6 +408,36 @@ mod tests {
         for (seconds, left) in [(0, 10), (3, 7), (9, 0)] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
             assert_eq!(left_of(patience, start).max_wait, Some(Duration::from_secs(left)));
+        }
+    }
+}
+
+/// What a fetched list needs of it: it sends without a send governor, and tells in one line what went wrong.
+#[cfg(feature = "fetch")]
+impl NoAnswer {
+    pub(crate) const fn after(limit: Duration) -> Self {
+        Self { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn refused() -> Self {
+        Self { why: Why::Transport(TransportKind::Connect), cause: None }
+    }
+
+    pub(crate) fn in_one_line(&self) -> String {
+        let what = match self.why {
+            Why::Transport(TransportKind::Timeout { after }) => {
+                return format!("no answer within {} s", after.as_secs());
+            }
+            Why::Transport(TransportKind::Connect) => "no connection",
+            Why::Transport(TransportKind::Lost) => "the connection broke",
+            Why::Untrusted => "its certificate is not trusted",
+            Why::Private => return "it leads to an address that is not public".to_owned(),
+            Why::NotRecorded => "it is not in the recording",
+        };
+        match self.cause.as_ref().and_then(|cause| causes(cause.as_ref()).last()) {
+            Some(cause) => format!("{what}: {cause}"),
+            None => what.to_owned(),
         }
     }
 }

@@ -1,0 +1,189 @@
+//! `gleaner fetch`: a list of URLs, each host at its own pace, one JSON line per URL.
+
+use crate::args::fetch::FetchArgs;
+use crate::error::{CliError, EXIT_GAPS, EXIT_INTERRUPTED};
+use crate::output::{Output, report_to_stderr, visible};
+use crate::stop_signals;
+use gleaner_http::fetch::{Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
+use gleaner_http::governor::keyed::Domain;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tokio::runtime::Runtime;
+
+/// How often a line is written where nobody watches: a log of a day has some thousand of them.
+const LOG_EVERY: Duration = Duration::from_secs(10);
+/// Back to the start of the line, and nothing on it.
+const CLEAR: &str = "\r\x1b[K";
+
+pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let settings = settings(args)?;
+    let list = match args.list.as_path() {
+        path if path == Path::new("-") => List::Pipe(Box::new(io::stdin())),
+        path => List::File(path.to_owned()),
+    };
+    raise_open_files();
+    let stop = Stop::default();
+    let wish = stop.clone();
+    let interrupted = stop_signals::watch(move || wish.stop());
+    let runtime = Runtime::new().map_err(|error| CliError::Failed {
+        message: format!("cannot start: {error}"),
+        hint: "free some memory or threads".to_owned(),
+    })?;
+    let mut watch = Watch::new(args.quiet);
+    let fetched = runtime.block_on(fetch(list, settings, stop, |event| match event {
+        Event::Line(_, json) => {
+            watch.clear();
+            out.line(json)
+        }
+        Event::Progress(progress) => {
+            watch.show(progress);
+            Ok(())
+        }
+    }));
+    watch.clear();
+    // A name that is still being looked up is nobody's to wait for.
+    runtime.shutdown_background();
+    let summary = fetched.map_err(|error| failed(error, args))?;
+    if !args.quiet {
+        report_to_stderr(&said(&summary, &args.out));
+    }
+    Ok(match summary {
+        _ if interrupted.is_set() => ExitCode::from(EXIT_INTERRUPTED),
+        Summary { failed: 0, .. } => ExitCode::SUCCESS,
+        _ => ExitCode::from(EXIT_GAPS),
+    })
+}
+
+fn settings(args: &FetchArgs) -> Result<Settings, CliError> {
+    let mut settings = Settings::new(args.out.clone());
+    settings.obeys_robots = !args.no_robots;
+    settings.body_bytes_max = args.max_body.unwrap_or(settings.body_bytes_max);
+    settings.concurrency = args.concurrency.map_or(settings.concurrency, usize::from);
+    settings.wait_max = args.max_wait.map_or(settings.wait_max, Duration::from_secs);
+    settings.allows_private_redirects = args.private_redirects;
+    if let Some(name) = &args.user_agent {
+        if name.is_empty() || name.chars().any(|c| c.is_control() || !c.is_ascii()) {
+            return Err(CliError::usage("--user-agent: not a text that a header may have", "use plain ASCII"));
+        }
+        settings.user_agent.clone_from(name);
+    }
+    let governor = &mut settings.governor;
+    if let Some(rate) = args.max_rate {
+        governor.max_per_s = rate;
+        governor.initial_per_s = governor.initial_per_s.min(rate);
+        governor.min_per_s = governor.min_per_s.min(rate);
+    }
+    for group in &args.groups {
+        let domain = Domain::parse(group).ok().filter(|domain| !domain.as_str().contains(':'));
+        let hint = "give the name alone: --group example.com";
+        let domain = domain.ok_or_else(|| CliError::usage(format!("--group: {group:?} is no domain"), hint))?;
+        governor.groups.insert(domain.as_str().into());
+    }
+    Ok(settings)
+}
+
+/// A connection is an open file, and the usual limit of 1024 is for programs with few. As many as we may.
+fn raise_open_files() {
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    // Not allowed: then connections that do not fit fail one by one, and say so.
+    let _raised = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+}
+
+fn said(summary: &Summary, out: &Path) -> String {
+    let Summary { fetched, unchanged, failed, is_complete, .. } = *summary;
+    let unchanged = if unchanged > 0 { format!(" ({unchanged} unchanged)") } else { String::new() };
+    let counts = format!("{fetched} fetched{unchanged}, {failed} failed");
+    let out = visible(&out.display().to_string());
+    match is_complete {
+        true => format!("{counts}; see {out}/results.jsonl"),
+        false => format!("interrupted: {counts}; the same command goes on"),
+    }
+}
+
+fn failed(error: FetchError, args: &FetchArgs) -> CliError {
+    let message = error.to_string();
+    match error {
+        FetchError::Listener(error) => error.into(),
+        FetchError::List(_) => CliError::usage(
+            format!("{}: {message}", args.list.display()),
+            "give a file with one URL per line, or - for standard input",
+        ),
+        FetchError::Busy(_) => CliError::Held { message, hint: "wait for it, or give another --out DIR".to_owned() },
+        FetchError::Setting(_) => CliError::usage(message, "see `gleaner fetch --help`"),
+        FetchError::Folder(_) => CliError::Failed {
+            message: format!("{}: {message}", args.out.display()),
+            hint: "see whether the disk is full, or give another --out DIR; what is finished is kept".to_owned(),
+        },
+        _ => CliError::Failed { message, hint: "this is a bug; please report it".to_owned() },
+    }
+}
+
+/// How it goes, on stderr.
+struct Watch {
+    mode: Mode,
+    is_drawn: bool,
+    last: (Instant, u64),
+}
+
+#[derive(PartialEq, Eq)]
+enum Mode {
+    Quiet,
+    /// Somebody watches: one line that is drawn again.
+    Live,
+    /// A log.
+    Lines,
+}
+
+impl Watch {
+    fn new(quiet: bool) -> Self {
+        let mode = match quiet {
+            true => Mode::Quiet,
+            false if io::stderr().is_terminal() => Mode::Live,
+            false => Mode::Lines,
+        };
+        Self { mode, is_drawn: false, last: (Instant::now(), 0) }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let (at, requests) = self.last;
+        let elapsed = at.elapsed();
+        if self.mode == Mode::Quiet || (self.mode == Mode::Lines && elapsed < LOG_EVERY) {
+            return;
+        }
+        let per_s = progress.requests.saturating_sub(requests) as f64 / elapsed.as_secs_f64().max(0.001);
+        self.last = (Instant::now(), progress.requests);
+        let text = line(progress, per_s);
+        if self.mode == Mode::Lines {
+            return report_to_stderr(&text);
+        }
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        let text: String = text.chars().take(width.saturating_sub(1)).collect();
+        self.is_drawn = true;
+        write(&format!("{CLEAR}{text}"));
+    }
+
+    /// Takes the line away, before anything else is written.
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.is_drawn) {
+            write(CLEAR);
+        }
+    }
+}
+
+fn write(text: &str) {
+    // That nobody reads stderr is no reason to stop.
+    let mut stderr = io::stderr().lock();
+    let _shown = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+/// What is going on, in one line.
+fn line(progress: &Progress, per_s: f64) -> String {
+    let Progress { done, failed, found, all_found, hosts, refused, circuits_open, .. } = *progress;
+    let more = if all_found { "" } else { "+" };
+    format!(
+        "{done}/{found}{more} done | {per_s:.1}/s | {hosts} hosts | {refused} refused | {circuits_open} circuits open | {failed} failed"
+    )
+}

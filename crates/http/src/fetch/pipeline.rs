@@ -1,0 +1,518 @@
+//! The scheduler: takes what discovery finds, asks the registry for permits, and starts a task for each request.
+//!
+//! One task decides everything, so there is nothing to lock and nobody to wait for: a site that may not be asked now
+//! sleeps in the [`Frontier`], and the place that it would have used goes to the next. Tasks are as many as the owner
+//! allows; found URLs, finished lines and answers come and go through bounded channels.
+
+use super::discovery::Found;
+use super::exchange::{End, Ended, Heard, Means, Turn, exchange, refused};
+use super::frontier::{Frontier, KeyId, Lane, SiteId};
+use super::job::Job;
+use super::journal::LINE_BYTES_MAX;
+use super::progress::{Progress, Told};
+use super::result_line::ResultLine;
+use super::robots::{ROBOTS_PATH, Robots};
+use super::settings::Settings;
+use super::stop::Stop;
+use super::url_list::{LineFile, Said, Target, URL_BYTES_MAX};
+use super::wire::Wire;
+use super::{FetchError, hosts};
+use crate::clock::wall_now;
+use crate::send_governor::pause;
+use gleaner_governor::keyed::{Admission, Domain, Handle};
+use gleaner_governor::{Time, Verdict};
+use std::collections::HashMap;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{Receiver, Sender};
+use tokio::task::JoinSet;
+
+/// How long the rules of a host are good for (RFC 9309).
+const RULES_KEPT: Duration = Duration::from_secs(24 * 3600);
+/// Memory for the rules of hosts that have nothing to do; a host beyond it is asked again.
+const RULES_KEPT_BYTES: usize = 16 * 1024 * 1024;
+/// How often somebody is told how it goes.
+const TICK: Duration = Duration::from_secs(1);
+/// How often the registry is tidied up: half of its window.
+const TEND_EVERY: Duration = Duration::from_secs(15);
+/// How often what was learned is written down, or twenty times as long as that takes.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+const SAVE_SHARE: u32 = 20;
+
+/// A piece of work of a site.
+#[derive(Debug)]
+enum Work {
+    /// A URL by its place in the list, and the place of its last result.
+    Fresh {
+        at: u64,
+        previous: Option<u64>,
+    },
+    Again(Box<Job>),
+}
+
+/// An origin: whoever has one robots.txt.
+#[derive(Debug)]
+struct Site {
+    origin: Box<str>,
+    domain: Domain,
+    key: KeyId,
+    /// Kept while there is something to do.
+    handle: Option<Handle>,
+    rules: Rules,
+    /// Crawl-delay: nothing is sent before.
+    not_before: Time,
+}
+
+#[derive(Debug)]
+enum Rules {
+    Unknown,
+    Asked,
+    Known {
+        robots: Robots,
+        until: Time,
+    },
+    /// Then nothing is fetched.
+    Unreachable(String),
+}
+
+/// Everything that the scheduler is made of.
+pub(crate) struct Parts<W> {
+    pub(crate) means: Arc<Means<W>>,
+    pub(crate) heard: Receiver<Heard>,
+    pub(crate) found: Receiver<Found>,
+    pub(crate) told: Sender<Told>,
+    pub(crate) list: LineFile,
+    pub(crate) previous: Option<LineFile>,
+    pub(crate) hosts: PathBuf,
+    pub(crate) stop: Stop,
+}
+
+pub(crate) struct Pipeline<W> {
+    settings: Settings,
+    parts: Parts<W>,
+    frontier: Frontier<Work>,
+    sites: Vec<Site>,
+    by_origin: HashMap<Box<str>, SiteId>,
+    keys: HashMap<Box<str>, KeyId>,
+    tasks: JoinSet<Ended>,
+    all_found: bool,
+    rules_bytes: usize,
+    progress: Progress,
+    tick_at: Time,
+    tend_at: Time,
+    save_at: Time,
+}
+
+impl<W: Wire> Pipeline<W> {
+    pub(crate) fn new(settings: Settings, parts: Parts<W>, progress: Progress) -> Self {
+        let now = parts.means.clock.now();
+        Self {
+            frontier: Frontier::new(settings.concurrency),
+            settings,
+            parts,
+            sites: Vec::new(),
+            by_origin: HashMap::new(),
+            keys: HashMap::new(),
+            tasks: JoinSet::new(),
+            all_found: false,
+            rules_bytes: 0,
+            progress,
+            tick_at: now + TICK,
+            tend_at: now + TEND_EVERY,
+            save_at: now + SAVE_EVERY,
+        }
+    }
+
+    /// Goes on until everything is fetched, or somebody wants to stop. Nothing is left running.
+    pub(crate) async fn run(mut self) -> Result<(), FetchError> {
+        let result = self.go_on().await;
+        self.tasks.shutdown().await;
+        let saved = self.save_hosts().await;
+        result?;
+        saved
+    }
+
+    async fn go_on(&mut self) -> Result<(), FetchError> {
+        // Nobody rings: what the pause is for is also selected.
+        let bell = Notify::new();
+        loop {
+            self.start().await?;
+            if self.parts.stop.is_set() || self.is_done() {
+                return Ok(());
+            }
+            let has_room = self.tasks.len() < self.settings.concurrency;
+            let wake = self.frontier.next_wake().filter(|_| has_room).unwrap_or(self.tick_at).min(self.tick_at);
+            let wake = self.parts.means.clock.instant(wake);
+            tokio::select! {
+                biased;
+                () = self.parts.stop.wait() => return Ok(()),
+                Some(heard) = self.parts.heard.recv() => self.hear(heard),
+                Some(ended) = self.tasks.join_next() => {
+                    let ended = ended.map_err(|error| FetchError::Bug(error.to_string()))?;
+                    self.end(ended).await?;
+                }
+                found = self.parts.found.recv(), if !self.all_found => self.find(found).await?,
+                () = pause(wake, &bell) => {}
+            }
+            self.keep_house().await?;
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        self.all_found && self.frontier.len() == 0 && self.tasks.is_empty()
+    }
+
+    fn now(&self) -> Time {
+        self.parts.means.clock.now()
+    }
+
+    /// Starts what may be started.
+    async fn start(&mut self) -> Result<(), FetchError> {
+        while self.tasks.len() < self.settings.concurrency && !self.parts.stop.is_set() {
+            let now = self.now();
+            let Some(site) = self.frontier.next(now) else { break };
+            self.ask(site, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes over what discovery found.
+    async fn find(&mut self, found: Option<Found>) -> Result<(), FetchError> {
+        let Some(found) = found else {
+            self.all_found = true;
+            return Ok(());
+        };
+        match found {
+            Found::Broken(error) => return Err(FetchError::List(error)),
+            Found::NoUrl(line) => {
+                self.progress.found += 1;
+                self.tell(*line).await;
+            }
+            Found::Url(url) => {
+                self.progress.found += 1;
+                let now = self.now();
+                match self.site(&url.origin, &url.domain, now) {
+                    Some(site) => {
+                        let work = Work::Fresh { at: url.at, previous: url.previous };
+                        self.frontier.push(site, work, Lane::Back, now);
+                    }
+                    None => {
+                        let line = self.listed_at(url.at).map_err(FetchError::List)?;
+                        self.tell(ResultLine::refused(&line, NO_ROOM.to_owned())).await;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of a site. `None` when there is no room for another host.
+    fn site(&mut self, origin: &str, domain: &Domain, now: Time) -> Option<SiteId> {
+        if let Some(&site) = self.by_origin.get(origin) {
+            return Some(site);
+        }
+        let handle = self.parts.means.registry.handle(domain, now).ok()?;
+        let next = self.keys.len() as KeyId;
+        let key = *self.keys.entry(handle.domain().into()).or_insert(next);
+        let site = self.frontier.add_site(key);
+        self.sites.push(Site {
+            origin: origin.into(),
+            domain: domain.clone(),
+            key,
+            handle: Some(handle),
+            rules: Rules::Unknown,
+            not_before: Time::ZERO,
+        });
+        self.by_origin.insert(origin.into(), site);
+        Some(site)
+    }
+
+    /// Asks whether `id` may be asked something, and does so.
+    async fn ask(&mut self, id: SiteId, now: Time) -> Result<(), FetchError> {
+        if self.settings.obeys_robots && !self.frontier.has_errand(id) && !self.has_rules(id, now).await? {
+            return Ok(());
+        }
+        let site = &mut self.sites[id as usize];
+        if site.not_before > now && !self.frontier.has_errand(id) {
+            self.frontier.sleep(id, site.not_before);
+            return Ok(());
+        }
+        let registry = &self.parts.means.registry;
+        let handle = match &site.handle {
+            Some(handle) => handle.clone(),
+            None => match registry.handle(&site.domain, now) {
+                Ok(handle) => site.handle.insert(handle).clone(),
+                Err(_full) => return self.give_up(id, NO_ROOM).await,
+            },
+        };
+        match registry.acquire(&handle, self.frontier.next_since(id), now) {
+            Admission::Send(permit) => {
+                let turn = Turn { site: id, key: site.key, handle, permit };
+                self.send(turn, now).await?;
+            }
+            Admission::WaitForAnswer => self.frontier.park(id),
+            Admission::WaitUntil(at) if at.since(now) > self.settings.wait_max => {
+                let why = format!("the host wants us to stay away for {} s", at.since(now).as_secs());
+                self.give_up(id, &why).await?;
+            }
+            Admission::Denied { until } if until.since(now) > self.settings.wait_max => {
+                self.give_up(id, "the host does not answer as it should, for too long").await?;
+            }
+            Admission::WaitUntil(at) | Admission::Denied { until: at } => self.frontier.sleep(id, at),
+        }
+        Ok(())
+    }
+
+    /// Whether pages may be fetched from a site. If its rules are not known, they are asked for first.
+    async fn has_rules(&mut self, id: SiteId, now: Time) -> Result<bool, FetchError> {
+        let site = &mut self.sites[id as usize];
+        match &site.rules {
+            Rules::Known { until, .. } if *until > now => return Ok(true),
+            Rules::Unreachable(why) => {
+                let why = why.clone();
+                self.give_up(id, &why).await?;
+                return Ok(false);
+            }
+            Rules::Known { .. } | Rules::Unknown | Rules::Asked => {}
+        }
+        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::of);
+        let Some(Ok(target)) = target else {
+            self.give_up(id, "its host is no name that a host can have").await?;
+            return Ok(false);
+        };
+        site.rules = Rules::Asked;
+        let mut job = Job::new(target.url.as_str(), target.clone(), self.settings.allows_private_redirects);
+        job.rules_of = Some(id);
+        self.frontier.hold(id);
+        self.frontier.push(id, Work::Again(Box::new(job)), Lane::Errand, now);
+        Ok(true)
+    }
+
+    /// Uses a permit for the next piece of work that may be sent, or gives it back.
+    async fn send(&mut self, turn: Turn, now: Time) -> Result<(), FetchError> {
+        let since = self.frontier.next_since(turn.site);
+        while let Some(work) = self.frontier.take(turn.site, now) {
+            let mut job = match self.prepare(turn.site, work)? {
+                Ok(job) => job,
+                Err(line) => {
+                    self.tell(*line).await;
+                    continue;
+                }
+            };
+            job.waited += now.since(job.waits_since.take().unwrap_or(since));
+            let site = &mut self.sites[turn.site as usize];
+            if let Rules::Known { robots, .. } = &site.rules
+                && job.rules_of.is_none()
+            {
+                site.not_before = now + robots.crawl_delay().unwrap_or_default();
+            }
+            self.frontier.begin(turn.site);
+            self.frontier.pass(turn.site);
+            self.tasks.spawn(exchange(Arc::clone(&self.parts.means), job, turn));
+            return Ok(());
+        }
+        self.parts.means.registry.cancel(&turn.handle, turn.permit, now);
+        self.frontier.answered(turn.key);
+        self.tidy(turn.site);
+        Ok(())
+    }
+
+    /// The job of a piece of work, or the line that it ends as without being sent.
+    fn prepare(&mut self, id: SiteId, work: Work) -> Result<Result<Box<Job>, Box<ResultLine>>, FetchError> {
+        let job = match work {
+            Work::Again(job) => job,
+            Work::Fresh { at, previous } => {
+                let listed = self.listed_at(at).map_err(FetchError::List)?;
+                let target = match Said::of(listed.as_bytes()) {
+                    Said::Target(target) if *target.origin() == *self.sites[id as usize].origin => target,
+                    _ => {
+                        let why = "the list was changed while it was read".to_owned();
+                        return Ok(Err(Box::new(ResultLine::refused(&listed, why))));
+                    }
+                };
+                let mut job = Job::new(&listed, target, self.settings.allows_private_redirects);
+                job.previous = self.previous(previous);
+                Box::new(job)
+            }
+        };
+        let path = &job.url[url::Position::BeforePath..];
+        match &self.sites[id as usize].rules {
+            Rules::Known { robots, .. } if job.rules_of.is_none() && !robots.permits(path) => {
+                Ok(Err(Box::new(job.failed(None, "robots.txt does not allow it".to_owned()))))
+            }
+            _ => Ok(Ok(job)),
+        }
+    }
+
+    fn listed_at(&mut self, at: u64) -> io::Result<String> {
+        let line = self.parts.list.line_at(at, URL_BYTES_MAX)?;
+        let text = String::from_utf8_lossy(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(&line)).trim().to_owned();
+        Ok(text)
+    }
+
+    /// What the last pass found, if its body is still there. What cannot be read is not asked with.
+    fn previous(&mut self, at: Option<u64>) -> Option<Box<ResultLine>> {
+        let line = self.parts.previous.as_mut()?.line_at(at?, LINE_BYTES_MAX).ok()?;
+        let line: ResultLine = serde_json::from_slice(&line).ok()?;
+        let is_there = self.parts.means.bodies.has(line.sha256.as_deref()?, line.bytes?);
+        is_there.then(|| Box::new(line))
+    }
+
+    /// An answer is there, or will not come.
+    fn hear(&mut self, heard: Heard) {
+        let failed = matches!(heard.verdict, Verdict::Network | Verdict::ServerError);
+        self.progress.refused += u64::from(matches!(heard.verdict, Verdict::Throttled | Verdict::Banned));
+        self.progress.requests += 1;
+        self.frontier.trust(heard.site, !failed);
+        self.frontier.answered(heard.key);
+    }
+
+    /// A request has ended, with its body.
+    async fn end(&mut self, ended: Ended) -> Result<(), FetchError> {
+        let Ended { site, mut job, end } = ended;
+        let now = self.now();
+        self.frontier.end(site);
+        let lane = if job.rules_of.is_some() { Lane::Errand } else { Lane::Front };
+        match end {
+            End::Line(line) => self.tell(*line).await,
+            End::Disk(error) => return Err(FetchError::Folder(error)),
+            End::Again(at) if at.since(now) > self.settings.wait_max => {
+                let why = format!("it could be tried again in {} s at the earliest", at.since(now).as_secs());
+                self.fail(&job, job.status, why).await?;
+            }
+            End::Again(at) => {
+                job.waits_since = Some(now);
+                self.frontier.push_later(at, site, Work::Again(job), lane);
+            }
+            End::AfterOthers => {
+                job.waits_since = Some(now);
+                let lane = if lane == Lane::Errand { lane } else { Lane::Back };
+                self.frontier.push(site, Work::Again(job), lane, now);
+            }
+            End::Redirect(target) => self.redirect(job, &target, lane, now).await?,
+            End::Rules(file) => self.learn_rules(&job, file, now),
+            End::Failed(status, error) => self.fail(&job, status, error).await?,
+        }
+        self.tidy(site);
+        Ok(())
+    }
+
+    async fn redirect(&mut self, mut job: Box<Job>, to: &Target, lane: Lane, now: Time) -> Result<(), FetchError> {
+        if let Err(fault) = job.redirect(to) {
+            return self.fail(&job, job.status, refused(fault)).await;
+        }
+        job.waits_since = Some(now);
+        match self.site(&to.origin(), &to.domain, now) {
+            Some(site) => self.frontier.push(site, Work::Again(job), lane, now),
+            None => self.fail(&job, None, NO_ROOM.to_owned()).await?,
+        }
+        Ok(())
+    }
+
+    /// A job cannot succeed. For a robots.txt it means that nothing is fetched from its site.
+    async fn fail(&mut self, job: &Job, status: Option<u16>, error: String) -> Result<(), FetchError> {
+        let Some(of) = job.rules_of else {
+            self.tell(job.failed(status, error)).await;
+            return Ok(());
+        };
+        self.sites[of as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {error}"));
+        // Whatever waits there is told so when its turn comes, which is now.
+        let now = self.now();
+        self.frontier.release(of, now);
+        Ok(())
+    }
+
+    fn learn_rules(&mut self, job: &Job, file: Option<Vec<u8>>, now: Time) {
+        let Some(of) = job.rules_of else { return };
+        let product = self.settings.product();
+        let robots = file.map_or_else(Robots::allowing_all, |file| Robots::parse(&file, product));
+        self.rules_bytes += robots.size();
+        let site = &mut self.sites[of as usize];
+        site.not_before = now + robots.crawl_delay().unwrap_or_default();
+        site.rules = Rules::Known { robots, until: now + RULES_KEPT };
+        self.frontier.release(of, now);
+    }
+
+    /// Nothing more is fetched from a site in this pass.
+    async fn give_up(&mut self, id: SiteId, why: &str) -> Result<(), FetchError> {
+        let now = self.now();
+        self.frontier.release(id, now);
+        while let Some(work) = self.frontier.take(id, now) {
+            if self.parts.stop.is_set() {
+                break;
+            }
+            match work {
+                Work::Again(job) if job.rules_of == Some(id) => {
+                    self.sites[id as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {why}"));
+                }
+                // Boxed: an errand of another site is given up in its turn.
+                Work::Again(job) => Box::pin(self.fail(&job, None, why.to_owned())).await?,
+                Work::Fresh { at, .. } => {
+                    let listed = self.listed_at(at).map_err(FetchError::List)?;
+                    self.tell(ResultLine::refused(&listed, why.to_owned())).await;
+                }
+            }
+        }
+        self.tidy(id);
+        Ok(())
+    }
+
+    /// Lets go of what a site without work does not need.
+    fn tidy(&mut self, id: SiteId) {
+        if !self.frontier.is_idle(id) {
+            return;
+        }
+        let site = &mut self.sites[id as usize];
+        site.handle = None;
+        if self.rules_bytes > RULES_KEPT_BYTES
+            && let Rules::Known { robots, .. } = &site.rules
+        {
+            self.rules_bytes = self.rules_bytes.saturating_sub(robots.size());
+            site.rules = Rules::Unknown;
+        }
+    }
+
+    async fn tell(&mut self, line: ResultLine) {
+        self.progress.count(&line);
+        // Nobody listens only after a failure of theirs, and then we are stopped.
+        let _nobody = self.parts.told.send(Told::Line(Box::new(line))).await;
+    }
+
+    /// What is done from time to time.
+    async fn keep_house(&mut self) -> Result<(), FetchError> {
+        let now = self.now();
+        if now < self.tick_at {
+            return Ok(());
+        }
+        self.tick_at = now + TICK;
+        let registry = &self.parts.means.registry;
+        if now >= self.tend_at {
+            registry.tend(now);
+            self.tend_at = now + TEND_EVERY;
+        }
+        let snapshot = registry.snapshot(0, now);
+        self.progress.circuits_open = snapshot.circuits_open + snapshot.circuits_half_open;
+        self.progress.hosts = self.keys.len();
+        self.progress.under_way = self.tasks.len();
+        self.progress.all_found = self.all_found;
+        // Somebody is slow: then the next one will do.
+        let _nobody = self.parts.told.try_send(Told::Progress(self.progress));
+        if now >= self.save_at {
+            self.save_hosts().await?;
+            let after = self.now();
+            self.save_at = after + SAVE_EVERY.max(after.since(now) * SAVE_SHARE);
+        }
+        Ok(())
+    }
+
+    async fn save_hosts(&self) -> Result<(), FetchError> {
+        let (means, file, now) = (Arc::clone(&self.parts.means), self.parts.hosts.clone(), self.now());
+        let saving = tokio::task::spawn_blocking(move || hosts::save(&file, &means.registry, now, wall_now()));
+        saving.await.map_err(|error| FetchError::Bug(error.to_string()))?.map_err(FetchError::Folder)
+    }
+}
+
+const NO_ROOM: &str = "there are more hosts than can be looked after at a time";
