@@ -291,7 +291,8 @@ impl<W> Registry<W> {
         best.filter(|&(_, oldest)| oldest != u64::MAX).map(|(part, _)| (part, Time::from_nanos(rival)))
     }
 
-    /// How the registry is, with the `top` keys that are used most; no more than `snapshot_keys_max`.
+    /// How the registry is, with the `top` keys that are used most; no more than `snapshot_keys_max`. Nobody is kept from
+    /// sending meanwhile, so what happens during the look may be in it or not.
     #[must_use]
     pub fn snapshot(&self, top: usize, now: Time) -> Snapshot {
         let mut snapshot = Snapshot { keys_known: self.len(), ..Snapshot::default() };
@@ -386,11 +387,11 @@ impl<W> Part<W> {
 
     /// Visits the keys that are looked after, without the lock.
     fn visit_watched(&self, mut visit: impl FnMut(&Arc<Entry<W>>)) {
-        let mut from = 0;
-        while from < self.lock().watched() {
-            let step = self.lock().watched_from(from);
-            from += STEP;
-            step.iter().for_each(&mut visit);
+        // The list moves on meanwhile; its slots are noted first, so that no key is visited twice.
+        let slots = self.lock().watched_slots();
+        for step in slots.chunks(STEP) {
+            let entries = self.lock().entries(step);
+            entries.iter().for_each(&mut visit);
         }
     }
 

@@ -130,9 +130,14 @@ impl<W> Shard<W> {
         self.watch.len()
     }
 
-    /// Keys of the watch list from `from` on, at most [`STEP`].
-    pub(crate) fn watched_from(&self, from: usize) -> Vec<Arc<Entry<W>>> {
-        self.watch.iter().skip(from).take(STEP).filter_map(|&slot| self.entry(slot).cloned()).collect()
+    /// The slots of the watch list.
+    pub(crate) fn watched_slots(&self) -> Vec<u32> {
+        self.watch.iter().copied().collect()
+    }
+
+    /// The keys of these slots, as far as they are still there.
+    pub(crate) fn entries(&self, slots: &[u32]) -> Vec<Arc<Entry<W>>> {
+        slots.iter().filter_map(|&slot| self.entry(slot).cloned()).collect()
     }
 
     /// Keys of the slots from `from` on, and how many slots those are, at most [`STEP`].

@@ -65,12 +65,12 @@ async fn of_two_lines_about_a_host_the_later_counts_and_bad_ones_are_dropped() {
     drop(domains);
     let text = fs::read_to_string(&file).unwrap();
     let line = text.lines().find(|line| line.starts_with("a.com ")).unwrap();
-    let slow = line.replace("a.com", "A.com");
+    let other_spelling = line.replace("a.com", "Z.com");
     let long = "x".repeat(100_000);
     let zero = line.split_once(" interval_ns").unwrap().0;
     let cut_off = &line[..line.len() - 3];
     let damaged = format!(
-        "{text}\n\nnonsense\n{slow}\n{long}\n{zero} interval_ns=0\n\u{0}\u{7f}\n b.com {line}\n{line}\n{}",
+        "{text}\n\nnonsense\n{other_spelling}\n{long}\n{zero} interval_ns=0\n\u{0}\u{7f}\n b.com {line}\n{line}\n{}",
         cut_off.replace("a.com", "c.com")
     );
     fs::write(&file, damaged).unwrap();
@@ -86,7 +86,11 @@ async fn of_two_lines_about_a_host_the_later_counts_and_bad_ones_are_dropped() {
 fn a_file_of_something_else_is_no_memory() {
     let (_folder, file) = folder();
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    for bytes in [&b""[..], b"PK\x03\x04\xff\xfe", b"gleaner-domains-2\na.com x\n", b"gleaner-domains-1"] {
+    let line = "a.com gleaner-learned-1 recorded_at_ms=1000 interval_ns=250000000";
+    fs::write(&file, format!("gleaner-domains-1\n{line}\n")).unwrap();
+    assert_eq!(open(&file).len(), 1);
+    let other_version = format!("gleaner-domains-2\n{line}\n");
+    for bytes in [&b""[..], b"PK\x03\x04\xff\xfe", other_version.as_bytes(), b"gleaner-domains-1"] {
         fs::write(&file, bytes).unwrap();
         assert!(open(&file).is_empty());
     }
@@ -111,4 +115,5 @@ async fn no_more_hosts_are_read_than_may_be_known() {
     let config = Config { keys_max: 5, ..Config::default() };
     let domains = Domains::remembering(DomainSettings { config, ..DomainSettings::default() }, &file).unwrap();
     assert_eq!(domains.len(), 5);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 6, "and no more are kept");
 }
