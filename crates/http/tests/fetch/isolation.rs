@@ -53,14 +53,13 @@ async fn healthy(number: u8) -> Host {
 
 /// The first hangs, the second closes, the third is not there, the fourth bans after five requests.
 async fn bad(number: u8) -> Host {
-    let host = Host::start(200 + number, Duration::ZERO, move |_, count| match number {
+    Host::start(200 + number, Duration::ZERO, move |_, count| match number {
         0 => Reply::Hang,
         1 => Reply::Close,
         _ if count < 5 => answer(200, &[], "for now"),
         _ => answer(429, &[("retry-after", "3600")], ""),
     })
-    .await;
-    host
+    .await
 }
 
 /// Fetches from the healthy hosts, and from the bad ones if they are to be there. URLs per second of a healthy host, in
