@@ -10,7 +10,9 @@
 //! | `GovernedLayer` | `tower` | a program that has a `tower` stack |
 //! | `proxy::Proxy` | `proxy` | every other language: `gleaner proxy` is this |
 //!
-//! Behind them is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
+//! A list of URLs from many hosts is another matter: `fetch` (feature `fetch`) asks a keyed registry instead.
+//!
+//! Behind the four is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
 //! who asks [`Governors`] for the same key gets the same send governor, so two clients in one process
 //! do not break a limit together, and a slow provider delays nobody but its own callers.
 //!

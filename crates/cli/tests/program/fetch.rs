@@ -44,8 +44,7 @@ impl Hosts {
             addresses.push(listener.local_addr().unwrap());
             let asked = Arc::clone(&asked);
             runtime.spawn(async move {
-                while let Ok((stream, local)) = listener.accept().await {
-                    let _ = local;
+                while let Ok((stream, _)) = listener.accept().await {
                     tokio::spawn(serve(stream, Arc::clone(&asked)));
                 }
             });

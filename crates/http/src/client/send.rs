@@ -375,6 +375,36 @@ impl NoAnswer {
     }
 }
 
+/// What a fetched list needs of it: it sends without a send governor, and tells in one line what went wrong.
+#[cfg(feature = "fetch")]
+impl NoAnswer {
+    pub(crate) const fn after(limit: Duration) -> Self {
+        Self { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn refused() -> Self {
+        Self { why: Why::Transport(TransportKind::Connect), cause: None }
+    }
+
+    pub(crate) fn in_one_line(&self) -> String {
+        let what = match self.why {
+            Why::Transport(TransportKind::Timeout { after }) => {
+                return format!("no answer within {} s", after.as_secs());
+            }
+            Why::Transport(TransportKind::Connect) => "no connection",
+            Why::Transport(TransportKind::Lost) => "the connection broke",
+            Why::Untrusted => "its certificate is not trusted",
+            Why::Private => return "it leads to an address that is not public".to_owned(),
+            Why::NotRecorded => "it is not in the recording",
+        };
+        match self.cause.as_ref().and_then(|cause| causes(cause.as_ref()).last()) {
+            Some(cause) => format!("{what}: {cause}"),
+            None => what.to_owned(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -408,36 +438,6 @@ mod tests {
         for (seconds, left) in [(0, 10), (3, 7), (9, 0)] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
             assert_eq!(left_of(patience, start).max_wait, Some(Duration::from_secs(left)));
-        }
-    }
-}
-
-/// What a fetched list needs of it: it sends without a send governor, and tells in one line what went wrong.
-#[cfg(feature = "fetch")]
-impl NoAnswer {
-    pub(crate) const fn after(limit: Duration) -> Self {
-        Self { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
-    }
-
-    #[cfg(test)]
-    pub(crate) const fn refused() -> Self {
-        Self { why: Why::Transport(TransportKind::Connect), cause: None }
-    }
-
-    pub(crate) fn in_one_line(&self) -> String {
-        let what = match self.why {
-            Why::Transport(TransportKind::Timeout { after }) => {
-                return format!("no answer within {} s", after.as_secs());
-            }
-            Why::Transport(TransportKind::Connect) => "no connection",
-            Why::Transport(TransportKind::Lost) => "the connection broke",
-            Why::Untrusted => "its certificate is not trusted",
-            Why::Private => return "it leads to an address that is not public".to_owned(),
-            Why::NotRecorded => "it is not in the recording",
-        };
-        match self.cause.as_ref().and_then(|cause| causes(cause.as_ref()).last()) {
-            Some(cause) => format!("{what}: {cause}"),
-            None => what.to_owned(),
         }
     }
 }

@@ -4,6 +4,10 @@
 //! sleeps in the [`Frontier`], and the place that it would have used goes to the next. Tasks are as many as the owner
 //! allows; found URLs, finished lines and answers come and go through bounded channels.
 
+mod house;
+mod rules;
+
+use super::FetchError;
 use super::discovery::Found;
 use super::exchange::{End, Ended, Heard, Means, Turn, exchange, refused};
 use super::frontier::{Frontier, KeyId, Lane, SiteId};
@@ -11,36 +15,22 @@ use super::job::Job;
 use super::journal::LINE_BYTES_MAX;
 use super::progress::{Progress, Told};
 use super::result_line::ResultLine;
-use super::robots::{ROBOTS_PATH, Robots};
 use super::settings::Settings;
 use super::stop::Stop;
 use super::url_list::{LineFile, Said, Target, URL_BYTES_MAX};
 use super::wire::Wire;
-use super::{FetchError, hosts};
-use crate::clock::wall_now;
 use crate::send_governor::pause;
 use gleaner_governor::keyed::{Admission, Domain, Handle};
 use gleaner_governor::{Time, Verdict};
+use house::Due;
+use rules::Rules;
 use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::task::JoinSet;
-
-/// How long the rules of a host are good for (RFC 9309).
-const RULES_KEPT: Duration = Duration::from_secs(24 * 3600);
-/// Memory for the rules of hosts that have nothing to do; a host beyond it is asked again.
-const RULES_KEPT_BYTES: usize = 16 * 1024 * 1024;
-/// How often somebody is told how it goes.
-const TICK: Duration = Duration::from_secs(1);
-/// How often the registry is tidied up: half of its window.
-const TEND_EVERY: Duration = Duration::from_secs(15);
-/// How often what was learned is written down, or twenty times as long as that takes.
-const SAVE_EVERY: Duration = Duration::from_secs(5);
-const SAVE_SHARE: u32 = 20;
 
 /// A piece of work of a site.
 #[derive(Debug)]
@@ -66,18 +56,6 @@ struct Site {
     not_before: Time,
 }
 
-#[derive(Debug)]
-enum Rules {
-    Unknown,
-    Asked,
-    Known {
-        robots: Robots,
-        until: Time,
-    },
-    /// Then nothing is fetched.
-    Unreachable(String),
-}
-
 /// Everything that the scheduler is made of.
 pub(crate) struct Parts<W> {
     pub(crate) means: Arc<Means<W>>,
@@ -101,9 +79,7 @@ pub(crate) struct Pipeline<W> {
     all_found: bool,
     rules_bytes: usize,
     progress: Progress,
-    tick_at: Time,
-    tend_at: Time,
-    save_at: Time,
+    due: Due,
 }
 
 impl<W: Wire> Pipeline<W> {
@@ -120,9 +96,7 @@ impl<W: Wire> Pipeline<W> {
             all_found: false,
             rules_bytes: 0,
             progress,
-            tick_at: now + TICK,
-            tend_at: now + TEND_EVERY,
-            save_at: now + SAVE_EVERY,
+            due: Due::from(now),
         }
     }
 
@@ -144,7 +118,7 @@ impl<W: Wire> Pipeline<W> {
                 return Ok(());
             }
             let has_room = self.tasks.len() < self.settings.concurrency;
-            let wake = self.frontier.next_wake().filter(|_| has_room).unwrap_or(self.tick_at).min(self.tick_at);
+            let wake = self.frontier.next_wake().filter(|_| has_room).unwrap_or(self.due.tick).min(self.due.tick);
             let wake = self.parts.means.clock.instant(wake);
             tokio::select! {
                 biased;
@@ -264,31 +238,6 @@ impl<W: Wire> Pipeline<W> {
             Admission::WaitUntil(at) | Admission::Denied { until: at } => self.frontier.sleep(id, at),
         }
         Ok(())
-    }
-
-    /// Whether pages may be fetched from a site. If its rules are not known, they are asked for first.
-    async fn has_rules(&mut self, id: SiteId, now: Time) -> Result<bool, FetchError> {
-        let site = &mut self.sites[id as usize];
-        match &site.rules {
-            Rules::Known { until, .. } if *until > now => return Ok(true),
-            Rules::Unreachable(why) => {
-                let why = why.clone();
-                self.give_up(id, &why).await?;
-                return Ok(false);
-            }
-            Rules::Known { .. } | Rules::Unknown | Rules::Asked => {}
-        }
-        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::of);
-        let Some(Ok(target)) = target else {
-            self.give_up(id, "its host is no name that a host can have").await?;
-            return Ok(false);
-        };
-        site.rules = Rules::Asked;
-        let mut job = Job::new(target.url.as_str(), target.clone(), self.settings.allows_private_redirects);
-        job.rules_of = Some(id);
-        self.frontier.hold(id);
-        self.frontier.push(id, Work::Again(Box::new(job)), Lane::Errand, now);
-        Ok(true)
     }
 
     /// Uses a permit for the next piece of work that may be sent, or gives it back.
@@ -412,106 +361,10 @@ impl<W: Wire> Pipeline<W> {
         Ok(())
     }
 
-    /// A job cannot succeed. For a robots.txt it means that nothing is fetched from its site.
-    async fn fail(&mut self, job: &Job, status: Option<u16>, error: String) -> Result<(), FetchError> {
-        let Some(of) = job.rules_of else {
-            self.tell(job.failed(status, error)).await;
-            return Ok(());
-        };
-        self.sites[of as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {error}"));
-        // Whatever waits there is told so when its turn comes, which is now.
-        let now = self.now();
-        self.frontier.release(of, now);
-        Ok(())
-    }
-
-    fn learn_rules(&mut self, job: &Job, file: Option<Vec<u8>>, now: Time) {
-        let Some(of) = job.rules_of else { return };
-        let product = self.settings.product();
-        let robots = file.map_or_else(Robots::allowing_all, |file| Robots::parse(&file, product));
-        self.rules_bytes += robots.size();
-        let site = &mut self.sites[of as usize];
-        site.not_before = now + robots.crawl_delay().unwrap_or_default();
-        site.rules = Rules::Known { robots, until: now + RULES_KEPT };
-        self.frontier.release(of, now);
-    }
-
-    /// Nothing more is fetched from a site in this pass.
-    async fn give_up(&mut self, id: SiteId, why: &str) -> Result<(), FetchError> {
-        let now = self.now();
-        self.frontier.release(id, now);
-        while let Some(work) = self.frontier.take(id, now) {
-            if self.parts.stop.is_set() {
-                break;
-            }
-            match work {
-                Work::Again(job) if job.rules_of == Some(id) => {
-                    self.sites[id as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {why}"));
-                }
-                // Boxed: an errand of another site is given up in its turn.
-                Work::Again(job) => Box::pin(self.fail(&job, None, why.to_owned())).await?,
-                Work::Fresh { at, .. } => {
-                    let listed = self.listed_at(at).map_err(FetchError::List)?;
-                    self.tell(ResultLine::refused(&listed, why.to_owned())).await;
-                }
-            }
-        }
-        self.tidy(id);
-        Ok(())
-    }
-
-    /// Lets go of what a site without work does not need.
-    fn tidy(&mut self, id: SiteId) {
-        if !self.frontier.is_idle(id) {
-            return;
-        }
-        let site = &mut self.sites[id as usize];
-        site.handle = None;
-        if self.rules_bytes > RULES_KEPT_BYTES
-            && let Rules::Known { robots, .. } = &site.rules
-        {
-            self.rules_bytes = self.rules_bytes.saturating_sub(robots.size());
-            site.rules = Rules::Unknown;
-        }
-    }
-
     async fn tell(&mut self, line: ResultLine) {
         self.progress.count(&line);
         // Nobody listens only after a failure of theirs, and then we are stopped.
         let _nobody = self.parts.told.send(Told::Line(Box::new(line))).await;
-    }
-
-    /// What is done from time to time.
-    async fn keep_house(&mut self) -> Result<(), FetchError> {
-        let now = self.now();
-        if now < self.tick_at {
-            return Ok(());
-        }
-        self.tick_at = now + TICK;
-        let registry = &self.parts.means.registry;
-        if now >= self.tend_at {
-            registry.tend(now);
-            self.tend_at = now + TEND_EVERY;
-        }
-        let snapshot = registry.snapshot(0, now);
-        self.progress.circuits_open = snapshot.circuits_open + snapshot.circuits_half_open;
-        self.progress.hosts = self.keys.len();
-        self.progress.under_way = self.tasks.len();
-        self.progress.all_found = self.all_found;
-        // Somebody is slow: then the next one will do.
-        let _nobody = self.parts.told.try_send(Told::Progress(self.progress));
-        if now >= self.save_at {
-            self.save_hosts().await?;
-            let after = self.now();
-            self.save_at = after + SAVE_EVERY.max(after.since(now) * SAVE_SHARE);
-        }
-        Ok(())
-    }
-
-    async fn save_hosts(&self) -> Result<(), FetchError> {
-        let (means, file, now) = (Arc::clone(&self.parts.means), self.parts.hosts.clone(), self.now());
-        let saving = tokio::task::spawn_blocking(move || hosts::save(&file, &means.registry, now, wall_now()));
-        saving.await.map_err(|error| FetchError::Bug(error.to_string()))?.map_err(FetchError::Folder)
     }
 }
 
