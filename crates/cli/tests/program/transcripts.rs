@@ -133,7 +133,8 @@ fn a_provider_that_goes_on_refusing() {
     assert_eq!(records(&place, "account").len(), 1, "what came before is true all the same");
     assert!(rests(&place, "forge"));
     let again = replayed(&place, "forge.manifest.json", "forge-exhausted.jsonl");
-    assert_eq!((again.code, again.stdout.as_str()), (5, ""), "nothing was started");
+    assert_ends(&again, 5, &json!({"status": "refused", "reason": "resting", "records_accepted": 0}));
+    assert_eq!(again.stdout.lines().count(), 1, "nothing was started");
     assert!(again.stderr.contains("forge rests until"), "{again:?}");
 }
 
