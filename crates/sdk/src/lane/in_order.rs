@@ -11,9 +11,9 @@ use super::source::{ListAt, ListItem, ListPage};
 use super::ties::{Hash, Tally, Ties};
 use std::collections::{BTreeMap, VecDeque};
 
-/// How many bytes of ties are held at once, and at least one item: some 40,000 with small records. A larger
+/// How many bytes of ties are held at once, and at least one item: some 20,000 with small records. A larger
 /// group costs another reading of its pages per so many.
-const HELD_BYTES_MAX: usize = 16 * 1024 * 1024;
+const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How many pages in a row may have nothing for us. Who cannot begin in the middle needs many; a list of ten
 /// million items in pages of ten has so many, and more are a ring.
 const PAGES_IN_VAIN_MAX: u32 = 1_000_000;
