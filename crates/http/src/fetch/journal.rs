@@ -204,7 +204,9 @@ mod tests {
         journal.append(&place.line("http://a.example/2", b"two").to_json()).unwrap();
         journal.finish().unwrap();
         let text = fs::read_to_string(place.root.path().join(RESULTS)).unwrap();
-        assert_eq!(text.lines().count(), 4, "the torn line is gone and the next one is whole: {text}");
+        assert_eq!(text.lines().count(), 4, "{text}");
+        let last: ResultLine = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(last.url, "http://a.example/2", "the torn line is gone and the next one is whole");
         assert!(!place.root.path().join(UNFINISHED).exists());
     }
 

@@ -12,6 +12,7 @@ use crate::client::body::{Body, BodyLimits};
 use crate::client::send::NoAnswer;
 use crate::client::tape::BodyEnd;
 use crate::clock::Clock;
+use gleaner_governor::RetryBudgetConfig;
 use gleaner_governor::keyed::{Config, Registry, Strategy};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::fs::File;
@@ -261,6 +262,18 @@ async fn what_fails_for_a_moment_is_sent_again_with_a_permit_each() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_was_too_much_goes_behind_the_others_when_the_retry_budget_is_used_up() {
+    let budget = RetryBudgetConfig { successes_per_retry: 200, ..RetryBudgetConfig::default() };
+    let governor = Config { retry_budget: Some(budget), ..fixed(10.0) };
+    let done = run(&urls("a.example", 60), Settings { governor, ..settings() }, |url, count| {
+        let number: usize = url.rsplit_once('/').unwrap().1.parse().unwrap();
+        if count == 0 && number % 5 == 0 { status(429) } else { ok("x") }
+    })
+    .await;
+    assert_eq!((done.fetched(""), done.log.len()), (60, 72), "twelve were refused once, and three retries are free");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_host_that_wants_to_be_left_alone_for_long_is_left_to_another_pass() {
     let done = run(&urls("a.example", 50), settings(), |_, _| {
         Some((429, vec![("retry-after", "3600".to_owned())], String::new()))
@@ -297,17 +310,19 @@ async fn no_rules_allow_everything_and_rules_that_cannot_be_had_nothing() {
     list.extend(urls("broken.example", 3));
     list.extend(urls("dead.example", 3));
     list.extend(urls("ring.example", 3));
+    list.extend(urls("busy.example", 3));
     let done = run(&list, robots(), |url, _| match url {
         "http://none.example/robots.txt" => status(404),
         "http://broken.example/robots.txt" => status(500),
+        "http://busy.example/robots.txt" => status(429),
         "http://ring.example/robots.txt" => moved("http://ring2.example/robots.txt"),
         "http://ring2.example/robots.txt" => moved("http://ring.example/robots.txt"),
         url if url.contains("dead") => None,
         _ => ok("x"),
     })
     .await;
-    assert_eq!((done.fetched("none"), done.fetched(""), done.lines.len()), (3, 3, 12));
-    for host in ["broken", "dead", "ring"] {
+    assert_eq!((done.fetched("none"), done.fetched(""), done.lines.len()), (3, 3, 15));
+    for host in ["broken", "dead", "ring", "busy"] {
         let line = done.line(&format!("http://{host}.example/1"));
         assert!(line.error.as_ref().unwrap().starts_with("robots.txt cannot be had: "), "{line:?}");
         assert_eq!(line.attempts, 0);

@@ -1,7 +1,7 @@
 //! One pass after the other, and one that was interrupted.
 
 use crate::support::{Host, answer, fetched, line, settings, told};
-use gleaner_http::fetch::{Event, FetchError, List, ResultLine, Stop, fetch};
+use gleaner_http::fetch::{Event, FetchError, List, ResultLine, Settings, Stop, fetch};
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -134,4 +134,16 @@ async fn two_fetches_do_not_share_a_folder() {
     .await
     .unwrap();
     assert_eq!((summary.fetched, refused), (1, Some(true)));
+}
+
+#[tokio::test]
+async fn a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_run_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::start(7, Duration::ZERO, |_, _| answer(429, &[("retry-after", "100")], "")).await;
+    let impatient = || Settings { wait_max: Duration::from_secs(1), ..settings(folder.path()) };
+    let (_, summary) = fetched(&[host.url("/1")], impatient()).await;
+    assert_eq!((summary.failed, summary.is_complete, host.received().len()), (1, true, 1));
+    let (lines, summary) = fetched(&[host.url("/1")], impatient()).await;
+    assert_eq!((summary.failed, host.received().len()), (1, 1), "nothing was sent");
+    assert!(lines[0].error.as_ref().unwrap().contains("stay away"), "{lines:?}");
 }
