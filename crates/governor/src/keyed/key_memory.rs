@@ -3,7 +3,8 @@
 use super::bucket::Bucket;
 use super::config::{Rules, Strategy};
 use super::found::Found;
-use super::key::{Key, Pace};
+use super::key::Key;
+use super::pace::Pace;
 use crate::law::Law;
 use crate::retry_after::RETRY_AFTER_MAX;
 use crate::time::{Time, WallTime, nanos};

@@ -21,6 +21,7 @@
 //!
 //! Like everything in this crate it reads no clock and never waits.
 
+mod active;
 mod breaker;
 mod bucket;
 mod config;
@@ -30,19 +31,21 @@ mod express;
 mod feedback;
 mod found;
 mod handle;
+mod hash;
 mod key;
 mod key_memory;
 mod lookup;
+mod pace;
 mod registry;
 mod shard;
 mod snapshot;
 mod stats;
 
+pub use active::{Admission, Permit};
 pub use config::{Aimd, BUCKETS_MAX, Config, ConfigError, Strategy};
 pub use domain::{Domain, DomainError};
 pub use feedback::{Feedback, Statuses};
 pub use handle::Handle;
-pub use key::{Admission, Permit};
 pub use lookup::Lookup;
 pub use registry::{Full, Registry};
 pub use shard::Forgotten;

@@ -4,11 +4,13 @@
 //! anybody but the senders to the same key. No lock is held while another shard's is taken, and a key's lock
 //! is taken under its shard's, never the other way round.
 
+use super::active::{Admission, Permit};
 use super::config::{Config, ConfigError, Rules};
 use super::domain::Domain;
 use super::feedback::Feedback;
 use super::handle::{Entry, Handle};
-use super::key::{Admission, Key, Permit};
+use super::hash::hash;
+use super::key::Key;
 use super::shard::{Forgotten, STEP, Shard};
 use super::snapshot::Snapshot;
 use crate::circuit::CircuitState;
@@ -404,27 +406,4 @@ impl<W> fmt::Debug for Registry<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Registry").field("len", &self.len()).finish_non_exhaustive()
     }
-}
-
-/// Multiplies, and folds the upper half onto the lower: every bit reaches every other.
-const fn fold(a: u64, b: u64) -> u64 {
-    let product = a as u128 * b as u128;
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// A keyed hash of a short name. Why not the standard one: it costs as much as everything else on the way of a
-/// request. Fractions of pi, as others use them too.
-#[inline]
-fn hash(seed: u64, name: &[u8]) -> u64 {
-    let mut state = seed ^ (name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let (words, rest) = name.as_chunks::<8>();
-    for word in words {
-        state = fold(state ^ u64::from_le_bytes(*word), 0x243f_6a88_85a3_08d3);
-    }
-    // The last eight bytes, some of them for the second time, or all there are.
-    let tail = match name.last_chunk::<8>() {
-        Some(last) => u64::from_le_bytes(*last),
-        None => rest.iter().fold(0, |tail, &byte| tail << 8 | u64::from(byte)),
-    };
-    fold(state ^ tail, 0x1319_8a2e_0370_7344 ^ seed)
 }

@@ -1,4 +1,4 @@
-//! The circuit of one key: what opens it, what closes it, and what does neither (step 5).
+//! The circuit of one key: what opens it, what closes it, and what does neither.
 
 use crate::desk::{Desk, fixed, seconds};
 use gleaner_governor::keyed::{Admission, Config, Feedback};

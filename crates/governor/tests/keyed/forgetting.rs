@@ -1,4 +1,4 @@
-//! What is forgotten, in which order, and what never is (step 8).
+//! What is forgotten, in which order, and what never is.
 
 use crate::desk::{Desk, domain, fixed, seconds};
 use gleaner_governor::CircuitState;

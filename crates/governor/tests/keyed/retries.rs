@@ -1,4 +1,4 @@
-//! Retries: how long their pauses are, and how many there may be (step 6).
+//! Retries: how long their pauses are, and how many there may be.
 
 use crate::desk::{Desk, attempt, fixed, seconds};
 use gleaner_governor::keyed::{Config, Feedback, Statuses};

@@ -1,4 +1,4 @@
-//! Many threads at once: acquires, answers, lookups, evictions and snapshots of the same keys (step 9).
+//! Many threads at once: acquires, answers, lookups, evictions and snapshots of the same keys.
 
 use crate::desk::domain;
 use gleaner_governor::Time;

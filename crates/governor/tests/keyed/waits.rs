@@ -1,4 +1,4 @@
-//! When a request may go out: buckets, gates, and strategies (steps 2, 3 and 7).
+//! When a request may go out: buckets, gates, and strategies.
 
 use crate::desk::{Desk, fixed, seconds};
 use gleaner_governor::keyed::{Admission, Aimd, Config, Feedback, Strategy};

@@ -1,4 +1,4 @@
-//! A host that answers by a script, and what the rate and the circuit make of it (step 10).
+//! A host that answers by a script, and what the rate and the circuit make of it.
 
 use crate::hosts::{acquire, aimd, answer, exchange, fixed, ms, rate};
 use gleaner_http::governor::keyed::Config;

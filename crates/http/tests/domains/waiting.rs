@@ -1,4 +1,4 @@
-//! Waiting for a turn: in order, no longer than the caller is willing, and never for another host (step 11).
+//! Waiting for a turn: in order, no longer than the caller is willing, and never for another host.
 
 use crate::hosts::{acquire, answer, exchange, fixed, ms, within};
 use gleaner_http::governor::keyed::Config;
