@@ -2,8 +2,10 @@
 //!
 //! `keyed_cost count SIDE ROUNDS` only works, for callgrind to count (`scripts/bench-keyed`).
 //! `keyed_cost [ROUNDS]` measures thread CPU time, the sides by turns, and takes the median of their ratios: what
-//! a neighbour on the machine does to the wall clock is no property of ours. Exit 1 when a bound is broken.
+//! a neighbour on the machine does to the wall clock is no property of ours. Then it measures for how long a shard is
+//! locked while keys are forgotten. Exit 1 when a bound is broken.
 
+mod forgetting;
 mod sides;
 
 use nix::time::{ClockId, clock_gettime};
@@ -44,7 +46,7 @@ fn count(side: &str, rounds: &str) -> ExitCode {
 }
 
 /// CPU time of this thread.
-fn cpu() -> Duration {
+pub(crate) fn cpu() -> Duration {
     Duration::from(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("a clock that every Linux has"))
 }
 
@@ -72,6 +74,8 @@ fn measure(rounds: u32) -> ExitCode {
             good = false;
         }
     }
+    println!();
+    good &= forgetting::measure();
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

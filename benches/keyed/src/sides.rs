@@ -20,6 +20,9 @@ const INTERVAL: Duration = Duration::from_millis(20);
 /// Latency of every answer.
 const LATENCY: Duration = Duration::from_millis(5);
 
+/// What a provider with a limit lets through at once.
+const BURST: f64 = 10.0;
+
 /// One who can be asked for every key, once per round.
 pub trait Side {
     /// One request for each of the keys.
@@ -111,22 +114,24 @@ impl Ours {
         ours
     }
 
-    /// Ten minutes of answers.
+    /// Two minutes of answers.
     fn warm(&mut self, limit: Limit) {
-        let end = self.now + Duration::from_secs(600);
-        let mut free_at = vec![self.now; KEYS];
+        let end = self.now + Duration::from_secs(120);
+        let mut tokens = vec![BURST; KEYS];
         while self.now < end {
-            for (handle, free_at) in self.handles.iter().zip(&mut free_at) {
+            for (handle, tokens) in self.handles.iter().zip(&mut tokens) {
+                // Half of a token per interval: the rate that is held is half of the ceiling.
+                *tokens = (*tokens + 0.1).min(BURST);
                 if let Admission::Send(permit) = self.registry.acquire(handle, self.now, self.now) {
-                    let is_refused = limit == Limit::Held && self.now < *free_at;
+                    let is_refused = limit == Limit::Held && *tokens < 1.0;
                     let feedback = if is_refused { Feedback::status(429, None) } else { self.success };
                     if !is_refused {
-                        *free_at = self.now + 2 * INTERVAL;
+                        *tokens -= 1.0;
                     }
                     self.registry.feedback(handle, permit, &feedback, self.now + LATENCY);
                 }
             }
-            self.now = self.now + INTERVAL;
+            self.now = self.now + INTERVAL / 5;
         }
         let snapshot = self.registry.snapshot(KEYS, self.now);
         let slowest = snapshot.keys.iter().map(|key| key.rate_per_s).fold(f64::INFINITY, f64::min);

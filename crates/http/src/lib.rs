@@ -16,6 +16,9 @@
 //! who asks [`Governors`] for the same key gets the same send governor, so two clients in one process
 //! do not break a limit together, and a slow provider delays nobody but its own callers.
 //!
+//! Whoever asks thousands of hosts instead of a few providers takes [`Domains`]: a registry in bounded memory, with a
+//! pace, a circuit and retry credit for each host.
+//!
 //! # What happens to a request
 //!
 //! 1. It queues for its key: first come, first served, and a retry keeps its place. The queue is bounded.
@@ -48,6 +51,7 @@ mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
+mod domains;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 mod figures;
@@ -78,6 +82,9 @@ mod warm_start;
 pub use adapter::{CallReport, TimedOut};
 #[cfg(feature = "client")]
 pub use client::{Error, GovernedClient};
+#[cfg(feature = "metrics")]
+pub use domains::domains_prometheus_text;
+pub use domains::{AcquireError, DomainHandle, DomainPermit, DomainSettings, Domains, DomainsError, domain_of};
 pub use governors::{Governors, KEYS_MAX, KeyError, Settings};
 pub use headers::Headers;
 pub use key::Key;
@@ -104,4 +111,5 @@ pub use gleaner_governor as governor;
 #[cfg(all(doctest, feature = "client"))]
 #[doc = include_str!("../../../README.md")]
 #[doc = include_str!("../README.md")]
+#[doc = include_str!("../../../docs/domains.md")]
 struct Readme;

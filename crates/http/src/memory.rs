@@ -109,27 +109,27 @@ impl Slot {
 }
 
 /// Puts `text` in the place of `file`, so that a crash leaves either the old or the new.
-pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let beside = write_beside(file, text)?;
+fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+    let beside = write_beside(file, |new| new.write_all(text))?;
     fs::rename(&beside, file).inspect_err(|_| forget(&beside))
 }
 
 /// A file next to `file` with a name that no other process or thread uses.
-fn write_beside(file: &Path, bytes: &[u8]) -> io::Result<PathBuf> {
+pub(crate) fn write_beside(file: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<PathBuf> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let number = COUNT.fetch_add(1, Ordering::Relaxed);
     let beside = file.with_extension(format!("{}-{number}.new", std::process::id()));
     let mut new = private_file().create(true).truncate(true).open(&beside)?;
-    new.write_all(bytes).and_then(|()| new.sync_all()).inspect_err(|_| forget(&beside))?;
+    write(&mut new).and_then(|()| new.sync_all()).inspect_err(|_| forget(&beside))?;
     Ok(beside)
 }
 
 /// Removes what is of no use any more. If it stays, the next start clears it away.
-fn forget(file: &Path) {
+pub(crate) fn forget(file: &Path) {
     let _left_over = fs::remove_file(file);
 }
 
-fn private_file() -> fs::OpenOptions {
+pub(crate) fn private_file() -> fs::OpenOptions {
     let mut options = fs::OpenOptions::new();
     options.write(true);
     #[cfg(unix)]
@@ -137,7 +137,7 @@ fn private_file() -> fs::OpenOptions {
     options
 }
 
-fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
@@ -157,7 +157,7 @@ fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
     }
     let secret = Secret::random();
     // Whole or not at all, and never over somebody else's who was faster.
-    let beside = write_beside(file, &secret.0)?;
+    let beside = write_beside(file, |new| new.write_all(&secret.0))?;
     let linked = fs::hard_link(&beside, file);
     forget(&beside);
     match linked {

@@ -45,4 +45,5 @@ pub use handle::Handle;
 pub use key::{Admission, Permit};
 pub use lookup::Lookup;
 pub use registry::{Full, Registry};
+pub use shard::Forgotten;
 pub use snapshot::{KeySnapshot, Snapshot, Totals};

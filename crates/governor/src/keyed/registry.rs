@@ -9,7 +9,7 @@ use super::domain::Domain;
 use super::feedback::Feedback;
 use super::handle::{Entry, Handle};
 use super::key::{Admission, Key, Permit};
-use super::shard::{STEP, Shard, Stepped};
+use super::shard::{Forgotten, STEP, Shard};
 use super::snapshot::Snapshot;
 use crate::circuit::CircuitState;
 use crate::governor::Advice;
@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Steps in which room for one more key is looked for: with shards brought up to date 64 keys at a time, more
+/// Steps in which room for one more key is looked for: with shards brought up to date 16 keys at a time, more
 /// means that everything is in use.
 const ROOM_STEPS: usize = 256;
 
@@ -227,7 +227,7 @@ impl<W> Registry<W> {
 
     /// Looks after all keys: puts those away that nobody used for the stats window, and forgets those that
     /// nobody used for `forget_after`. To be called every half of the shorter of the two, or less often: until
-    /// then keys take more memory, and nothing else. A shard's lock is held for 64 keys at a time.
+    /// then keys take more memory, and nothing else. A shard's lock is held for 16 keys at a time.
     pub fn tend(&self, now: Time) {
         (0..self.shards.len()).for_each(|shard| self.tend_shard(shard, now));
     }
@@ -240,18 +240,23 @@ impl<W> Registry<W> {
         while left > 0 {
             part.lock().look_after(&self.rules, &mut left, now);
         }
-        let Some(before) = now.as_nanos().checked_sub(self.rules.forget).map(Time::from_nanos) else { return };
-        while self.forget_before(part, before, now) {}
+        while self.forget_step(shard, now).more {}
     }
 
-    /// One step; true when there is more to forget. What is forgotten is freed when the lock is released.
-    fn forget_before(&self, part: &Part<W>, before: Time, now: Time) -> bool {
+    /// The last part of [`tend_shard`](Self::tend_shard) for at most 16 keys: forgets those that nobody used for
+    /// `forget_after`. Their memory is freed when what is returned is dropped, with no lock held.
+    pub fn forget_step(&self, shard: usize, now: Time) -> Forgotten<W> {
+        let before = now.as_nanos().checked_sub(self.rules.forget).map(Time::from_nanos);
+        let mut gone = Vec::with_capacity(STEP);
+        let (Some(part), Some(before)) = (self.shards.get(shard), before) else {
+            return Forgotten::new(gone, false);
+        };
         let mut shard = part.lock();
-        let Stepped { gone, more } = shard.forget_before(&self.rules, &self.hash_again(), before, now);
+        let more = shard.forget_before(&self.rules, &self.hash_again(), before, &mut gone, now);
         part.hint(&shard);
         drop(shard);
         self.len.fetch_sub(gone.len(), Ordering::Relaxed);
-        more
+        Forgotten::new(gone, more)
     }
 
     /// Forgets the key that was idle the longest of all that may go. False when there is none.
@@ -259,11 +264,11 @@ impl<W> Registry<W> {
         for _ in 0..ROOM_STEPS {
             let Some((part, rival)) = self.oldest_part() else { return false };
             let mut shard = part.lock();
-            let Stepped { gone, .. } = shard.forget_one(&self.rules, &self.hash_again(), rival, now);
+            let gone = shard.forget_one(&self.rules, &self.hash_again(), rival, now);
             part.hint(&shard);
             drop(shard);
-            if !gone.is_empty() {
-                self.len.fetch_sub(gone.len(), Ordering::Relaxed);
+            if gone.is_some() {
+                self.len.fetch_sub(1, Ordering::Relaxed);
                 return true;
             }
         }
@@ -286,7 +291,8 @@ impl<W> Registry<W> {
         best.filter(|&(_, oldest)| oldest != u64::MAX).map(|(part, _)| (part, Time::from_nanos(rival)))
     }
 
-    /// How the registry is, with the `top` keys that are used most; no more than `snapshot_keys_max`.
+    /// How the registry is, with the `top` keys that are used most; no more than `snapshot_keys_max`. Nobody is kept from
+    /// sending meanwhile, so what happens during the look may be in it or not.
     #[must_use]
     pub fn snapshot(&self, top: usize, now: Time) -> Snapshot {
         let mut snapshot = Snapshot { keys_known: self.len(), ..Snapshot::default() };
@@ -381,11 +387,11 @@ impl<W> Part<W> {
 
     /// Visits the keys that are looked after, without the lock.
     fn visit_watched(&self, mut visit: impl FnMut(&Arc<Entry<W>>)) {
-        let mut from = 0;
-        while from < self.lock().watched() {
-            let step = self.lock().watched_from(from);
-            from += STEP;
-            step.iter().for_each(&mut visit);
+        // The list moves on meanwhile; its slots are noted first, so that no key is visited twice.
+        let slots = self.lock().watched_slots();
+        for step in slots.chunks(STEP) {
+            let entries = self.lock().entries(step);
+            entries.iter().for_each(&mut visit);
         }
     }
 

@@ -15,8 +15,8 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-/// Keys that are looked at while the lock is held: some twenty microseconds.
-pub(crate) const STEP: usize = 64;
+/// Keys that are looked at while the lock is held: some ten microseconds, when none of them is in the cache.
+pub(crate) const STEP: usize = 16;
 
 /// A slot and the last use of its key that the heap knows of.
 type Record = Reverse<(Time, u32)>;
@@ -36,13 +36,30 @@ pub(crate) struct Shard<W> {
     pub(crate) forgotten: u64,
 }
 
-/// What one step came to.
+/// Keys that were forgotten in one step; to be dropped when no lock is held.
 #[derive(Debug)]
-pub(crate) struct Stepped<W> {
-    /// To be dropped when the lock is released.
-    pub(crate) gone: Vec<Arc<Entry<W>>>,
-    /// Whether there is more to do.
-    pub(crate) more: bool,
+pub struct Forgotten<W = ()> {
+    gone: Vec<Arc<Entry<W>>>,
+    /// Whether there are more that may be forgotten.
+    pub more: bool,
+}
+
+impl<W> Forgotten<W> {
+    pub(crate) const fn new(gone: Vec<Arc<Entry<W>>>, more: bool) -> Self {
+        Self { gone, more }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.gone.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.gone.is_empty()
+    }
 }
 
 impl<W> Default for Shard<W> {
@@ -83,6 +100,8 @@ impl<W> Shard<W> {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.is_watched.push(false);
+            // Room for all, so that nothing is allocated while keys are forgotten: that would take milliseconds.
+            self.free.reserve(self.slots.capacity());
             (self.slots.len() - 1) as u32
         });
         let entry = Arc::new(make(slot));
@@ -111,9 +130,14 @@ impl<W> Shard<W> {
         self.watch.len()
     }
 
-    /// Keys of the watch list from `from` on, at most [`STEP`].
-    pub(crate) fn watched_from(&self, from: usize) -> Vec<Arc<Entry<W>>> {
-        self.watch.iter().skip(from).take(STEP).filter_map(|&slot| self.entry(slot).cloned()).collect()
+    /// The slots of the watch list.
+    pub(crate) fn watched_slots(&self) -> Vec<u32> {
+        self.watch.iter().copied().collect()
+    }
+
+    /// The keys of these slots, as far as they are still there.
+    pub(crate) fn entries(&self, slots: &[u32]) -> Vec<Arc<Entry<W>>> {
+        slots.iter().filter_map(|&slot| self.entry(slot).cloned()).collect()
     }
 
     /// Keys of the slots from `from` on, and how many slots those are, at most [`STEP`].
@@ -145,24 +169,23 @@ impl<W> Shard<W> {
         }
     }
 
-    /// Forgets keys that nobody has used since `before`, at most [`STEP`] of them.
+    /// Forgets keys that nobody has used since `before`, at most [`STEP`] of them, and puts them into `gone`, which has
+    /// room for them. True when there are more.
     pub(crate) fn forget_before(
         &mut self,
         rules: &Rules,
         hash_again: &impl Fn(&str) -> u64,
         before: Time,
+        gone: &mut Vec<Arc<Entry<W>>>,
         now: Time,
-    ) -> Stepped<W> {
-        let mut gone = Vec::new();
+    ) -> bool {
         for _ in 0..STEP {
-            match self.by_age.peek() {
-                Some(&Reverse((at, _))) if at <= before => {
-                    gone.extend(self.forget_oldest(rules, hash_again, before, now))
-                }
-                _ => return Stepped { gone, more: false },
+            if self.oldest() > before || self.by_age.is_empty() {
+                return false;
             }
+            gone.extend(self.forget_oldest(rules, hash_again, before, now));
         }
-        Stepped { gone, more: true }
+        true
     }
 
     /// Forgets the key that was idle the longest, if that is sure within a step and it was not used after
@@ -173,18 +196,17 @@ impl<W> Shard<W> {
         hash_again: &impl Fn(&str) -> u64,
         rival: Time,
         now: Time,
-    ) -> Stepped<W> {
+    ) -> Option<Arc<Entry<W>>> {
         for _ in 0..STEP {
-            match self.by_age.peek() {
-                Some(&Reverse((at, _))) if at <= rival => {}
-                _ => return Stepped { gone: Vec::new(), more: false },
+            if self.oldest() > rival || self.by_age.is_empty() {
+                return None;
             }
-            let gone: Vec<_> = self.forget_oldest(rules, hash_again, rival, now).into_iter().collect();
-            if !gone.is_empty() {
-                return Stepped { gone, more: false };
+            let gone = self.forget_oldest(rules, hash_again, rival, now);
+            if gone.is_some() {
+                return gone;
             }
         }
-        Stepped { gone: Vec::new(), more: true }
+        None
     }
 
     /// Takes the top of the heap: forgets it if it was really not used since `limit` and owes nothing, and puts

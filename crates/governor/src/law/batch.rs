@@ -22,7 +22,7 @@ pub(crate) struct Ordinary {
 
 /// Answers after which a law wants to know: few while it may grow with each, more while it sits still.
 const WHILE_GROWING: u8 = 4;
-const WHILE_STILL: u8 = 16;
+const WHILE_STILL: u8 = 12;
 
 impl Law {
     /// How many ordinary answers may be told at once; `None` while every request matters.

@@ -2,7 +2,7 @@
 
 use crate::desk::{Desk, fixed, seconds};
 use gleaner_governor::keyed::{Admission, Config, Feedback};
-use gleaner_governor::{CircuitState, Jitter};
+use gleaner_governor::{Advice, CircuitState, DeferReason, Jitter};
 use std::time::Duration;
 
 fn desk() -> Desk {
@@ -26,6 +26,16 @@ fn failures_in_a_row_open_the_circuit_and_nobody_gets_through() {
     assert_eq!(until.since(desk.now), seconds(60));
     assert_eq!(desk.snapshot().totals.denied, 1);
     desk.exchange("b.com", 200, 10);
+}
+
+#[test]
+fn the_failure_that_opens_it_is_not_retried_before_it_may_close() {
+    let mut desk = desk();
+    assert!(matches!(desk.exchange("a.com", 500, 10), Advice::RetryAt(_)));
+    fail(&mut desk, 1);
+    let Advice::Defer(deferral) = desk.exchange("a.com", 500, 10) else { panic!("retried") };
+    assert_eq!(deferral.reason, DeferReason::CircuitOpen);
+    assert_eq!(deferral.not_before, Some(desk.now + seconds(60)));
 }
 
 #[test]
@@ -83,12 +93,18 @@ fn a_probe_that_is_given_up_makes_room_for_another() {
 #[test]
 fn answers_to_what_was_sent_before_the_circuit_changed_do_not_count() {
     let mut desk = desk();
-    let early: Vec<_> = (0..5).map(|_| desk.send("a.com")).collect();
+    let early: Vec<_> = (0..6).map(|_| desk.send("a.com")).collect();
     fail(&mut desk, 3);
-    for permit in early {
-        desk.answer("a.com", permit, &Feedback::status(200, None));
+    desk.pass(seconds(60));
+    let probe = desk.send("a.com");
+    for (permit, status) in early.into_iter().zip([200, 200, 200, 500, 500, 500]) {
+        desk.answer("a.com", permit, &Feedback::status(status, None));
+        let circuit = desk.key("a.com").circuit;
+        assert_eq!(circuit, CircuitState::HalfOpen, "{status} from before neither closes nor opens it");
+        assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer), "the probe is still out");
     }
-    assert!(desk.is_denied("a.com"), "five successes from before do not close it");
+    desk.answer("a.com", probe, &Feedback::status(500, None));
+    assert!(desk.is_denied("a.com"));
 }
 
 #[test]

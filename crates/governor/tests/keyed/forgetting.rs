@@ -123,6 +123,16 @@ fn a_key_goes_on_with_its_pace_after_it_was_put_away() {
 }
 
 #[test]
+fn a_key_that_was_used_within_the_stats_window_is_not_put_away() {
+    let mut desk = Desk::new(Config::default());
+    desk.exchange("a.com", 200, 10);
+    desk.pass(seconds(29)).tend();
+    assert_eq!(desk.snapshot().keys_active, 1);
+    desk.pass(seconds(1)).tend();
+    assert_eq!(desk.snapshot().keys_active, 0);
+}
+
+#[test]
 fn a_slow_key_keeps_its_distance_across_a_rest() {
     let mut desk = Desk::new(Config { initial_per_s: 0.01, ..Config::default() });
     desk.exchange("a.com", 200, 0);

@@ -7,6 +7,7 @@ mod desk;
 mod fields;
 mod forgetting;
 mod memory;
+mod properties;
 mod refused_settings;
 mod remembering;
 mod retries;

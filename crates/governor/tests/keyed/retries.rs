@@ -73,6 +73,17 @@ fn statuses_of_one_key_can_mean_something_else() {
 }
 
 #[test]
+fn statuses_are_heeded_on_a_busy_key_too() {
+    let mut config = Config { attempts: 9, retry_budget: None, ..Config::default() };
+    config.statuses.insert("a.com".into(), Statuses::new(&[202], &[]));
+    let mut desk = Desk::new(config);
+    for n in 0..300 {
+        let advice = desk.exchange("a.com", 202, 10);
+        assert!(matches!(advice, Advice::RetryAt(_)), "{n}: {advice:?}");
+    }
+}
+
+#[test]
 fn a_dead_host_uses_up_its_own_retry_budget_and_no_other() {
     let config = Config { retry_budget: Some(RetryBudgetConfig::default()), initial_per_s: 10.0, ..generous() };
     let mut desk = Desk::new(config);

@@ -56,6 +56,79 @@ fn a_retry_after_closes_the_key_for_everyone_until_then_and_takes_the_longest() 
     }
 }
 
+/// A key of the law that is at its ceiling, so that ordinary requests take the short way.
+fn busy() -> Desk {
+    let mut desk = Desk::new(Config::default());
+    for _ in 0..1500 {
+        desk.exchange("a.com", 200, 10);
+    }
+    assert!(desk.key("a.com").rate_per_s > 49.9);
+    // A look takes the long way, and two requests are on the short one again.
+    desk.exchange("a.com", 200, 10);
+    desk.exchange("a.com", 200, 10);
+    desk
+}
+
+#[test]
+fn a_retry_after_of_a_failure_closes_a_busy_key_too() {
+    let mut desk = busy();
+    desk.tell("a.com", &Feedback::status(500, Some(seconds(30))), 10);
+    desk.exchange("b.com", 200, 10);
+    let wait = desk.wait("a.com");
+    assert!(wait > seconds(29) && wait <= seconds(30), "{wait:?}");
+    desk.pass(seconds(3));
+    assert!(matches!(desk.ask("a.com"), Admission::WaitUntil(_)));
+}
+
+#[test]
+fn after_a_refusal_a_busy_key_is_tried_with_one_request_at_a_time() {
+    let mut desk = busy();
+    desk.exchange("a.com", 429, 10);
+    let trial = loop {
+        match desk.ask("a.com") {
+            Admission::Send(permit) => break permit,
+            Admission::WaitUntil(at) => desk.now = at,
+            other => panic!("{other:?}"),
+        }
+    };
+    for _ in 0..20 {
+        desk.pass_ms(100);
+        assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer));
+    }
+    desk.answer("a.com", trial, &Feedback::status(200, None));
+}
+
+#[test]
+fn a_learned_window_is_kept_however_busy_the_key_is() {
+    let mut desk = Desk::new(Config::default());
+    let (limit, length) = (40, 60);
+    let (mut window, mut used) = (0, 0);
+    let start = desk.now;
+    let mut halves = [[0_u32; 2]; 2];
+    while desk.now.since(start) < seconds(7200) {
+        match desk.ask("a.com") {
+            Admission::Send(permit) => {
+                let at = desk.now.since(start).as_secs() / length;
+                if at != window {
+                    (window, used) = (at, 0);
+                }
+                used += 1;
+                let told = Duration::from_secs((window + 1) * length).saturating_sub(desk.now.since(start));
+                let is_refused = used > limit;
+                let feedback = if is_refused { Feedback::status(429, Some(told)) } else { Feedback::status(200, None) };
+                let half = usize::from(desk.now.since(start) > seconds(3600));
+                halves[half][usize::from(is_refused)] += 1;
+                desk.pass_ms(30).answer("a.com", permit, &feedback);
+            }
+            Admission::WaitUntil(at) | Admission::Denied { until: at } => desk.now = at,
+            Admission::WaitForAnswer => panic!("nothing else is in flight"),
+        }
+    }
+    println!("first hour {:?}, second hour {:?} of {}", halves[0], halves[1], 60 * limit);
+    assert!(halves[1][0] >= 60 * limit * 9 / 10, "{halves:?}");
+    assert!(halves[1][1] <= 6, "{halves:?}");
+}
+
 #[test]
 fn a_shorter_retry_after_does_not_shorten_a_longer_one() {
     let desk = Desk::new(Config { burst: 2.0, ..fixed(10.0) });
@@ -125,7 +198,7 @@ fn aimd_keeps_nine_tenths_of_its_requests_successful() {
 }
 
 #[test]
-fn telling_answers_by_sixteens_finds_the_same_pace_as_telling_each() {
+fn telling_answers_by_the_dozen_finds_the_same_pace_as_telling_each() {
     // A key with statuses of its own never takes the short way, and otherwise the two are alike.
     let mut config = Config { max_per_s: 20.0, ..Config::default() };
     config.statuses.insert("b.com".into(), Default::default());

@@ -1,0 +1,177 @@
+//! One request to one of many hosts: waiting for its turn, and telling what came back.
+//!
+//! Only the first who waits for a host asks the registry and sleeps; all others are parked without a timer. Whatever a
+//! caller does with its permit, it is answered: dropped before the send it is refunded, dropped after it only its place
+//! in flight is freed, since the provider has counted it.
+
+use super::waiters::Waiters;
+use super::{AcquireError, Inner};
+use crate::key::Key;
+use crate::patience::Patience;
+use crate::refusal::{Refusal, Refused};
+use crate::send_governor::{is_refusal, pause};
+use gleaner_governor::keyed::{Admission, Feedback, Handle, Permit};
+use gleaner_governor::{Advice, DeferReason, Jitter, Outcome, Time};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// A host that was looked up. Cheap to clone.
+#[derive(Clone)]
+pub struct DomainHandle {
+    inner: Arc<Inner>,
+    handle: Handle<Waiters>,
+}
+
+/// What the caller of a turn does next.
+enum Turn {
+    Send(Permit),
+    PauseUntil(Time),
+    /// Nothing but an answer or another caller changes anything.
+    Pause,
+}
+
+impl DomainHandle {
+    pub(super) const fn new(inner: Arc<Inner>, handle: Handle<Waiters>) -> Self {
+        Self { inner, handle }
+    }
+
+    /// The host in its one spelling, or the group that it belongs to.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        self.handle.domain()
+    }
+
+    /// Waits until a request may be sent.
+    ///
+    /// # Errors
+    /// When it may not be sent at all, or not within the caller's patience.
+    pub async fn acquire(&self, patience: &Patience) -> Result<DomainPermit, AcquireError> {
+        let since = self.inner.clock.now();
+        let last_send = patience.last_send();
+        if self.handle.attached().is_empty()
+            && let Turn::Send(permit) = self.ask(since, last_send)?
+        {
+            return Ok(self.permit(permit, since));
+        }
+        let permit = self.wait(since, last_send).await?;
+        Ok(self.permit(permit, since))
+    }
+
+    fn permit(&self, permit: Permit, since: Time) -> DomainPermit {
+        let waited = self.inner.clock.now().since(since);
+        DomainPermit { host: self.clone(), permit: Some(permit), is_sent: false, waited }
+    }
+
+    /// The long way: a place among those who wait until it is the first, and then the registry's time.
+    async fn wait(&self, since: Time, last_send: Option<Instant>) -> Result<Permit, Refused> {
+        let place = self
+            .handle
+            .attached()
+            .enter(self.inner.max_waiting)
+            .map_err(|waiting| self.refused(Refusal::QueueFull { waiting }, None))?;
+        let far = last_send.unwrap_or_else(|| self.inner.clock.instant(Time::NEVER));
+        loop {
+            // `>=`: a timer may not wake again for equality.
+            if last_send.is_some_and(|last| Instant::now() >= last) {
+                return Err(self.refused(Refusal::MaxWait, None));
+            }
+            let until = match if place.is_first() { self.ask(since, last_send)? } else { Turn::Pause } {
+                Turn::Send(permit) => return Ok(permit),
+                Turn::PauseUntil(at) => self.inner.clock.instant(at),
+                Turn::Pause => far,
+            };
+            pause(until, &place.bell).await;
+        }
+    }
+
+    fn ask(&self, since: Time, last_send: Option<Instant>) -> Result<Turn, Refused> {
+        let now = self.inner.clock.now();
+        match self.inner.registry.acquire(&self.handle, since, now) {
+            Admission::Send(permit) => Ok(Turn::Send(permit)),
+            Admission::WaitUntil(at) if last_send.is_some_and(|last| last < self.inner.clock.instant(at)) => {
+                Err(self.refused(Refusal::MaxWait, Some(at.since(now))))
+            }
+            Admission::WaitUntil(at) => Ok(Turn::PauseUntil(at)),
+            Admission::WaitForAnswer => Ok(Turn::Pause),
+            Admission::Denied { until } => {
+                Err(self.refused(Refusal::Deferred(DeferReason::CircuitOpen), Some(until.since(now))))
+            }
+        }
+    }
+
+    fn refused(&self, reason: Refusal, retry_in: Option<Duration>) -> Refused {
+        tracing::debug!(domain = self.domain(), reason = reason.as_str(), "not sent");
+        Refused { key: Key::new(self.domain()), reason, retry_in, attempts: 0 }
+    }
+}
+
+impl fmt::Debug for DomainHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DomainHandle").field("domain", &self.domain()).finish_non_exhaustive()
+    }
+}
+
+/// Leave to send one request to a host now.
+#[must_use = "a permit is answered, or given back by dropping it"]
+pub struct DomainPermit {
+    host: DomainHandle,
+    permit: Option<Permit>,
+    is_sent: bool,
+    waited: Duration,
+}
+
+impl DomainPermit {
+    /// The host in its one spelling, or the group that it belongs to.
+    #[must_use]
+    pub fn domain(&self) -> &str {
+        self.host.domain()
+    }
+
+    /// How long it waited for its turn.
+    #[must_use]
+    pub const fn waited(&self) -> Duration {
+        self.waited
+    }
+
+    /// Says that the request goes out now: dropped from here on, it is not given back.
+    pub const fn sent(&mut self) {
+        self.is_sent = true;
+    }
+
+    /// Tells what came back; `attempt` is counted from 0. A refusal is written down before anybody hears of it. A retry
+    /// asks for a permit like everything else, not before the advised time.
+    pub async fn answer(mut self, outcome: &Outcome, status: Option<u16>, attempt: u32) -> Advice {
+        let Some(permit) = self.permit.take() else { return Advice::Done };
+        let jitter = Jitter::from_bits(fastrand::u64(..));
+        let feedback = Feedback::classified(*outcome, status).of_attempt(attempt, jitter);
+        let DomainHandle { inner, handle } = &self.host;
+        let advice = inner.registry.feedback(handle, permit, &feedback, inner.clock.now());
+        handle.attached().ring();
+        if is_refusal(outcome) {
+            inner.remember(handle).await;
+        }
+        advice
+    }
+}
+
+impl Drop for DomainPermit {
+    fn drop(&mut self) {
+        let Some(permit) = self.permit.take() else { return };
+        let DomainHandle { inner, handle } = &self.host;
+        let now = inner.clock.now();
+        if self.is_sent {
+            inner.registry.abandon(handle, permit, now);
+        } else {
+            inner.registry.cancel(handle, permit, now);
+        }
+        handle.attached().ring();
+    }
+}
+
+impl fmt::Debug for DomainPermit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DomainPermit").field("domain", &self.domain()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,64 @@
+//! Who waits for one host, in the order in which they came; nothing at all while nobody does.
+
+use crate::queue::{Number, Queue};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::Notify;
+
+/// The callers of one host that wait. Two words while there are none: a registry has a million of them.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    queue: Mutex<Option<Box<Queue>>>,
+}
+
+impl Waiters {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Queue>>> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_none()
+    }
+
+    /// Takes a place behind all others; the number of those who wait when there are too many.
+    pub(super) fn enter(&self, max: usize) -> Result<Place<'_>, usize> {
+        let mut queue = self.lock();
+        let waiting = queue.as_ref().map_or(0, |queue| queue.len());
+        if waiting >= max {
+            return Err(waiting);
+        }
+        let queue = queue.get_or_insert_default();
+        let number = queue.draw();
+        Ok(Place { waiters: self, number, bell: queue.enter(number) })
+    }
+
+    /// Wakes the first: something has changed.
+    pub(super) fn ring(&self) {
+        if let Some(queue) = &*self.lock() {
+            queue.ring();
+        }
+    }
+}
+
+/// A place among those who wait, given up on drop.
+pub(super) struct Place<'a> {
+    waiters: &'a Waiters,
+    number: Number,
+    pub(super) bell: Arc<Notify>,
+}
+
+impl Place<'_> {
+    pub(super) fn is_first(&self) -> bool {
+        self.waiters.lock().as_ref().is_some_and(|queue| queue.is_head(self.number))
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut waiters = self.waiters.lock();
+        let Some(queue) = &mut *waiters else { return };
+        queue.leave(self.number);
+        if queue.len() == 0 {
+            *waiters = None;
+        }
+    }
+}

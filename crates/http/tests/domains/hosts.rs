@@ -1,0 +1,70 @@
+//! Hosts in memory that answer by a script, and shorthands.
+
+use gleaner_http::governor::keyed::{Aimd, Config, Strategy};
+use gleaner_http::governor::{
+    Advice, Classifier as _, DefaultClassifier, Outcome, ResponseView, WallTime, network_error,
+};
+use gleaner_http::{AcquireError, DomainPermit, DomainSettings, Domains, Patience};
+use std::time::Duration;
+
+/// A token bucket that keeps its rate, so that times can be computed by hand.
+pub(crate) fn fixed(per_s: f64) -> DomainSettings {
+    let config = Config {
+        strategy: Strategy::Fixed,
+        initial_per_s: per_s,
+        max_per_s: 1000.0,
+        burst: 1.0,
+        max_in_flight: 100,
+        ..Config::aimd()
+    };
+    DomainSettings { config, ..DomainSettings::default() }
+}
+
+pub(crate) fn aimd(per_s: f64) -> DomainSettings {
+    let config = Config { strategy: Strategy::Aimd(Aimd::default()), initial_per_s: per_s, ..Config::aimd() };
+    DomainSettings { config, ..DomainSettings::default() }
+}
+
+pub(crate) fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+pub(crate) fn within(max_wait: Duration) -> Patience {
+    Patience { max_wait: Some(max_wait), ..Patience::default() }
+}
+
+pub(crate) async fn acquire(domains: &Domains, host: &str) -> Result<DomainPermit, AcquireError> {
+    domains.acquire(host, &Patience::default()).await
+}
+
+/// The provider's time, not ours.
+#[expect(clippy::disallowed_methods, reason = "this is the far side")]
+pub(crate) async fn provider_takes(time: Duration) {
+    tokio::time::sleep(time).await;
+}
+
+fn classified(status: u16, retry_after: &str) -> Outcome {
+    let headers: &[(&str, &str)] = if retry_after.is_empty() { &[] } else { &[("retry-after", retry_after)] };
+    DefaultClassifier::new().classify(&ResponseView::new(status, &headers), WallTime::from_unix_millis(0))
+}
+
+/// Tells what came back for a request that goes out now: a status (0: nothing) after some time.
+pub(crate) async fn answer(mut permit: DomainPermit, status: u16, latency: Duration, retry_after: &str) -> Advice {
+    permit.sent();
+    provider_takes(latency).await;
+    if status == 0 {
+        return permit.answer(&network_error(), None, 0).await;
+    }
+    let outcome = classified(status, retry_after);
+    permit.answer(&outcome, Some(status), 0).await
+}
+
+/// Waits, sends, and gets `status` after `latency`.
+pub(crate) async fn exchange(domains: &Domains, host: &str, status: u16, latency: Duration) -> Advice {
+    answer(acquire(domains, host).await.unwrap(), status, latency, "").await
+}
+
+/// The rate of a host.
+pub(crate) fn rate(domains: &Domains, host: &str) -> f64 {
+    domains.snapshot(100).keys.iter().find(|key| &*key.domain == host).unwrap().rate_per_s
+}
