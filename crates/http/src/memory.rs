@@ -109,7 +109,7 @@ impl Slot {
 }
 
 /// Puts `text` in the place of `file`, so that a crash leaves either the old or the new.
-pub(crate) fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
+fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
     let beside = write_beside(file, |new| new.write_all(text))?;
     fs::rename(&beside, file).inspect_err(|_| forget(&beside))
 }

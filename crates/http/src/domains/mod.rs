@@ -7,7 +7,7 @@
 mod permit;
 #[cfg(feature = "metrics")]
 mod prometheus;
-mod remembered;
+pub(crate) mod remembered;
 mod upkeep;
 mod waiters;
 

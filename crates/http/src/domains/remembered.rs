@@ -25,7 +25,7 @@ const SAVE_EVERY: Duration = Duration::from_secs(10);
 const SAVE_HOSTS: u32 = 10_000;
 
 #[derive(Debug)]
-pub(super) struct Remembered {
+pub(crate) struct Remembered {
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -41,7 +41,7 @@ type All = HashMap<Domain, Learned>;
 
 impl Remembered {
     /// Opens the file, makes it if it is not there, and reads what it remembers of at most `hosts_max` hosts.
-    pub(super) fn open(path: &Path, hosts_max: usize) -> Result<(Self, All), MemoryError> {
+    pub(crate) fn open(path: &Path, hosts_max: usize) -> Result<(Self, All), MemoryError> {
         let fail = |source| MemoryError { path: path.to_owned(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             make_private_folder(folder).map_err(fail)?;
@@ -59,7 +59,7 @@ impl Remembered {
     }
 
     /// Adds a line about one host. `learned` is asked with the file held: of two writers the later writes the newer.
-    pub(super) fn add(&self, domain: &str, learned: impl FnOnce() -> Option<Learned>) -> io::Result<()> {
+    pub(crate) fn add(&self, domain: &str, learned: impl FnOnce() -> Option<Learned>) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match learned() {
             Some(learned) => state.file.write_all(format!("{domain} {learned}\n").as_bytes()),
@@ -68,14 +68,14 @@ impl Remembered {
     }
 
     /// Whether it is time to replace the file, with so many hosts.
-    pub(super) fn is_due(&self, hosts: usize) -> bool {
+    pub(crate) fn is_due(&self, hosts: usize) -> bool {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let factor = u32::try_from(hosts).unwrap_or(u32::MAX) / SAVE_HOSTS + 1;
         state.saved_at.elapsed() >= SAVE_EVERY.saturating_mul(factor)
     }
 
     /// Replaces the file with what `write` hands over.
-    pub(super) fn save(&self, write: impl FnOnce(&mut Keep<'_>) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn save(&self, write: impl FnOnce(&mut Keep<'_>) -> io::Result<()>) -> io::Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.saved_at = Instant::now();
         state.file = replace(&self.path, write)?;
@@ -84,7 +84,7 @@ impl Remembered {
 }
 
 /// Takes a host and what was learned about it.
-pub(super) type Keep<'a> = dyn FnMut(&str, &Learned) -> io::Result<()> + 'a;
+pub(crate) type Keep<'a> = dyn FnMut(&str, &Learned) -> io::Result<()> + 'a;
 
 /// Puts a new file in the place of the old one; a crash leaves either. Returns it, open for appending.
 fn replace(path: &Path, write: impl FnOnce(&mut Keep<'_>) -> io::Result<()>) -> io::Result<File> {

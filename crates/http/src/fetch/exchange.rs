@@ -14,6 +14,7 @@ use crate::client::redirect::{is_redirect, target};
 use crate::client::send::NoAnswer;
 use crate::client::{BodyFault, RedirectFault};
 use crate::clock::{Clock, wall_now};
+use crate::domains::remembered::Remembered;
 use crate::headers::Headers;
 use gleaner_governor::keyed::{Feedback, Handle, Permit, Registry};
 use gleaner_governor::{
@@ -33,7 +34,22 @@ pub(crate) struct Means<W> {
     pub(crate) registry: Registry,
     pub(crate) clock: Clock,
     pub(crate) bodies: Arc<Bodies>,
+    pub(crate) remembered: Remembered,
     pub(crate) heard: Sender<Heard>,
+}
+
+impl<W: Wire> Means<W> {
+    /// Writes down what was learned of a host that refused, before anybody hears of it: a kill must not forget a gate.
+    async fn remember(self: &Arc<Self>, handle: &Handle) {
+        let (means, handle) = (Arc::clone(self), handle.clone());
+        let written = blocking(move || {
+            let learned = || means.registry.learned_about(&handle, means.clock.now(), wall_now());
+            means.remembered.add(handle.domain(), learned)
+        });
+        if let Err(error) = written.await {
+            tracing::warn!(%error, "what was learned of a host cannot be written down");
+        }
+    }
 }
 
 /// A request was answered or lost.
@@ -94,6 +110,9 @@ pub(crate) async fn exchange<W: Wire>(means: Arc<Means<W>>, mut job: Box<Job>, t
     job.attempts += 1;
     let Turn { site, key, handle, permit } = turn;
     let advice = means.registry.feedback(&handle, permit, &feedback, means.clock.now());
+    if matches!(outcome.verdict, Verdict::Throttled | Verdict::Banned) {
+        means.remember(&handle).await;
+    }
     // The scheduler has left: then nobody needs to know.
     let _ = means.heard.send(Heard { site, key, verdict: outcome.verdict }).await;
     let end = match once_more(advice, outcome.verdict) {

@@ -14,7 +14,6 @@ mod bodies;
 mod discovery;
 mod exchange;
 mod frontier;
-mod hosts;
 mod job;
 mod journal;
 mod pipeline;
@@ -36,12 +35,15 @@ pub use stop::Stop;
 
 use crate::client;
 use crate::clock::{Clock, wall_now};
+use crate::domains::remembered::Remembered;
 use bodies::Bodies;
 use exchange::Means;
-use gleaner_governor::keyed::{ConfigError, Registry};
+use gleaner_governor::Learned;
+use gleaner_governor::keyed::{ConfigError, Domain, Registry};
 use journal::{Folder, Journal, Previous};
 use pipeline::{Parts, Pipeline};
 use progress::Told;
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
@@ -138,8 +140,11 @@ async fn fetch_over<W: Wire>(
     let (previous, previous_file) = Previous::open(&folder).map_err(FetchError::Folder)?;
     let (reader, list) = open_list(list, &folder)?;
     let clock = Clock::new();
-    let hosts = hosts::path(folder.root());
-    hosts::load(&hosts, &registry, clock.now(), wall_now());
+    let (remembered, learned) = remembered(&folder, &settings)?;
+    learned.iter().for_each(|(domain, learned)| {
+        registry.restore(domain, learned, clock.now(), wall_now());
+    });
+    drop(learned);
 
     let before = finished.fetched + finished.failed;
     let summary = Summary { fetched: finished.fetched, failed: finished.failed, before, ..Summary::default() };
@@ -147,13 +152,19 @@ async fn fetch_over<W: Wire>(
     let found = discovery::start(BufReader::new(reader), finished, previous).map_err(FetchError::List)?;
     let (heard_sender, heard) = channel(settings.concurrency);
     let (told, lines) = channel(LINES_AHEAD);
-    let means = Arc::new(Means { wire, registry, clock, bodies, heard: heard_sender });
-    let parts = Parts { means, heard, found, told, list, previous: previous_file, hosts, stop: stop.clone() };
+    let means = Arc::new(Means { wire, registry, clock, bodies, remembered, heard: heard_sender });
+    let parts = Parts { means, heard, found, told, list, previous: previous_file, stop: stop.clone() };
     let scheduler = tokio::spawn(Pipeline::new(settings, parts, progress).run());
     let mut output = Output { journal, summary, failure: None, listen };
     output.take(lines, &stop).await;
     let ended = scheduler.await.map_err(|error| FetchError::Bug(error.to_string()))?;
     output.close(ended, &stop)
+}
+
+/// The file of learned paces: a restart goes on with them, and a ban outlives a kill.
+fn remembered(folder: &Folder, settings: &Settings) -> Result<(Remembered, HashMap<Domain, Learned>), FetchError> {
+    let opened = Remembered::open(&folder.root().join("hosts.txt"), settings.governor.keys_max);
+    opened.map_err(|error| FetchError::Folder(error.source))
 }
 
 /// A reader for discovery, and the file in which lines are found again.

@@ -26,7 +26,6 @@ use house::Due;
 use rules::Rules;
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{Receiver, Sender};
@@ -64,7 +63,6 @@ pub(crate) struct Parts<W> {
     pub(crate) told: Sender<Told>,
     pub(crate) list: LineFile,
     pub(crate) previous: Option<LineFile>,
-    pub(crate) hosts: PathBuf,
     pub(crate) stop: Stop,
 }
 

@@ -12,6 +12,7 @@ use crate::client::body::{Body, BodyLimits};
 use crate::client::send::NoAnswer;
 use crate::client::tape::BodyEnd;
 use crate::clock::Clock;
+use crate::domains::remembered::Remembered;
 use gleaner_governor::RetryBudgetConfig;
 use gleaner_governor::keyed::{Config, Registry, Strategy};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -156,6 +157,7 @@ async fn run_until(
         registry: Registry::new(settings.governor.clone(), 7).unwrap(),
         clock: Clock::new(),
         bodies: Arc::new(Bodies::open(folder.path()).unwrap()),
+        remembered: Remembered::open(&folder.path().join("hosts.txt"), 1000).unwrap().0,
         heard: heard_sender,
     };
     let parts = Parts {
@@ -165,7 +167,6 @@ async fn run_until(
         told,
         list: LineFile::new(File::open(list).unwrap()),
         previous: None,
-        hosts: folder.path().join("hosts.jsonl"),
         stop: stop.clone(),
     };
     let pipeline = tokio::spawn(Pipeline::new(settings, parts, Progress::default()).run());
@@ -263,11 +264,11 @@ async fn what_fails_for_a_moment_is_sent_again_with_a_permit_each() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_too_much_goes_behind_the_others_when_the_retry_budget_is_used_up() {
-    let budget = RetryBudgetConfig { successes_per_retry: 200, ..RetryBudgetConfig::default() };
+    let budget = RetryBudgetConfig { successes_per_retry: 200 };
     let governor = Config { retry_budget: Some(budget), ..fixed(10.0) };
     let done = run(&urls("a.example", 60), Settings { governor, ..settings() }, |url, count| {
         let number: usize = url.rsplit_once('/').unwrap().1.parse().unwrap();
-        if count == 0 && number % 5 == 0 { status(429) } else { ok("x") }
+        if count == 0 && number.is_multiple_of(5) { status(429) } else { ok("x") }
     })
     .await;
     assert_eq!((done.fetched(""), done.log.len()), (60, 72), "twelve were refused once, and three retries are free");

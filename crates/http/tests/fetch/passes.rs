@@ -1,6 +1,6 @@
 //! One pass after the other, and one that was interrupted.
 
-use crate::support::{Host, answer, fetched, line, settings, told};
+use crate::support::{Host, answer, fetched, line, pass, settings, told};
 use gleaner_http::fetch::{Event, FetchError, List, ResultLine, Settings, Stop, fetch};
 use std::fs;
 use std::io;
@@ -146,4 +146,28 @@ async fn a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_run_too() 
     let (lines, summary) = fetched(&[host.url("/1")], impatient()).await;
     assert_eq!((summary.failed, host.received().len()), (1, 1), "nothing was sent");
     assert!(lines[0].error.as_ref().unwrap().contains("stay away"), "{lines:?}");
+}
+
+#[tokio::test]
+async fn a_gate_is_written_down_before_the_next_save_so_that_a_kill_does_not_forget_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let host = Host::start(8, Duration::ZERO, |_, _| answer(429, &[("retry-after", "100")], "")).await;
+    let stop = Stop::default();
+    let (urls, settings) = ([host.url("/1")], settings(folder.path()));
+    let fetching = told(&urls, settings, stop.clone(), |_| {});
+    let looking = async {
+        // Half of the time after which the file is saved in any case.
+        for _ in 0..250 {
+            pass(Duration::from_millis(20)).await;
+            let text = fs::read_to_string(folder.path().join("out/hosts.txt")).unwrap_or_default();
+            if text.contains("gate_until_ms") {
+                stop.stop();
+                return true;
+            }
+        }
+        stop.stop();
+        false
+    };
+    let (summary, is_written) = tokio::join!(fetching, looking);
+    assert!(is_written && !summary.unwrap().is_complete);
 }

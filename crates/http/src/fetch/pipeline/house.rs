@@ -1,10 +1,10 @@
 //! What is done from time to time: somebody is told how it goes, the registry is tidied up, and what was learned is
 //! written down.
 
+use super::super::FetchError;
 use super::super::frontier::SiteId;
 use super::super::progress::Told;
 use super::super::wire::Wire;
-use super::super::{FetchError, hosts};
 use super::Pipeline;
 use super::rules::Rules;
 use crate::clock::wall_now;
@@ -18,21 +18,17 @@ const RULES_KEPT_BYTES: usize = 16 * 1024 * 1024;
 const TICK: Duration = Duration::from_secs(1);
 /// How often the registry is tidied up: half of its window.
 const TEND_EVERY: Duration = Duration::from_secs(15);
-/// How often what was learned is written down, or twenty times as long as that takes.
-const SAVE_EVERY: Duration = Duration::from_secs(5);
-const SAVE_SHARE: u32 = 20;
 
 /// When each is due.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Due {
     pub(super) tick: Time,
     tend: Time,
-    save: Time,
 }
 
 impl Due {
     pub(super) fn from(now: Time) -> Self {
-        Self { tick: now + TICK, tend: now + TEND_EVERY, save: now + SAVE_EVERY }
+        Self { tick: now + TICK, tend: now + TEND_EVERY }
     }
 }
 
@@ -71,17 +67,25 @@ impl<W: Wire> Pipeline<W> {
         self.progress.all_found = self.all_found;
         // Somebody is slow: then the next one will do.
         let _nobody = self.parts.told.try_send(Told::Progress(self.progress));
-        if now >= self.due.save {
+        if self.parts.means.remembered.is_due(self.parts.means.registry.len()) {
             self.save_hosts().await?;
-            let after = self.now();
-            self.due.save = after + SAVE_EVERY.max(after.since(now) * SAVE_SHARE);
         }
         Ok(())
     }
 
     pub(super) async fn save_hosts(&self) -> Result<(), FetchError> {
-        let (means, file, now) = (Arc::clone(&self.parts.means), self.parts.hosts.clone(), self.now());
-        let saving = tokio::task::spawn_blocking(move || hosts::save(&file, &means.registry, now, wall_now()));
+        let (means, now) = (Arc::clone(&self.parts.means), self.now());
+        let saving = tokio::task::spawn_blocking(move || {
+            means.remembered.save(|keep| {
+                let mut result = Ok(());
+                means.registry.learned(now, wall_now(), |domain, learned| {
+                    if result.is_ok() {
+                        result = keep(domain, learned);
+                    }
+                });
+                result
+            })
+        });
         saving.await.map_err(|error| FetchError::Bug(error.to_string()))?.map_err(FetchError::Folder)
     }
 }
