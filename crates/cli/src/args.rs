@@ -8,7 +8,7 @@ pub(crate) mod look;
 pub(crate) mod manage;
 pub(crate) mod new;
 
-use crate::first_party::FIRST_PARTY;
+use crate::first_party;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
@@ -160,7 +160,7 @@ pub(crate) enum Command {
     /// A connector that comes with the program, as a process of its own; started by `run`.
     #[command(hide = true)]
     Connector {
-        #[arg(value_parser = PossibleValuesParser::new(FIRST_PARTY.map(|known| known.name)))]
+        #[arg(value_parser = PossibleValuesParser::new(first_party::all().map(|known| known.name)))]
         name: String,
     },
     /// Between a run and its connector; started by `run`.

@@ -8,29 +8,24 @@
 mod validation_policy;
 
 use crate::demo;
-use gleaner_sdk::{Connector, run_connector};
+use gleaner_connectors::FirstParty;
+use gleaner_sdk::run_connector;
 use std::process::ExitCode;
 
-/// A connector that comes with the program.
-pub(crate) struct FirstParty {
-    /// What is typed after `gleaner connector`.
-    pub(crate) name: &'static str,
-    pub(crate) manifest: &'static str,
-    connector: &'static (dyn Connector + Sync),
-}
+/// The one that cannot be added: what it collects from is there only while `gleaner demo` runs.
+const DEMO: FirstParty = FirstParty { name: "demo", manifest: demo::MANIFEST, connector: &demo::connector::Demo };
 
 /// All of them.
-pub(crate) const FIRST_PARTY: [FirstParty; 1] =
-    [FirstParty { name: "demo", manifest: demo::MANIFEST, connector: &demo::connector::Demo }];
+pub(crate) fn all() -> impl Iterator<Item = &'static FirstParty> {
+    gleaner_connectors::ALL.iter().chain([const { &DEMO }])
+}
 
-impl FirstParty {
-    /// The one of this name.
-    pub(crate) fn find(name: &str) -> Option<&'static Self> {
-        const { &FIRST_PARTY }.iter().find(|known| known.name == name)
-    }
+/// The one that is typed after `gleaner connector`.
+pub(crate) fn find(name: &str) -> Option<&'static FirstParty> {
+    all().find(|known| known.name == name)
+}
 
-    /// The whole of its process.
-    pub(crate) fn run(&self) -> ExitCode {
-        run_connector(self.manifest, self.connector)
-    }
+/// The whole of its process.
+pub(crate) fn run(known: &FirstParty) -> ExitCode {
+    run_connector(known.manifest, known.connector)
 }

@@ -41,7 +41,6 @@ use args::{Cli, Command, LabCommand};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use config::Config;
 use error::CliError;
-use first_party::FirstParty;
 use home::Home;
 use output::Output;
 use std::path::PathBuf;
@@ -71,7 +70,7 @@ fn home_of(typed: &ArgMatches) -> Option<PathBuf> {
 fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
     // These write by themselves, from several threads, so nobody may hold the output.
     let command = match cli.command {
-        Command::Connector { name } => return Ok(FirstParty::find(&name).map_or(ExitCode::FAILURE, FirstParty::run)),
+        Command::Connector { name } => return Ok(first_party::find(&name).map_or(ExitCode::FAILURE, first_party::run)),
         Command::Guard { command } => return Ok(process_code(gleaner_runtime::guard_main(&command))),
         Command::GuardExec { command } => return Ok(process_code(gleaner_runtime::exec_main(&command))),
         command => command,

@@ -5,7 +5,7 @@
 //! does: it is run as it is, and again with schemas that none of its records fits. Whoever validates sends
 //! nothing then. Nobody's source is read for it.
 
-use super::FIRST_PARTY;
+use super::all;
 use crate::connection::parse_manifest;
 use serde_json::{Value, json};
 use std::fs;
@@ -39,7 +39,7 @@ const UNHEARD_OF: &str = "gleaner:no-record-has-this";
 
 /// All of ours: those in the program, and each of the templates, which are connectors, too.
 fn ours() -> Vec<Subject> {
-    let in_program = FIRST_PARTY.iter().map(|known| {
+    let in_program = all().map(|known| {
         let streams = parse_manifest(known.manifest).unwrap().streams.len();
         Subject { name: known.name.to_owned(), streams, validates: true }
     });
