@@ -258,6 +258,13 @@ impl Provider {
         self.inner.lock().unwrap().items.clone()
     }
 
+    /// The items of one time.
+    pub(crate) fn items_at(&self, at: u64) -> Vec<(String, Entry)> {
+        let inner = self.inner.lock().unwrap();
+        let tied = inner.order.range((Reverse(at), 0)..=(Reverse(at), u64::MAX));
+        tied.map(|(_, key)| (key.clone(), inner.items[key])).collect()
+    }
+
     pub(crate) fn version_of(&self, entry: Entry) -> Option<String> {
         self.nature.versions.then(|| entry.version.to_string())
     }
@@ -357,6 +364,11 @@ impl Source for Provider {
     }
 }
 
+/// The detail of an item, as it is stored.
+pub(crate) fn text(key: &str, entry: Entry) -> String {
+    format!("{{\"at\":{},\"id\":\"{key}\",\"v\":{}}}", entry.at, entry.version)
+}
+
 pub(crate) fn body(key: &str, entry: Entry) -> serde_json::Value {
-    serde_json::json!({"id": key, "v": entry.version, "at": entry.at})
+    serde_json::from_str(&text(key, entry)).unwrap()
 }

@@ -223,14 +223,25 @@ impl Home {
 
     /// Every gap there ever was, in the order of their rows.
     pub(crate) fn gaps(&self) -> Vec<GapSummary> {
+        self.gaps_after(0)
+    }
+
+    /// Those with a later row than this.
+    pub(crate) fn gaps_after(&self, row: i64) -> Vec<GapSummary> {
+        self.gaps_of(GapFilter { stream: None, closed_too: true }, row)
+    }
+
+    /// Those that were not recovered.
+    pub(crate) fn open_gaps(&self) -> Vec<GapSummary> {
+        self.gaps_of(GapFilter::default(), 0)
+    }
+
+    fn gaps_of(&self, filter: GapFilter<'_>, mut after: i64) -> Vec<GapSummary> {
         let mut all = Vec::<GapSummary>::new();
         loop {
-            let after = all.last().map_or(0, |gap| gap.id);
-            let filter = GapFilter { stream: None, closed_too: true };
             let page = self.reader.gaps("c", filter, after, PAGE_ROWS_MAX).unwrap();
-            if page.is_empty() {
-                return all;
-            }
+            let Some(last) = page.last() else { return all };
+            after = last.id;
             all.extend(page);
         }
     }
