@@ -187,8 +187,8 @@ record(1); slice(1); done(1); wait_for_end()
     let began = Instant::now();
     let said = world.run(script);
     assert!(said.contains("reason succeeded"), "{said}");
-    assert!(began.elapsed() < Duration::from_secs(5));
-    assert!(is_gone_within(pid_in(&world.path("left")), Duration::from_secs(1)));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(is_gone_within(pid_in(&world.path("left")), Duration::from_secs(10)));
 }
 
 #[test]

@@ -123,36 +123,36 @@ async fn other_final_answers_are_answers() {
 
 #[tokio::test]
 async fn a_single_bounded_attempt_preserves_immediate_throw_behavior() {
-    let provider = once(throttled("0.4")).await;
+    let provider = once(throttled("2")).await;
     let client = builder("github").single_attempt().build().unwrap();
     let start = Instant::now();
     let first = terminal(client.get(provider.url("/")).send().await);
-    assert!(start.elapsed() < Duration::from_millis(300));
+    assert!(start.elapsed() < Duration::from_millis(1900));
     assert_eq!((first.to_string().as_str(), first.attempts, provider.count()), ("github_rate_limited", 1, 1));
-    assert!(first.retry_in.is_some_and(|wait| wait > Duration::from_millis(300)), "{first:?}");
+    assert!(first.retry_in.is_some_and(|wait| wait > Duration::from_millis(100)), "{first:?}");
     for _ in 0..2 {
         client.get(provider.url("/")).send().await.unwrap();
     }
     let at: Vec<_> = provider.received().iter().map(|request| request.at).collect();
     let (paid, after) = (at[1] - at[0], at[2] - at[1]);
-    assert!(paid >= Duration::from_millis(395) && paid < Duration::from_millis(700), "{paid:?}");
-    assert!(after < Duration::from_millis(200), "paid twice: {after:?}");
+    assert!(paid >= Duration::from_millis(1995) && paid < Duration::from_millis(3900), "{paid:?}");
+    assert!(after < Duration::from_millis(1900), "paid twice: {after:?}");
 }
 
 #[tokio::test]
 async fn retry_after_is_waited_for_exactly_once() {
-    let provider = once(throttled("0.4")).await;
+    let provider = once(throttled("2")).await;
     let client = client("p");
     let interval = || client.governor().collection_rate().unwrap().current_interval_ms;
     let before = interval();
     let response = client.get(provider.url("/")).send().await.unwrap();
-    assert!(response.waited() >= Duration::from_millis(395));
+    assert!(response.waited() >= Duration::from_millis(1995));
     assert!(interval() > before, "the rate still decreases");
     client.get(provider.url("/")).send().await.unwrap();
     let at: Vec<_> = provider.received().iter().map(|request| request.at).collect();
     let (paid, after) = (at[1] - at[0], at[2] - at[1]);
-    assert!(paid >= Duration::from_millis(395) && paid < Duration::from_millis(600), "{paid:?}");
-    assert!(after < Duration::from_millis(200), "paid twice: {after:?}");
+    assert!(paid >= Duration::from_millis(1995) && paid < Duration::from_millis(3900), "{paid:?}");
+    assert!(after < Duration::from_millis(1900), "paid twice: {after:?}");
 }
 
 #[tokio::test]
@@ -168,7 +168,7 @@ async fn a_throttle_that_outlasts_the_callers_patience_ends_at_once() {
     let Err(Error::Refused(refused)) = second else { panic!("{second:?}") };
     assert_eq!(refused.reason, Refusal::MaxWait);
     assert!(refused.retry_in.is_some_and(|wait| wait > Duration::from_secs(25)));
-    assert!(start.elapsed() < Duration::from_secs(1));
+    assert!(start.elapsed() < Duration::from_secs(20));
     assert_eq!(provider.count(), 1);
 }
 

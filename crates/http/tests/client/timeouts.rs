@@ -5,7 +5,10 @@ use gleaner_http::Refusal;
 use gleaner_http::client::{BodyFault, Error, TransportKind};
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_millis(150);
+/// Long enough that a busy machine is not taken for a silent provider.
+const LIMIT: Duration = Duration::from_millis(500);
+/// What a machine may add to it.
+const SLACK: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn an_attempt_ends_when_no_head_comes() {
@@ -14,7 +17,7 @@ async fn an_attempt_ends_when_no_head_comes() {
     let start = Instant::now();
     let result = client.get(provider.url("/")).send().await;
     let Err(Error::Transport { kind: TransportKind::Timeout { after }, .. }) = result else { panic!("{result:?}") };
-    assert!(after >= LIMIT && start.elapsed() < LIMIT * 4, "{after:?} {:?}", start.elapsed());
+    assert!(after >= LIMIT && start.elapsed() < LIMIT + SLACK, "{after:?} {:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -34,10 +37,10 @@ async fn an_attempt_is_timed_from_its_send_and_not_from_the_queue() {
 #[tokio::test]
 async fn a_body_may_take_long_but_not_between_two_pieces() {
     let client = builder("p").idle_timeout(LIMIT).build().unwrap();
-    let steady =
-        (0..6).fold(head(200, &[("content-length", "6")]), |answer, _| answer.then(Act::Pause(LIMIT / 3)).write("x"));
+    let head_of_12 = head(200, &[("content-length", "12")]);
+    let steady = (0..12).fold(head_of_12, |answer, _| answer.then(Act::Pause(LIMIT / 10)).write("x"));
     let provider = Provider::always(steady).await;
-    assert_eq!(client.get(provider.url("/")).send().await.unwrap().text().await.unwrap(), "xxxxxx");
+    assert_eq!(client.get(provider.url("/")).send().await.unwrap().text().await.unwrap(), "x".repeat(12));
     let silent = head(200, &[("content-length", "6")]).write("xxx").then(Act::Hang);
     let provider = Provider::always(silent).await;
     let mut response = client.get(provider.url("/")).send().await.unwrap();
@@ -47,7 +50,7 @@ async fn a_body_may_take_long_but_not_between_two_pieces() {
         let result = response.chunk().await;
         assert!(matches!(result, Err(Error::Body { fault: BodyFault::Idle { limit: LIMIT }, .. })), "{result:?}");
     }
-    assert!(start.elapsed() >= LIMIT && start.elapsed() < LIMIT * 4, "{:?}", start.elapsed());
+    assert!(start.elapsed() >= LIMIT && start.elapsed() < LIMIT + SLACK, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -68,7 +71,7 @@ async fn a_deadline_covers_the_body_the_attempt_and_the_wait() {
     let result = client.get(refuses.url("/")).deadline(LIMIT).send().await;
     assert!(matches!(&result, Err(Error::Refused(refused)) if refused.reason == Refusal::MaxWait), "{result:?}");
     assert_eq!(refuses.count(), 1);
-    assert!(start.elapsed() < LIMIT * 8, "{:?}", start.elapsed());
+    assert!(start.elapsed() < LIMIT * 3 + SLACK, "{:?}", start.elapsed());
 }
 
 #[tokio::test]
@@ -76,7 +79,7 @@ async fn the_body_of_an_error_is_not_waited_for_longer_than_a_moment() {
     let provider = Provider::always(head(404, &[("content-length", "6")]).write("xxx").then(Act::Hang)).await;
     let start = Instant::now();
     let mut response = client("p").get(provider.url("/")).send().await.unwrap();
-    assert!(start.elapsed() < Duration::from_secs(4));
+    assert!(start.elapsed() < SLACK);
     assert_eq!((response.status().as_u16(), response.chunk().await.unwrap().unwrap().as_ref()), (404, &b"xxx"[..]));
 }
 
