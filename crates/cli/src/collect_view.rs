@@ -9,7 +9,7 @@ use crate::error::{
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
 use gleaner_engine::TraceEvent;
-use gleaner_protocol::{Interaction, TerminalReason};
+use gleaner_protocol::{Interaction, TerminalReason, ViolationCode};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
 use gleaner_store::Reader;
 use serde_json::json;
@@ -190,7 +190,8 @@ pub(crate) fn finished(
     let streams = reader.streams(name)?;
     let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
     let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
-    let code = exit_code(outcome.reason, gaps_open + quarantined > 0, report.was_told_to_stop);
+    let helps = what_helps(report, missing);
+    let code = exit_code(helps, gaps_open + quarantined > 0, report.was_told_to_stop);
     if args.json {
         let status = match outcome.reason {
             TerminalReason::Succeeded => "succeeded",
@@ -209,9 +210,17 @@ pub(crate) fn finished(
     }
     account(report, name, gaps_open, quarantined, out)?;
     if outcome.reason != TerminalReason::Succeeded {
-        out.line(&format!("hint: {}", hint(outcome.reason, name, missing)))?;
+        out.line(&format!("hint: {}", hint(helps, name, missing)))?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// What the owner can do something about. A connector that asks where nobody can answer breaks the rules; but if its
+/// credentials are missing, they are what helps, and not its author.
+fn what_helps(report: &RunReport, missing: &[String]) -> TerminalReason {
+    let code = report.outcome.violation.as_ref().map(|violation| violation.code);
+    let asked_in_vain = code == Some(ViolationCode::InteractionWithoutBinding) && !missing.is_empty();
+    if asked_in_vain { TerminalReason::CredentialsMissing } else { report.outcome.reason }
 }
 
 /// The last line where no run came to be: the same fields, and why not.
