@@ -5,6 +5,8 @@
 
 #![warn(missing_docs)]
 
+pub mod files;
+
 use gleaner_sdk::Connector;
 
 /// A connector that comes with the program.
