@@ -6,6 +6,9 @@
 #![warn(missing_docs)]
 
 pub mod files;
+mod ical;
+mod imessage;
+mod whatsapp;
 
 use gleaner_sdk::Connector;
 
@@ -27,4 +30,16 @@ impl std::fmt::Debug for FirstParty {
 }
 
 /// All of them, in the order of their names.
-pub const ALL: &[FirstParty] = &[];
+pub const ALL: &[FirstParty] = &[
+    FirstParty { name: "ical", manifest: include_str!("ical/manifest.json"), connector: &ical::collect::ICal },
+    FirstParty {
+        name: "imessage",
+        manifest: include_str!("imessage/manifest.json"),
+        connector: &imessage::collect::IMessage,
+    },
+    FirstParty {
+        name: "whatsapp",
+        manifest: include_str!("whatsapp/manifest.json"),
+        connector: &whatsapp::collect::WhatsApp,
+    },
+];
