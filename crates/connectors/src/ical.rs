@@ -1,7 +1,7 @@
 //! Events of calendars, from `.ics` files or from a subscription.
 
 mod calendar;
-pub(crate) mod collect;
+mod collect;
 mod lines;
 mod memory;
 mod occurrences;
@@ -9,7 +9,16 @@ mod rule;
 mod sources;
 mod zones;
 
+use crate::FirstParty;
 use xxhash_rust::xxh3::Xxh3;
+
+/// The row of the table.
+pub(crate) const ICAL: FirstParty = FirstParty {
+    name: "ical",
+    manifest: include_str!("ical/manifest.json"),
+    needs: ".ics files in the folder that ICAL_IMPORT_DIR names, or the address of a calendar in ICAL_SUBSCRIPTION_URL",
+    connector: &collect::ICal,
+};
 
 /// A sum over parts, each told apart from the next.
 fn digest(parts: &[&str]) -> u64 {

@@ -14,6 +14,7 @@ use super::trouble::{Trouble, Troubles};
 use super::walk::{Found, Listing};
 use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Emitter, Left, SliceEnd, Stop};
+use std::collections::HashSet;
 use std::io;
 
 /// How much of the source a slice reads: what is repeated at most after a kill, and some tenths of a second.
@@ -23,8 +24,8 @@ const CURSOR_SHARE: u64 = 16;
 /// What opening a file counts for, in bytes that could have been read instead.
 const FILE_COST: u64 = 4096;
 /// How much of the beginning a connector is shown when it goes on with a file. A session says who it is in its first
-/// lines.
-pub const HEAD_BYTES: usize = 64 * 1024;
+/// lines, and some put the whole of their instructions there.
+pub const HEAD_BYTES: usize = 256 * 1024;
 
 /// What a connector says about its files. Pure: it is handed texts.
 pub trait Transcripts {
@@ -57,7 +58,7 @@ pub trait Transcripts {
     /// What is to be kept of a file until it grows: short.
     fn note(&self, file: &Self::File) -> String;
 
-    /// A file that was read once is gone.
+    /// A file that was read once is gone, and no other has its name.
     ///
     /// # Errors
     ///
@@ -118,8 +119,8 @@ struct Current<F> {
 }
 
 impl<'w, T: Transcripts> Work<'w, T> {
-    fn new(transcripts: &'w T, root: &'w Root, marks: Marks, listing: Listing, troubles: Troubles) -> Self {
-        let gone = marks.gone(&listing);
+    fn new(transcripts: &'w T, root: &'w Root, mut marks: Marks, listing: Listing, troubles: Troubles) -> Self {
+        let gone = gone(&mut marks, &listing);
         let Listing { mut files, unreadable, links, is_cut } = listing;
         files.retain(|found| !marks.is_same(found));
         files.sort_by(|one, other| (one.stamp.modified, &one.path).cmp(&(other.stamp.modified, &other.path)));
@@ -266,6 +267,20 @@ impl<'w, T: Transcripts> Work<'w, T> {
         }
         self.troubles.close(emitter)
     }
+}
+
+/// The files that are gone for good. One that was moved to another folder is forgotten here and found there.
+fn gone(marks: &mut Marks, listing: &Listing) -> Vec<FilePath> {
+    let mut gone = marks.gone(listing);
+    if gone.is_empty() {
+        return gone;
+    }
+    let names = listing.files.iter().map(|found| found.path.name()).collect::<HashSet<_>>();
+    let moved = gone.extract_if(.., |path| names.contains(path.name())).collect::<Vec<_>>();
+    for path in moved {
+        marks.remove(&path);
+    }
+    gone
 }
 
 /// What became of a line.

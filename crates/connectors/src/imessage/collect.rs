@@ -21,7 +21,9 @@ pub(crate) struct IMessage;
 impl Connector for IMessage {
     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
         let place = Place::find("IMESSAGE_DB_PATH", "Library/Messages/chat.db")?;
-        let source = Source::new(&place.path);
+        // Its folder will do, too.
+        let path = if place.path.is_dir() { place.path.join("chat.db") } else { place.path };
+        let source = Source::new(&path);
         let fingerprint = source.fingerprint().map_err(|error| source.fault(&error))?;
         let mut tables = Opening { source: &source, tables: None };
         for stream in Stream::ALL {

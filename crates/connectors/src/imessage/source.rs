@@ -164,7 +164,7 @@ impl Source {
         let needs_owner = |message: String| Stop::for_good(message, RecoveryAction::ManualActionRequired);
         match error.kind() {
             io::ErrorKind::NotFound => needs_owner(format!(
-                "there is no database of Messages at {path}; it is made by Messages on a Mac. If it is elsewhere, set IMESSAGE_DB_PATH"
+                "{path} is not there; Messages makes this database on a Mac. If it is elsewhere, set IMESSAGE_DB_PATH to that file"
             )),
             // macOS says either, depending on who is asked.
             io::ErrorKind::PermissionDenied => needs_owner(format!(
@@ -327,7 +327,7 @@ mod tests {
             let Stop::Failed(failure) = source.fault(&error) else { panic!("a failure") };
             failure.message
         };
-        assert!(said(&folder.path().join("none")).contains("there is no database of Messages"));
+        assert!(said(&folder.path().join("none")).contains("is not there"));
         assert!(said(folder.path()).contains("not an ordinary file"));
         let text = folder.path().join("text");
         fs::write(&text, "hello").unwrap();
