@@ -46,7 +46,8 @@ pub(crate) fn lines(text: &str) -> impl Iterator<Item = Result<Line, ()>> {
             let first = rest.next()?;
             let mut whole = first.strip_suffix('\r').unwrap_or(first).to_owned();
             while let Some(next) = rest.next_if(|next| next.starts_with([' ', '\t'])) {
-                whole.push_str(next[1..].strip_suffix('\r').unwrap_or(&next[1..]));
+                let next = &next[1..];
+                whole.push_str(next.strip_suffix('\r').unwrap_or(next));
             }
             if !whole.trim().is_empty() {
                 return Some(line(&whole).ok_or(()));

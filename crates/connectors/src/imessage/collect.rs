@@ -87,11 +87,11 @@ impl<'f> Walk<'f> {
         let fault = |error: rusqlite::Error| damaged(&error);
         let last = tables.last_deletion(self.stream).map_err(fault)?;
         // What was deleted before the first run was never here. A note that is missing means another database.
-        let after = self.deletion.filter(|&deletion| deletion <= last).unwrap_or(if self.deletion.is_some() {
-            0
-        } else {
-            last
-        });
+        let after = match self.deletion {
+            None => last,
+            Some(deletion) if deletion > last => 0,
+            Some(deletion) => deletion,
+        };
         self.deletion = Some(after);
         if after < last {
             return self.deletions(emitter, after, last, tables);

@@ -90,7 +90,7 @@ pub(crate) fn kind(item_type: i64) -> String {
         1 => "participants_changed".to_owned(),
         2 => "name_changed".to_owned(),
         3 => "group_changed".to_owned(),
-        4 | 5 | 6 => "notice".to_owned(),
+        4..=6 => "notice".to_owned(),
         other => format!("type {other}"),
     }
 }

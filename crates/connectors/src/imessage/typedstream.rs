@@ -95,9 +95,9 @@ impl<'a> Reader<'a> {
     /// A new object with its contents, a reference to one, or none.
     fn object(&mut self) -> Option<Value> {
         self.step()?;
-        match self.rest.first()? {
-            &NIL => self.bytes(1).map(|_| Value::Other),
-            &NEW => {
+        match *self.rest.first()? {
+            NIL => self.bytes(1).map(|_| Value::Other),
+            NEW => {
                 self.bytes(1)?;
                 self.deeper(|reader| {
                     reader.objects.push(false);
@@ -120,9 +120,9 @@ impl<'a> Reader<'a> {
     /// A class with those that it is derived from: whether one of them is that of strings.
     fn class(&mut self) -> Option<bool> {
         self.step()?;
-        match self.rest.first()? {
-            &NIL => self.bytes(1).map(|_| false),
-            &NEW => {
+        match *self.rest.first()? {
+            NIL => self.bytes(1).map(|_| false),
+            NEW => {
                 self.bytes(1)?;
                 self.deeper(|reader| {
                     let name = reader.name()??;
@@ -140,9 +140,9 @@ impl<'a> Reader<'a> {
 
     /// A name that is new, known by its number, or none.
     fn name(&mut self) -> Option<Option<&'a [u8]>> {
-        match self.rest.first()? {
-            &NIL => self.bytes(1).map(|_| None),
-            &NEW => {
+        match *self.rest.first()? {
+            NIL => self.bytes(1).map(|_| None),
+            NEW => {
                 self.bytes(1)?;
                 let name = self.counted()?;
                 self.names.push(name);
@@ -154,9 +154,9 @@ impl<'a> Reader<'a> {
 
     /// A text for C: it is written once, like an object.
     fn c_string(&mut self) -> Option<()> {
-        match self.rest.first()? {
-            &NIL => self.bytes(1).map(|_| ()),
-            &NEW => {
+        match *self.rest.first()? {
+            NIL => self.bytes(1).map(|_| ()),
+            NEW => {
                 self.bytes(1)?;
                 self.objects.push(false);
                 self.name().map(|_| ())
@@ -305,7 +305,7 @@ mod tests {
         deep.extend(b"\x84\x84\x84\x01A\x00\x85\x92".repeat(100_000));
         assert_eq!(text(&deep), None);
         let mut wide = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@".to_vec();
-        wide.extend(b"\x85".repeat(1));
+        wide.push(NIL);
         wide.extend(b"\x92\x85".repeat(100_000));
         assert_eq!(text(&wide), None);
     }

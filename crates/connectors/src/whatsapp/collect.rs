@@ -292,9 +292,9 @@ impl<'w> Work<'w> {
             last_message_at: instant(last),
             messages: chat.len(),
             date_order: match chat.order {
-                DateOrder::DayFirst => "day_first",
-                DateOrder::MonthFirst => "month_first",
-                DateOrder::YearFirst => "year_first",
+                DateOrder::Day => "day_first",
+                DateOrder::Month => "month_first",
+                DateOrder::Year => "year_first",
             },
             date_order_is_certain: chat.order_is_told,
         }

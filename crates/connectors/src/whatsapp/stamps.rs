@@ -27,12 +27,12 @@ pub(crate) struct Shape {
     has_seconds: bool,
 }
 
-/// Which number is what.
+/// Which number comes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DateOrder {
-    DayFirst,
-    MonthFirst,
-    YearFirst,
+    Day,
+    Month,
+    Year,
 }
 
 /// A date and a time of day without a zone: what the phone showed.
@@ -89,9 +89,9 @@ impl Stamp {
         let [a, b, c] = self.numbers;
         let (year, month, day) = match order {
             _ if self.year_is_first => (a, b, c),
-            DateOrder::DayFirst => (c, b, a),
-            DateOrder::MonthFirst => (c, a, b),
-            DateOrder::YearFirst => (a, b, c),
+            DateOrder::Day => (c, b, a),
+            DateOrder::Month => (c, a, b),
+            DateOrder::Year => (a, b, c),
         };
         let year = whole_year(year)?;
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
@@ -134,15 +134,15 @@ impl DateOrder {
         let separator = stamps.first().map_or('/', |stamp| stamp.shape.separator);
         // The habit of the United States, and of everybody else.
         let habit = if has_halves && separator == '/' {
-            [Self::MonthFirst, Self::DayFirst, Self::YearFirst]
+            [Self::Month, Self::Day, Self::Year]
         } else {
-            [Self::DayFirst, Self::MonthFirst, Self::YearFirst]
+            [Self::Day, Self::Month, Self::Year]
         };
         let faults = habit.map(|order| faults_in(stamps, order));
         // The first of the least.
         let best = (0..3).min_by_key(|&at| (faults[at], at)).unwrap_or(0);
         // Years of two digits come first almost nowhere: that alone is no doubt about the others.
-        let speaks_against = |at: usize| faults[at] > faults[best] || habit[at] == Self::YearFirst;
+        let speaks_against = |at: usize| faults[at] > faults[best] || habit[at] == Self::Year;
         let is_told =
             stamps.iter().all(|stamp| stamp.year_is_first) || (0..3).filter(|&at| at != best).all(speaks_against);
         (habit[best], is_told)
@@ -413,16 +413,16 @@ mod tests {
     #[test]
     fn the_whole_file_tells_which_number_is_the_day() {
         let slashes = ["3/4/24, 10:00 - A: a", "13/4/24, 10:00 - A: b"];
-        assert_eq!(order_of(&slashes, true), (DateOrder::DayFirst, true), "13 is no month");
+        assert_eq!(order_of(&slashes, true), (DateOrder::Day, true), "13 is no month");
         let slashes = ["3/4/24, 10:00 - A: a", "3/14/24, 10:00 - A: b"];
-        assert_eq!(order_of(&slashes, false), (DateOrder::MonthFirst, true), "14 is no month");
+        assert_eq!(order_of(&slashes, false), (DateOrder::Month, true), "14 is no month");
         // Read with the day first, time would go backwards.
         let by_time = ["1/2/24, 10:00 - A: a", "2/1/24, 10:00 - A: b", "3/1/24, 10:00 - A: b"];
-        assert_eq!(order_of(&by_time, false), (DateOrder::MonthFirst, true));
-        assert_eq!(order_of(&["3/4/24, 10:00 - A: a"], true), (DateOrder::MonthFirst, false), "habit alone");
-        assert_eq!(order_of(&["3.4.24, 10:00 - A: a"], true), (DateOrder::DayFirst, false), "habit alone");
-        assert_eq!(order_of(&["2024-04-03 10:00 - A: a"], false).1, true, "a year of four digits tells");
-        assert_eq!(order_of(&["24/4/3 10:00 - A: a", "24/4/13 10:00 - A: a"], false), (DateOrder::YearFirst, true));
+        assert_eq!(order_of(&by_time, false), (DateOrder::Month, true));
+        assert_eq!(order_of(&["3/4/24, 10:00 - A: a"], true), (DateOrder::Month, false), "habit alone");
+        assert_eq!(order_of(&["3.4.24, 10:00 - A: a"], true), (DateOrder::Day, false), "habit alone");
+        assert!(order_of(&["2024-04-03 10:00 - A: a"], false).1, "a year of four digits tells");
+        assert_eq!(order_of(&["24/4/3 10:00 - A: a", "24/4/13 10:00 - A: a"], false), (DateOrder::Year, true));
     }
 
     #[test]
