@@ -6,6 +6,9 @@
 
 mod claude_code;
 mod codex;
+mod ical;
+mod imessage;
+mod whatsapp;
 
 use crate::place::{Place, Running, answer, last_line, signal};
 use crate::support::Answer;
