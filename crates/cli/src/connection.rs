@@ -2,6 +2,7 @@
 
 use crate::args::manage::Expires;
 use crate::error::CliError;
+use crate::first_party;
 use crate::home::Home;
 use gleaner_engine::WallTime;
 use gleaner_protocol::{MANIFEST_BYTES_MAX, Manifest, ManifestOrigin};
@@ -18,6 +19,9 @@ pub(crate) struct Settings {
     /// The program and its arguments; empty means what the manifest says.
     #[serde(default)]
     pub(crate) command: Vec<String>,
+    /// The name of the connector that comes with the program, if it is one and nothing else was said.
+    #[serde(default)]
+    pub(crate) first_party: Option<String>,
     /// Where it is started.
     #[serde(default)]
     pub(crate) folder: Option<PathBuf>,
@@ -48,7 +52,21 @@ impl Settings {
         };
         let set = set.iter().map(pair).collect::<Result<BTreeMap<_, _>, _>>()?;
         let folder = if command.is_empty() { None } else { std::env::current_dir().ok() };
-        Ok(Self { command, folder, set, expires_at_ms: None })
+        Ok(Self { command, first_party: None, folder, set, expires_at_ms: None })
+    }
+
+    /// The words that start it, if anything says so: what was typed, the program itself, or the manifest.
+    pub(crate) fn start_words(&self, manifest: &Manifest) -> Option<Vec<OsString>> {
+        let words = |command: &Vec<String>| command.iter().map(OsString::from).collect::<Vec<_>>();
+        if !self.command.is_empty() {
+            return Some(words(&self.command));
+        }
+        if let Some(name) = &self.first_party {
+            // Where the program is may change with each version of it.
+            let ourselves = std::env::current_exe().ok()?;
+            return Some(vec![ourselves.into_os_string(), "connector".into(), name.into()]);
+        }
+        manifest.command.as_ref().map(words)
     }
 
     /// Until when the owner allows it.
@@ -109,12 +127,17 @@ pub(crate) fn read_manifest(path: &Path) -> Result<(String, Manifest), CliError>
 /// A connection that was added: the text of its manifest, the manifest, its settings.
 pub(crate) fn stored(home: &Home, name: &str) -> Result<(String, Manifest, Settings), CliError> {
     let reader = home.reader()?;
-    let text = reader.manifest_text(name)?;
+    let settings = Settings::from_json(&reader.settings(name)?);
+    // What comes with the program describes itself, and may do so anew with each version.
+    let ours = settings.first_party.as_deref().and_then(first_party::find);
+    let text = match ours {
+        Some(known) => known.manifest.to_owned(),
+        None => reader.manifest_text(name)?,
+    };
     let manifest = parse_manifest(&text).map_err(|faults| CliError::Failed {
         message: format!("the stored manifest of {name:?} is no longer valid: {faults}"),
         hint: "add the connector again with `gleaner add`".to_owned(),
     })?;
-    let settings = Settings::from_json(&reader.settings(name)?);
     Ok((text, manifest, settings))
 }
 

@@ -1,11 +1,13 @@
-//! The connectors that can be added by name: those in the folder `connectors` of the data root.
+//! The connectors that can be added by name: those that come with the program, and those in the folder `connectors` of
+//! the data root.
 //!
-//! The one in the binary is not among them: it is for `gleaner demo`, and what it collects from is there
-//! only while that runs. A manifest with faults is named and left out; the others are still of use.
+//! The one of `gleaner demo` is not among them: what it collects from is there only while that runs. A manifest with
+//! faults is named and left out; the others are still of use.
 
-use crate::connection::read_manifest;
+use crate::connection::{parse_manifest, read_manifest};
 use crate::error::{CliError, nearest};
 use crate::home::Home;
+use gleaner_connectors::FirstParty;
 use gleaner_protocol::Manifest;
 use std::fs;
 use std::path::PathBuf;
@@ -16,9 +18,27 @@ const FOLDERS_MAX: usize = 1000;
 /// One that can be added.
 #[derive(Debug)]
 pub(crate) struct Connector {
-    pub(crate) folder: PathBuf,
+    pub(crate) origin: Origin,
     pub(crate) text: String,
     pub(crate) manifest: Manifest,
+}
+
+/// Where it is.
+#[derive(Clone, Debug)]
+pub(crate) enum Origin {
+    /// In the program.
+    Program(&'static FirstParty),
+    /// In this folder.
+    Folder(PathBuf),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Program(_) => f.write_str("one that comes with the program"),
+            Self::Folder(folder) => write!(f, "{}", folder.display()),
+        }
+    }
 }
 
 /// One that cannot, and why.
@@ -36,7 +56,7 @@ pub(crate) struct Catalogue {
 }
 
 impl Catalogue {
-    /// Reads every `connectors/*/manifest.json`, in the order of their names.
+    /// Those of the program, and every `connectors/*/manifest.json`, in the order of their names.
     pub(crate) fn read(home: &Home) -> Self {
         let mut folders = fs::read_dir(home.connectors_path())
             .into_iter()
@@ -48,6 +68,13 @@ impl Catalogue {
             .collect::<Vec<_>>();
         folders.sort();
         let mut catalogue = Self::default();
+        for known in gleaner_connectors::ALL {
+            // A test reads each of them; one that had faults would be no connector.
+            if let Ok(manifest) = parse_manifest(known.manifest) {
+                let (origin, text) = (Origin::Program(known), known.manifest.to_owned());
+                catalogue.connectors.push(Connector { origin, text, manifest });
+            }
+        }
         if folders.len() > FOLDERS_MAX {
             folders.truncate(FOLDERS_MAX);
             let what = format!("there are more than {FOLDERS_MAX} connectors; the rest is not looked at");
@@ -68,10 +95,10 @@ impl Catalogue {
         };
         let same = self.connectors.iter().find(|known| known.manifest.connector_key == manifest.connector_key);
         if let Some(known) = same {
-            let what = format!("its connector_key is that of {}", known.folder.display());
+            let what = format!("its connector_key is that of {}", known.origin);
             return self.faulty.push(Faulty { file, what });
         }
-        self.connectors.push(Connector { folder, text, manifest });
+        self.connectors.push(Connector { origin: Origin::Folder(folder), text, manifest });
     }
 
     /// The one of this name.

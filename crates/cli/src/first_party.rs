@@ -13,7 +13,12 @@ use gleaner_sdk::run_connector;
 use std::process::ExitCode;
 
 /// The one that cannot be added: what it collects from is there only while `gleaner demo` runs.
-const DEMO: FirstParty = FirstParty { name: "demo", manifest: demo::MANIFEST, connector: &demo::connector::Demo };
+const DEMO: FirstParty = FirstParty {
+    name: "demo",
+    manifest: demo::MANIFEST,
+    needs: "the provider of `gleaner demo`",
+    connector: &demo::connector::Demo,
+};
 
 /// All of them.
 pub(crate) fn all() -> impl Iterator<Item = &'static FirstParty> {

@@ -28,6 +28,7 @@ mod rehearsal;
 mod row;
 mod runner;
 mod scope;
+mod setting_name;
 mod stop_signals;
 mod stream_name;
 mod table;

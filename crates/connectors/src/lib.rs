@@ -5,6 +5,14 @@
 
 #![warn(missing_docs)]
 
+mod claude_code;
+mod codex;
+pub mod files;
+mod ical;
+mod imessage;
+mod loose;
+mod whatsapp;
+
 use gleaner_sdk::Connector;
 
 /// A connector that comes with the program.
@@ -14,6 +22,8 @@ pub struct FirstParty {
     pub name: &'static str,
     /// The manifest, as JSON.
     pub manifest: &'static str,
+    /// Where it finds what it collects, in a few words for people, with the setting that says otherwise.
+    pub needs: &'static str,
     /// What runs.
     pub connector: &'static (dyn Connector + Sync),
 }
@@ -25,4 +35,27 @@ impl std::fmt::Debug for FirstParty {
 }
 
 /// All of them, in the order of their names.
-pub const ALL: &[FirstParty] = &[];
+pub const ALL: &[FirstParty] =
+    &[claude_code::CLAUDE_CODE, codex::CODEX, ical::ICAL, imessage::IMESSAGE, whatsapp::WHATSAPP];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_sdk::protocol::{Manifest, ManifestOrigin};
+
+    #[test]
+    fn every_manifest_of_ours_keeps_all_rules_and_says_when_to_run_and_why() {
+        assert!(ALL.is_sorted_by_key(|known| known.name));
+        for known in ALL {
+            let manifest = Manifest::parse(known.manifest.as_bytes(), ManifestOrigin::FirstParty).unwrap();
+            assert_eq!(manifest.connector_key, known.name);
+            assert!(manifest.warnings.is_empty(), "{}: {:?}", known.name, manifest.warnings);
+            assert!(manifest.refresh_policy.is_some_and(|policy| !policy.rationale.is_empty()), "{}", known.name);
+            assert!(!known.needs.is_empty() && !manifest.streams.is_empty(), "{}", known.name);
+            for stream in &manifest.streams {
+                assert!(stream.schema.is_some(), "{}: {} has no schema", known.name, stream.name);
+                assert!(known.manifest.contains("\"coverage_policy\""), "{}", known.name);
+            }
+        }
+    }
+}

@@ -10,6 +10,7 @@
 //! | the whole of a connector's `main` | [`run_connector`], [`Connector`] |
 //! | what was asked for, and a client to get it with | [`Collect`] |
 //! | a stream that goes forward page by page | [`Collect::pages`], [`Page`] |
+//! | the same for an author who sends records of several streams by himself | [`Collect::slices`], [`SliceEnd`] |
 //! | a list, newest first, with a detail per item | [`lane`] |
 //! | a question to the owner in the middle of a run | [`Collect::ask`], [`Question`] |
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
@@ -60,7 +61,7 @@ pub use fetch_error::{FetchError, FetchErrorKind};
 pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
 pub use page::Page;
-pub use pages::{Left, REST_OF_STREAM};
+pub use pages::{Left, REST_OF_STREAM, SliceEnd};
 pub use question::{Question, Reply};
 pub use replay::{Replay, Replayed, replay};
 pub use stdio::Stdio;

@@ -6,7 +6,7 @@
 //! An open circuit is waited for while the budget allows.
 
 use crate::collect::Collect;
-use crate::emit::Cursor;
+use crate::emit::{Cursor, Emitter};
 use crate::fetch_error::{FetchError, FetchErrorKind, last_error, run_cap};
 use crate::page::Page;
 use crate::stop::Stop;
@@ -36,6 +36,78 @@ pub enum Left {
     Unfinished(DeferReason),
     /// Nothing was asked for of this stream in this run.
     NotAsked,
+}
+
+/// How a slice ended that its author sent.
+#[derive(Clone, Debug, PartialEq)]
+#[must_use = "a slice is returned to whoever asked for it"]
+pub enum SliceEnd {
+    /// There is more. Everything before this cursor was sent.
+    Then(Cursor),
+    /// There is no more for now. The next run begins at this cursor.
+    Last(Cursor),
+}
+
+impl<'r> Collect<'r> {
+    /// Collects a stream slice after slice, for authors who send what they find themselves: records of several streams,
+    /// tombstones, gaps, skips. The budget is asked before each slice, and the cursor is sent after it.
+    ///
+    /// # Errors
+    ///
+    /// What the author's function ended with, unless it is the run's own budget.
+    pub fn slices(
+        &mut self,
+        stream: &str,
+        mut next: impl FnMut(&mut Emitter<'r>) -> Result<SliceEnd, Stop>,
+    ) -> Result<Left, Stop> {
+        if !self.emitter.wants_stream(stream) {
+            return Ok(Left::NotAsked);
+        }
+        let rest = self.rest_of_stream(stream)?;
+        if self.recovery_only && rest.is_none() {
+            return Ok(Left::NotAsked);
+        }
+        for _ in 0..PAGES_MAX {
+            let sent = self.budget.take_list(self.clock.now()).map_err(Stop::Deferred);
+            match sent.and_then(|()| next(&mut self.emitter)) {
+                Ok(SliceEnd::Then(cursor)) => self.slice(stream, &cursor)?,
+                Ok(SliceEnd::Last(cursor)) => {
+                    if let Some(gap) = &rest {
+                        self.emitter.recovered(gap)?;
+                    }
+                    self.slice(stream, &cursor)?;
+                    self.finished(stream);
+                    return Ok(Left::Finished);
+                }
+                Err(Stop::Deferred(reason)) => {
+                    let at = self.cursor(stream).cloned();
+                    return self.leave_rest(stream, at.as_ref(), reason);
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        Err(Stop::failed(format!("stream {stream:?} does not end: {PAGES_MAX} slices")))
+    }
+
+    /// The gaps that earlier runs left in a stream, but for the one that stands for its rest: for authors who write
+    /// gaps of their own. Each is either written again or said to be recovered.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more, or the answer cannot be read.
+    pub fn take_gaps(&mut self, stream: &str) -> Result<Vec<ServedGap>, Stop> {
+        let mut gaps = Vec::new();
+        loop {
+            let page = self.gaps.next_page(&mut self.emitter, stream)?;
+            if page.is_empty() {
+                break;
+            }
+            gaps.extend(page);
+        }
+        let rest = gaps.extract_if(.., |gap| is_rest(gap)).collect();
+        self.gaps.put_back(rest);
+        Ok(gaps)
+    }
 }
 
 impl Collect<'_> {
@@ -123,8 +195,7 @@ impl Collect<'_> {
             if page.is_empty() {
                 break;
             }
-            let is_rest = |gap: &mut ServedGap| gap.record_key.as_ref().map(GapKey::as_str) == Some(REST_OF_STREAM);
-            rest = page.extract_if(.., is_rest).next();
+            rest = page.extract_if(.., |gap| is_rest(gap)).next();
             others.extend(page);
         }
         self.gaps.put_back(others);
@@ -148,6 +219,10 @@ impl Collect<'_> {
         }
         Ok(())
     }
+}
+
+fn is_rest(gap: &ServedGap) -> bool {
+    gap.record_key.as_ref().map(GapKey::as_str) == Some(REST_OF_STREAM)
 }
 
 /// The gap for everything of a stream after a cursor. Nothing failed, so there is no status.

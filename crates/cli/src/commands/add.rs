@@ -6,15 +6,15 @@
 use crate::args::collect::AddArgs;
 use crate::args::manage::Expires;
 use crate::connection::{Settings, read_manifest};
-use crate::connectors::Catalogue;
+use crate::connectors::{Catalogue, Origin};
 use crate::credentials::{Credentials, how_to_give};
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, report_to_stderr, visible};
+use crate::setting_name;
 use crate::trial::Trial;
 use gleaner_protocol::Manifest;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -23,12 +23,18 @@ const TRIAL_MAX: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let home = Home::find(&args.home)?;
-    let (text, manifest, folder) = find_connector(args, &home)?;
+    let (text, manifest, origin) = find_connector(args, &home)?;
     let mut settings = Settings::new(&args.command, &args.settings)?;
-    if settings.command.is_empty() {
-        settings.folder = folder;
+    let is_ours = matches!(origin, Some(Origin::Program(_)));
+    settings.set = setting_name::resolve(settings.set, &manifest, is_ours)?;
+    match origin {
+        _ if !settings.command.is_empty() => {}
+        Some(Origin::Program(known)) => settings.first_party = Some(known.name.to_owned()),
+        // It may be started from anywhere.
+        Some(Origin::Folder(folder)) => settings.folder = Some(folder.canonicalize().unwrap_or(folder)),
+        None => {}
     }
-    if settings.command.is_empty() && manifest.command.is_none() {
+    if settings.start_words(&manifest).is_none() {
         let hint = "say how it is started, after two dashes: gleaner add … -- COMMAND";
         return Err(CliError::usage("the manifest does not say how to start the connector", hint));
     }
@@ -72,14 +78,12 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
     Ok(ExitCode::SUCCESS)
 }
 
-/// The manifest, and the folder in which its own command is started: that of a connector with a name.
-fn find_connector(args: &AddArgs, home: &Home) -> Result<(String, Manifest, Option<PathBuf>), CliError> {
+/// The manifest, and where a connector with a name is.
+fn find_connector(args: &AddArgs, home: &Home) -> Result<(String, Manifest, Option<Origin>), CliError> {
     let name = args.connector.as_deref();
     let Some(file) = &args.manifest else {
         let found = Catalogue::read(home).find(name.unwrap_or_default(), home)?;
-        // It may be started from anywhere.
-        let folder = found.folder.canonicalize().unwrap_or(found.folder);
-        return Ok((found.text, found.manifest, Some(folder)));
+        return Ok((found.text, found.manifest, Some(found.origin)));
     };
     let (text, manifest) = read_manifest(file)?;
     match name {

@@ -1,10 +1,11 @@
 //! `gleaner connectors`: what can be added by name, what it collects and what it needs.
 
 use crate::args::care::ConnectorsArgs;
-use crate::connectors::{Catalogue, Connector};
+use crate::connectors::{Catalogue, Connector, Origin};
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, report_to_stderr, visible, wrap};
+use crate::setting_name;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -26,10 +27,10 @@ pub(crate) fn run(args: &ConnectorsArgs, out: &mut Output) -> Result<ExitCode, C
             report_to_stderr(&visible(&warning));
         }
     }
-    if catalogue.connectors.is_empty() && !args.json {
-        out.line("There is no connector that can be added by name yet: none comes with the program")?;
-        out.line(&format!("but the one of `gleaner demo`, and none is in {}.", home.connectors_path().display()))?;
-        out.line("Put a folder with a manifest.json there, or: gleaner add --manifest FILE -- COMMAND")?;
+    if !args.json {
+        let folder = home.connectors_path();
+        out.line(&format!("These come with the program or are in {}.", visible(&folder.to_string_lossy())))?;
+        out.line("Any other: put a folder with a manifest.json there, or: gleaner add --manifest FILE -- COMMAND")?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -41,7 +42,13 @@ fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
     let streams = manifest.streams.iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
     fact(out, "streams", &streams.join(", "))?;
     fact(out, "needs", &needs(connector).join(", "))?;
-    let command = if manifest.command.is_some() { "" } else { " -- COMMAND" };
+    let settings = setting_name::all(manifest);
+    if !settings.is_empty() {
+        let shown = settings.iter().map(|(key, variable)| format!("--set {key}=… ({variable})"));
+        fact(out, "settings", &shown.collect::<Vec<_>>().join(", "))?;
+    }
+    let is_started = manifest.command.is_some() || matches!(connector.origin, Origin::Program(_));
+    let command = if is_started { "" } else { " -- COMMAND" };
     fact(out, "add with", &format!("gleaner add {}{command}", manifest.connector_key))
 }
 
@@ -54,8 +61,11 @@ fn fact(out: &mut Output, word: &str, text: &str) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Variables for signing in, and what the runtime has to have.
+/// What is said for people, or: variables for signing in, and what the runtime has to have.
 fn needs(connector: &Connector) -> Vec<String> {
+    if let Origin::Program(known) = &connector.origin {
+        return vec![known.needs.to_owned()];
+    }
     let groups = connector.manifest.auth.iter().flat_map(|auth| &auth.required).map(|group| group.join(" or "));
     let bindings = connector.manifest.bindings.iter().map(|binding| {
         let optional = if binding.required { "" } else { " (if there is one)" };
@@ -67,12 +77,18 @@ fn needs(connector: &Connector) -> Vec<String> {
 fn as_json(connector: &Connector) -> Value {
     let manifest = &connector.manifest;
     let bindings = manifest.bindings.iter().map(|binding| json!({"name": binding.name, "required": binding.required}));
+    let (folder, needs) = match &connector.origin {
+        Origin::Program(known) => (None, Some(known.needs)),
+        Origin::Folder(folder) => (Some(folder), None),
+    };
+    let settings =
+        setting_name::all(manifest).into_iter().map(|(key, variable)| json!({"key": key, "variable": variable}));
     json!({
         "message_type": "connector", "connector": manifest.connector_key, "connector_id": manifest.connector_id,
-        "display_name": manifest.display_name, "version": manifest.version, "folder": connector.folder,
+        "display_name": manifest.display_name, "version": manifest.version, "folder": folder, "needs": needs,
         "streams": manifest.streams.iter().map(|stream| &stream.name).collect::<Vec<_>>(),
         "credentials": manifest.auth.as_ref().map_or(&[][..], |auth| &auth.required),
         "bindings": bindings.collect::<Vec<_>>(), "environment_variables": manifest.environment_variables,
-        "command": manifest.command,
+        "settings": settings.collect::<Vec<_>>(), "command": manifest.command,
     })
 }

@@ -87,7 +87,10 @@ fn find_connection(
 ) -> Result<(String, Manifest, Settings), CliError> {
     let Some(file) = &args.manifest else {
         let name = args.connection.clone().unwrap_or_default();
-        let (_, manifest, settings) = stored(home, &name)?;
+        let (text, manifest, settings) = stored(home, &name)?;
+        if settings.first_party.is_some() && home.reader()?.manifest_text(&name)? != text {
+            store.register(&name, &text, &manifest, dates::now())?;
+        }
         return Ok((name, manifest, settings.started_by(&args.command)?));
     };
     let (text, manifest) = read_manifest(file)?;
@@ -203,10 +206,8 @@ pub(crate) fn launch(
         environment.set("GLEANER_MAX_DURATION_MS", millis.to_string());
     }
     credentials.put_into(&mut environment);
-    let stored = Some(&settings.command).filter(|command| !command.is_empty());
-    let command = stored.or(manifest.command.as_ref()).cloned().unwrap_or_default();
     Ok(Launch {
-        command: command.into_iter().map(OsString::from).collect(),
+        command: settings.start_words(manifest).unwrap_or_default(),
         environment,
         folder: settings.folder.clone(),
         guard: guard("guard"),

@@ -20,8 +20,9 @@ struct Found {
 impl Found {
     /// The words that start it.
     fn command(&self) -> Vec<String> {
-        let own = self.manifest.as_ref().ok().and_then(|manifest| manifest.command.clone());
-        if self.settings.command.is_empty() { own.unwrap_or_default() } else { self.settings.command.clone() }
+        let words = self.manifest.as_ref().ok().and_then(|manifest| self.settings.start_words(manifest));
+        let words = words.unwrap_or_default().into_iter().map(|word| word.to_string_lossy().into_owned());
+        words.collect()
     }
 
     fn folder(&self) -> PathBuf {

@@ -117,14 +117,18 @@ fn with_command(key: &str) -> String {
 #[test]
 fn a_connector_in_the_folder_is_listed_added_by_its_name_and_run_from_there() {
     let place = Place::new("connectors");
-    let none = place.gleaner(&["connectors"]);
-    assert!(none.code == 0 && none.stdout.contains("There is no connector that can be added by name yet"), "{none:?}");
+    let ours = place.gleaner(&["connectors"]);
+    for part in ["claude_code  Claude Code", "~/.claude", "--set home=… (CLAUDE_CODE_HOME)", "gleaner add claude_code"]
+    {
+        assert!(ours.code == 0 && ours.stdout.contains(part), "{part}: {ours:?}");
+    }
     install(&place, "shop-1.0", &with_command("shop"));
     let listed = place.gleaner(&["connectors"]);
     for part in ["shop  Shop, version 1", "orders", "SHOP_TOKEN, network", "gleaner add shop"] {
         assert!(listed.stdout.contains(part), "{part}: {listed:?}");
     }
-    let json = serde_json::from_str::<Value>(&place.gleaner(&["connectors", "--json"]).stdout).unwrap();
+    let lines = place.gleaner(&["connectors", "--json"]).stdout;
+    let json = serde_json::from_str::<Value>(lines.lines().last().unwrap()).unwrap();
     assert_eq!((&json["connector"], &json["credentials"][0][0]), (&"shop".into(), &"SHOP_TOKEN".into()));
     assert_eq!(json["streams"], serde_json::json!(["orders"]));
     let added = place.gleaner(&["add", "shop", "--name", "mine"]);
@@ -141,13 +145,16 @@ fn connectors_with_faults_are_named_and_the_others_are_still_there() {
     install(&place, "a", &with_command("shop"));
     install(&place, "b", "{\"streams\":[]}");
     install(&place, "c", &with_command("shop"));
+    install(&place, "d", &with_command("codex"));
     let listed = place.gleaner(&["connectors"]);
-    assert!(listed.code == 0 && listed.stdout.starts_with("shop  Shop"), "{listed:?}");
+    assert!(listed.code == 0 && listed.stdout.contains("\nshop  Shop"), "{listed:?}");
     assert!(listed.stderr.contains("b/manifest.json") && listed.stderr.contains("connector_id"), "{listed:?}");
     assert!(listed.stderr.contains("its connector_key is that of"), "{listed:?}");
+    assert!(listed.stderr.contains("that of one that comes with the program"), "{listed:?}");
     let lines = place.gleaner(&["connectors", "--json"]).stdout;
-    let kinds = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["message_type"].clone());
-    assert_eq!(kinds.collect::<Vec<_>>(), ["connector", "fault", "fault"]);
+    let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let kinds = lines.filter(|line| line["needs"].is_null()).map(|line| line["message_type"].clone());
+    assert_eq!(kinds.collect::<Vec<_>>(), ["connector", "fault", "fault", "fault"]);
     let unknown = place.gleaner(&["add", "shp"]);
     assert!(unknown.code == 2 && unknown.stderr.contains("did you mean shop?"), "{unknown:?}");
     let far = place.gleaner(&["add", "xyzzy"]);

@@ -18,6 +18,7 @@ mod html;
 mod json;
 mod killed;
 mod live;
+mod local_files;
 mod look;
 mod look_speed;
 mod new;

@@ -1,0 +1,178 @@
+//! What one line of a session says. Pure: a text in, borrowed parts out.
+//!
+//! A line is an object with a type. Two types are turns of the conversation and hold a message, whose content is a text or
+//! a list of blocks: text, thinking, a call of a tool, the result of one, a picture. All other types are events.
+
+use crate::loose::{Flag, Text, list};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One line.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Entry<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) uuid: Text<'a>,
+    #[serde(borrow)]
+    pub(super) parent_uuid: Text<'a>,
+    #[serde(borrow)]
+    pub(super) session_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) agent_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) timestamp: Text<'a>,
+    pub(super) is_sidechain: Flag,
+    #[serde(borrow)]
+    pub(super) user_type: Text<'a>,
+    #[serde(borrow)]
+    pub(super) entrypoint: Text<'a>,
+    #[serde(borrow)]
+    pub(super) cwd: Text<'a>,
+    #[serde(borrow)]
+    pub(super) git_branch: Text<'a>,
+    #[serde(borrow)]
+    pub(super) version: Text<'a>,
+    #[serde(borrow)]
+    pub(super) message: Option<&'a RawValue>,
+    // Of events.
+    #[serde(borrow)]
+    pub(super) subtype: Text<'a>,
+    #[serde(borrow, rename = "toolUseID")]
+    pub(super) tool_use_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) summary: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) attachment: Option<&'a RawValue>,
+}
+
+/// What a turn holds.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Message<'a> {
+    #[serde(borrow)]
+    pub(super) role: Text<'a>,
+    #[serde(borrow)]
+    pub(super) model: Text<'a>,
+    #[serde(borrow)]
+    pub(super) stop_reason: Text<'a>,
+    #[serde(borrow)]
+    pub(super) usage: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+}
+
+/// A part of a message.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Block<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) thinking: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) name: Text<'a>,
+    #[serde(borrow)]
+    pub(super) input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) tool_use_id: Text<'a>,
+    pub(super) is_error: Flag,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) source: Option<&'a RawValue>,
+    #[serde(borrow)]
+    pub(super) title: Text<'a>,
+}
+
+/// Where the bytes of a picture or a document are.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Source<'a> {
+    #[serde(borrow)]
+    pub(super) media_type: Text<'a>,
+    #[serde(borrow)]
+    pub(super) data: Option<&'a RawValue>,
+}
+
+/// What a hook or another helper of the tool attached.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Attachment<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) kind: Text<'a>,
+    #[serde(borrow)]
+    pub(super) hook_name: Text<'a>,
+    #[serde(borrow, rename = "toolUseID")]
+    pub(super) tool_use_id: Text<'a>,
+    #[serde(borrow)]
+    pub(super) content: Option<&'a RawValue>,
+}
+
+impl<'a> Entry<'a> {
+    /// Reads a line; `None` when it is no object.
+    pub(super) fn parse(line: &'a str) -> Option<Self> {
+        // A list would be read as the fields of an object, in their order.
+        if line.starts_with('{') { serde_json::from_str(line).ok() } else { None }
+    }
+
+    /// The message of a turn of the conversation, which has a name of its own.
+    pub(super) fn turn(&self) -> Option<Message<'a>> {
+        let is_turn = matches!(self.kind.or_empty(), "user" | "assistant") && self.uuid.get().is_some();
+        let message = self.message.filter(|_| is_turn)?;
+        serde_json::from_str(message.get()).ok()
+    }
+}
+
+impl<'a> Message<'a> {
+    /// The parts of it; none when it is a plain text.
+    pub(super) fn blocks(&self) -> Vec<Block<'a>> {
+        self.content.map(list).unwrap_or_default()
+    }
+}
+
+/// What the beginning of a file says about its session: the first of each that is there.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Beginning {
+    pub(super) session_id: Option<String>,
+    pub(super) started_at: Option<String>,
+    pub(super) cwd: Option<String>,
+    pub(super) git_branch: Option<String>,
+    pub(super) version: Option<String>,
+    pub(super) user_type: Option<String>,
+    pub(super) entrypoint: Option<String>,
+}
+
+/// In how many lines these are looked for. They stand in each turn; before the first there are a few events.
+const LINES_MAX: usize = 20;
+
+impl Beginning {
+    /// Reads the first bytes of a file. The last line of them may be cut, and is left out.
+    pub(super) fn read(head: &[u8]) -> Self {
+        let mut beginning = Self::default();
+        let whole = head.iter().rposition(|&byte| byte == b'\n').map_or(head, |last| &head[..last]);
+        for line in whole.split(|&byte| byte == b'\n').take(LINES_MAX) {
+            let Some(entry) = std::str::from_utf8(line).ok().and_then(Entry::parse) else { continue };
+            let first = |field: &mut Option<String>, text: &Text<'_>| {
+                if field.is_none() {
+                    *field = text.get().map(ToOwned::to_owned);
+                }
+            };
+            first(&mut beginning.session_id, &entry.session_id);
+            first(&mut beginning.started_at, &entry.timestamp);
+            first(&mut beginning.cwd, &entry.cwd);
+            first(&mut beginning.git_branch, &entry.git_branch);
+            first(&mut beginning.version, &entry.version);
+            first(&mut beginning.user_type, &entry.user_type);
+            first(&mut beginning.entrypoint, &entry.entrypoint);
+        }
+        beginning
+    }
+}

@@ -1,0 +1,34 @@
+//! What connectors for the owner's own files share: finding files beneath one folder, noticing what changed since the
+//! last run, and reading what was added.
+//!
+//! | for | see |
+//! |---|---|
+//! | a setting of the owner's, or a place beneath the home folder | [`setting`], [`Place`] |
+//! | a folder, the files beneath it, and opening one of them | [`Root`], [`Listing`], [`Found`], [`FilePath`] |
+//! | what was read of a file, and what became of it since | [`Mark`], [`Change`] |
+//! | all marks of a source, as they lie on a cursor | [`Marks`], [`scope_word`] |
+//! | lines of a file that somebody else is writing | [`Lines`], [`Line`] |
+//! | a whole file, up to a size | [`Opened::read_whole`] |
+//! | what could not be read, said once and bounded | [`Troubles`], [`Trouble`] |
+//! | all of it together, for files with one JSON object per line | [`jsonl`] |
+//!
+//! It never writes, locks, or follows a link beneath the folder that the owner named.
+
+pub mod jsonl;
+mod lines;
+mod mark;
+mod marks;
+mod path;
+mod root;
+mod setting;
+mod trouble;
+mod walk;
+
+pub use lines::{LINE_BYTES_MAX, Line, Lines};
+pub use mark::{Change, Mark};
+pub use marks::{MARKS_BYTES_MAX, Marks, scope_word};
+pub use path::FilePath;
+pub use root::{Opened, Root, Stamp};
+pub use setting::{Place, setting};
+pub use trouble::{Trouble, Troubles};
+pub use walk::{FILES_MAX, Found, Listing};

@@ -1,0 +1,391 @@
+//! One calendar: its events as they are written, with their times understood.
+//!
+//! Pure. A file that breaks off in the middle says so: nobody may take what is missing for deleted. An event without a
+//! time is counted and left out.
+
+use super::lines::{Line, lines};
+use super::rule::Rule;
+use super::zones::{OBSERVANCES_MAX, Observance, Zone, Zones};
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+/// Events of one file that are read. Ten a day for thirty years.
+pub(crate) const EVENTS_MAX: usize = 100_000;
+/// Attendees, dates and exceptions of one event.
+const LIST_MAX: usize = 10_000;
+/// Components in each other: a calendar, an event, an alarm.
+const DEPTH_MAX: usize = 16;
+
+/// A point of the calendar, as it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct When {
+    pub(crate) local: DateTime,
+    pub(crate) zone: Zone,
+    /// A day without a time.
+    pub(crate) is_date: bool,
+}
+
+/// Someone who was invited.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Attendee {
+    email: Option<String>,
+    name: Option<String>,
+    status: Option<String>,
+}
+
+/// One VEVENT.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Event {
+    pub(crate) uid: String,
+    pub(crate) start: Option<When>,
+    pub(crate) end: Option<When>,
+    pub(crate) duration: Option<SignedDuration>,
+    pub(crate) recurrence_id: Option<When>,
+    /// It stands for all later ones of its series, too.
+    pub(crate) is_this_and_future: bool,
+    pub(crate) rule_text: Option<String>,
+    pub(crate) rule: Option<Rule>,
+    pub(crate) dates: Vec<When>,
+    pub(crate) exceptions: Vec<When>,
+    pub(crate) zone_name: Option<String>,
+    pub(crate) summary: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) location: Option<String>,
+    pub(crate) url: Option<String>,
+    pub(crate) organizer_email: Option<String>,
+    pub(crate) attendees: Vec<Attendee>,
+    pub(crate) status: Option<String>,
+    pub(crate) categories: Vec<String>,
+    pub(crate) sequence: i64,
+    pub(crate) created: Option<When>,
+    pub(crate) modified: Option<When>,
+}
+
+/// What one file says.
+#[derive(Debug, Default)]
+pub(crate) struct Calendar {
+    pub(crate) name: Option<String>,
+    pub(crate) events: Vec<Event>,
+    /// It begins and ends as a calendar does.
+    pub(crate) is_whole: bool,
+    /// It says that all of its events are cancelled.
+    pub(crate) is_cancelled: bool,
+    pub(crate) faults: Faults,
+}
+
+/// What was not understood, as numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    pub(crate) lines: usize,
+    /// Events without a time.
+    pub(crate) events: usize,
+    pub(crate) rules: usize,
+    /// Names of zones that nobody knows.
+    pub(crate) zones: usize,
+    /// More events than are read.
+    pub(crate) beyond: usize,
+}
+
+impl Calendar {
+    /// Reads a file. Times without a zone are in `own`.
+    pub(crate) fn read(text: &str, own: &TimeZone) -> Self {
+        let mut calendar = Self::default();
+        let zones = read_zones(text, own);
+        let mut path = Vec::<String>::new();
+        let mut event = None;
+        let (mut begun, mut ended) = (0, 0);
+        for line in lines(text) {
+            let Ok(line) = line else {
+                calendar.faults.lines += 1;
+                continue;
+            };
+            match line.name.as_str() {
+                "BEGIN" => {
+                    let name = line.value.trim().to_ascii_uppercase();
+                    begun += usize::from(name == "VCALENDAR");
+                    if name == "VEVENT" {
+                        event = Some(Event::default());
+                    }
+                    if path.len() < DEPTH_MAX {
+                        path.push(name);
+                    }
+                }
+                "END" => {
+                    let name = line.value.trim().to_ascii_uppercase();
+                    ended += usize::from(name == "VCALENDAR");
+                    if let Some(event) = event.take_if(|_| name == "VEVENT") {
+                        calendar.take(event);
+                    }
+                    if let Some(at) = path.iter().rposition(|open| *open == name) {
+                        path.truncate(at);
+                    }
+                }
+                _ => match (path.last().map(String::as_str), &mut event) {
+                    (Some("VEVENT"), Some(event)) => event.read(&line, &zones, &mut calendar.faults),
+                    (Some("VCALENDAR"), _) => calendar.property(&line),
+                    _ => {}
+                },
+            }
+        }
+        calendar.is_whole = begun > 0 && begun == ended;
+        calendar
+    }
+
+    fn property(&mut self, line: &Line) {
+        match line.name.as_str() {
+            "X-WR-CALNAME" | "NAME" if self.name.is_none() => {
+                self.name = Some(line.text().trim().to_owned()).filter(|name| !name.is_empty());
+            }
+            "METHOD" => self.is_cancelled = line.value.trim().eq_ignore_ascii_case("CANCEL"),
+            _ => {}
+        }
+    }
+
+    fn take(&mut self, mut event: Event) {
+        if event.start.is_none() {
+            // Some programs leave it out where a single day of a series is changed.
+            event.start.clone_from(&event.recurrence_id);
+        }
+        if event.start.is_none() {
+            self.faults.events += 1;
+        } else if self.events.len() == EVENTS_MAX {
+            self.faults.beyond += 1;
+        } else {
+            self.faults.rules += usize::from(event.rule_text.is_some() && event.rule.is_none());
+            self.events.push(event);
+        }
+    }
+}
+
+/// The zones are read first: events may come before them.
+fn read_zones(text: &str, own: &TimeZone) -> Zones {
+    let mut zones = Zones::new(own.clone());
+    let (mut name, mut observances, mut is_inside) = (None, Vec::<Observance>::new(), false);
+    for line in lines(text).flatten() {
+        let value = line.value.trim();
+        match (line.name.as_str(), value.to_ascii_uppercase().as_str()) {
+            ("X-WR-TIMEZONE", _) => zones.set_own(value),
+            ("BEGIN", "VTIMEZONE") => (name, observances, is_inside) = (None, Vec::new(), true),
+            ("END", "VTIMEZONE") => {
+                if let Some(name) = name.take() {
+                    zones.describe(name, &observances);
+                }
+                is_inside = false;
+            }
+            ("BEGIN", "STANDARD" | "DAYLIGHT") if is_inside && observances.len() < OBSERVANCES_MAX => {
+                observances.push(Observance::default());
+            }
+            ("TZID", _) if is_inside => name = Some(value.to_owned()),
+            (property, _) if is_inside => {
+                if let Some(observance) = observances.last_mut() {
+                    observe(observance, property, value);
+                }
+            }
+            _ => {}
+        }
+    }
+    zones
+}
+
+fn observe(observance: &mut Observance, property: &str, value: &str) {
+    match property {
+        "DTSTART" => observance.start = date_time(value).map(|(local, _)| local),
+        "TZOFFSETFROM" => observance.from = offset(value),
+        "TZOFFSETTO" => observance.to = offset(value),
+        "RRULE" => observance.rule = Rule::parse(value),
+        "RDATE" if observance.dates.len() < LIST_MAX => {
+            observance.dates.extend(value.split(',').filter_map(date_time).map(|(local, _)| local));
+        }
+        _ => {}
+    }
+}
+
+/// `+0200`, `-053000`.
+fn offset(text: &str) -> Option<i32> {
+    let (sign, digits) = match text.as_bytes().first()? {
+        b'-' => (-1, &text[1..]),
+        b'+' => (1, &text[1..]),
+        _ => (1, text),
+    };
+    let part = |from: usize| digits.get(from..from + 2)?.parse::<i32>().ok();
+    let seconds = part(0)? * 3600 + part(2)? * 60 + part(4).unwrap_or(0);
+    (seconds <= 86_400).then_some(sign * seconds)
+}
+
+impl Event {
+    fn read(&mut self, line: &Line, zones: &Zones, faults: &mut Faults) {
+        let text = || Some(line.text()).filter(|text| !text.is_empty());
+        match line.name.as_str() {
+            "UID" => self.uid = line.text().trim().to_owned(),
+            "SUMMARY" => self.summary = text(),
+            "DESCRIPTION" => self.description = text(),
+            "LOCATION" => self.location = text(),
+            "URL" => self.url = text(),
+            "STATUS" => self.status = Some(line.value.trim().to_ascii_uppercase()),
+            "SEQUENCE" => self.sequence = line.value.trim().parse().unwrap_or(0),
+            "CATEGORIES" if self.categories.len() < LIST_MAX => self.categories.extend(line.texts()),
+            "ORGANIZER" => self.organizer_email = address(&line.value),
+            "ATTENDEE" if self.attendees.len() < LIST_MAX => self.attendees.push(Attendee {
+                email: address(&line.value),
+                name: line.parameter("CN").map(ToOwned::to_owned),
+                status: line.parameter("PARTSTAT").map(str::to_ascii_uppercase),
+            }),
+            "RRULE" => {
+                self.rule = Rule::parse(&line.value);
+                self.rule_text = Some(line.value.trim().to_owned());
+            }
+            "DURATION" => self.duration = duration(line.value.trim()),
+            _ => self.read_time(line, zones, faults),
+        }
+    }
+
+    fn read_time(&mut self, line: &Line, zones: &Zones, faults: &mut Faults) {
+        let mut when = |value: &str| when(line, value, zones, faults);
+        match line.name.as_str() {
+            "DTSTART" => {
+                self.start = when(&line.value);
+                self.zone_name = line.parameter("TZID").map(ToOwned::to_owned);
+            }
+            "DTEND" => self.end = when(&line.value),
+            "RECURRENCE-ID" => {
+                self.recurrence_id = when(&line.value);
+                self.is_this_and_future =
+                    line.parameter("RANGE").is_some_and(|range| range.eq_ignore_ascii_case("THISANDFUTURE"));
+            }
+            "CREATED" => self.created = when(&line.value),
+            "LAST-MODIFIED" => self.modified = when(&line.value),
+            // A period begins with its time; how long that one lasts is the event's.
+            "RDATE" if self.dates.len() < LIST_MAX => {
+                let starts = line.value.split(',').map(|value| value.split('/').next().unwrap_or_default());
+                self.dates.extend(starts.filter_map(&mut when));
+            }
+            "EXDATE" if self.exceptions.len() < LIST_MAX => {
+                self.exceptions.extend(line.value.split(',').filter_map(when))
+            }
+            _ => {}
+        }
+    }
+
+    /// How long it lasts: by its end, by its duration, or not at all; a day, if it is one.
+    pub(crate) fn length(&self) -> Length {
+        let Some(start) = &self.start else { return Length::Seconds(0) };
+        if start.is_date {
+            let days = self
+                .end
+                .as_ref()
+                .map(|end| super::rule::day_number(end.local.date()) - super::rule::day_number(start.local.date()));
+            let days = days.or_else(|| self.duration.map(|duration| duration.as_hours().div_euclid(24)));
+            return Length::Days(days.unwrap_or(1).max(1));
+        }
+        let between = || Some(self.end.as_ref()?.instant()?.as_second() - start.instant()?.as_second());
+        Length::Seconds(between().or_else(|| self.duration.map(|duration| duration.as_secs())).unwrap_or(0).max(0))
+    }
+
+    /// Whether it does not take place.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.status.as_deref() == Some("CANCELLED")
+    }
+}
+
+/// How long an event lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Length {
+    Days(i64),
+    Seconds(i64),
+}
+
+impl When {
+    pub(crate) fn instant(&self) -> Option<Timestamp> {
+        self.zone.instant(self.local)
+    }
+
+    /// As records write it: a day, or a time with its distance from UTC.
+    pub(crate) fn text(&self) -> String {
+        match self.instant() {
+            Some(instant) if !self.is_date => instant.display_with_offset(self.zone.offset(instant)).to_string(),
+            _ => self.local.date().to_string(),
+        }
+    }
+
+    /// The same for the same point, whatever the zone it was written in.
+    pub(crate) fn identity(&self) -> String {
+        match self.instant() {
+            Some(instant) if !self.is_date => instant.to_string(),
+            _ => self.local.date().to_string(),
+        }
+    }
+}
+
+fn when(line: &Line, value: &str, zones: &Zones, faults: &mut Faults) -> Option<When> {
+    let (local, form) = date_time(value.trim())?;
+    let is_date = form == Form::Date;
+    let zone = match (form, line.parameter("TZID")) {
+        (Form::Utc, _) => Zone::UTC,
+        (Form::Local, Some(name)) => {
+            let (zone, is_known) = zones.find(name);
+            faults.zones += usize::from(!is_known);
+            zone
+        }
+        (Form::Date | Form::Local, _) => zones.own(),
+    };
+    Some(When { local, zone, is_date })
+}
+
+/// How a point in time is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Date,
+    Local,
+    Utc,
+}
+
+/// `20240131`, `20240131T180500` or `20240131T180500Z`.
+pub(crate) fn date_time(text: &str) -> Option<(DateTime, Form)> {
+    let text = text.trim();
+    let digits = |text: &str, from: usize, to: usize| {
+        text.get(from..to).filter(|part| part.bytes().all(|byte| byte.is_ascii_digit()))?.parse::<i16>().ok()
+    };
+    let date = Date::new(digits(text, 0, 4)?, digits(text, 4, 6)? as i8, digits(text, 6, 8)? as i8).ok()?;
+    let Some(clock) = text[8..].strip_prefix(['T', 't']) else {
+        return text[8..].is_empty().then_some((date.at(0, 0, 0, 0), Form::Date));
+    };
+    let (clock, form) = clock.strip_suffix(['Z', 'z']).map_or((clock, Form::Local), |clock| (clock, Form::Utc));
+    let (hour, minute, second) = (digits(clock, 0, 2)?, digits(clock, 2, 4)?, digits(clock, 4, 6).unwrap_or(0));
+    // A leap second has no place on a clock of 60.
+    let time = DateTime::new(date.year(), date.month(), date.day(), hour as i8, minute as i8, second.min(59) as i8, 0);
+    time.ok().map(|time| (time, form))
+}
+
+/// `PT1H30M`, `P1DT12H`, `P2W`, `-PT15M`.
+fn duration(text: &str) -> Option<SignedDuration> {
+    let (sign, text) = text.strip_prefix('-').map_or((1, text), |text| (-1, text));
+    let text = text.strip_prefix('+').unwrap_or(text).strip_prefix(['P', 'p'])?;
+    let (mut seconds, mut number) = (0_i64, String::new());
+    for letter in text.chars() {
+        let unit = match letter.to_ascii_uppercase() {
+            '0'..='9' => {
+                number.push(letter);
+                continue;
+            }
+            'W' => 7 * 86_400,
+            'D' => 86_400,
+            'H' => 3600,
+            'M' => 60,
+            'S' => 1,
+            'T' => continue,
+            _ => return None,
+        };
+        seconds = seconds.checked_add(std::mem::take(&mut number).parse::<i64>().ok()?.checked_mul(unit)?)?;
+    }
+    number.is_empty().then(|| SignedDuration::from_secs(sign * seconds))
+}
+
+/// `mailto:someone@example.test`.
+fn address(value: &str) -> Option<String> {
+    let value = value.trim();
+    let email =
+        if value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("mailto:")) { &value[7..] } else { value };
+    Some(email.to_owned()).filter(|email| !email.is_empty())
+}

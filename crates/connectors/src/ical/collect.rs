@@ -1,0 +1,437 @@
+//! What a run does with calendars: compares what they say with what was sent, and sends the difference.
+//!
+//! All sources together are one set of events. What was sent and is not in it any more was deleted, but only if every
+//! source was read as a whole and something is in it: an empty folder or a server in trouble deletes nothing.
+
+use super::calendar::Event;
+use super::memory::{ENTRIES_MAX, Entry, Memory, Name};
+use super::occurrences::{Occurrence, Window, occurrences};
+use super::rule::day_number;
+use super::sources::{Answer, Folder, Named, Read, Subscription, Validators, skip};
+use super::{digest, name};
+use crate::files::{Place, Troubles, scope_word, setting};
+use gleaner_sdk::protocol::{Progress, RecoveryAction};
+use gleaner_sdk::{Client, Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
+use jiff::tz::TimeZone;
+use jiff::{ToSpan, Zoned};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+const FOLDER: &str = "ICAL_IMPORT_DIR";
+const ADDRESS: &str = "ICAL_SUBSCRIPTION_URL";
+const ZONE: &str = "ICAL_TIME_ZONE";
+/// Months of a series that are taken apart, before and after this one.
+const MONTHS_BEFORE: i64 = 12;
+const MONTHS_AFTER: i64 = 24;
+/// Records of a slice; more where the cursor is long, so that there are at most forty.
+const SLICE_RECORDS: usize = 500;
+const SLICES_MAX: usize = 40;
+/// A subscription may forget what is past. What lies as far back as this, and before everything that it still has, is
+/// not taken for deleted.
+const FORGOTTEN_AFTER_DAYS: i64 = 30;
+/// The form of the cursor.
+const VERSION: u64 = 1;
+
+#[derive(Debug)]
+pub(crate) struct ICal;
+
+/// One of the two streams.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stream {
+    Events,
+    Occurrences,
+}
+
+impl Stream {
+    const ALL: [Self; 2] = [Self::Events, Self::Occurrences];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Occurrences => "occurrences",
+        }
+    }
+}
+
+impl Connector for ICal {
+    fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
+        let place = Place::set(FOLDER)?;
+        let address = setting(ADDRESS).map(|text| text.to_string_lossy().into_owned());
+        if place.is_none() && address.is_none() {
+            let what = format!(
+                "there is no calendar to read: set {FOLDER} (or `--set import_dir=`) to a folder with .ics files, or {ADDRESS} (`--set subscription_url=`) to the address of one"
+            );
+            return Err(Stop::for_good(what, RecoveryAction::ManualActionRequired));
+        }
+        let asked = Stream::ALL.into_iter().filter(|stream| run.scope(stream.name()).is_some()).collect::<Vec<_>>();
+        let Some(&first) = asked.first() else { return Ok(()) };
+        let now = Zoned::now().with_time_zone(TimeZone::UTC);
+        let zone = zone()?;
+        let mut sources = Sources {
+            folder: place.as_ref().map(Folder::open).transpose()?,
+            subscription: address.as_deref().map(Subscription::new).transpose()?,
+            client: None,
+            troubles: Troubles::new(first.name(), run.take_gaps(first.name())?),
+            zone,
+            read: None,
+            validators: Validators::default(),
+        };
+        let (window, month) = window(&now)?;
+        let inputs = sources.word(&month);
+        let mut walks = asked.iter().map(|&stream| Walk::new(stream, &inputs, run)).collect::<Vec<_>>();
+        let is_known = walks.iter().all(|walk| walk.was_finished);
+        if sources.subscription.is_some() {
+            sources.client = Some(run.client()?);
+        }
+        if let Some(subscription) = &mut sources.subscription {
+            // Only if nothing else changed is it enough to hear that this one did not.
+            let known = Validators::of_cursor(run.cursor(first.name()));
+            subscription.only_if_changed(if is_known { known.clone() } else { Validators::default() });
+            sources.validators = known;
+        }
+        for walk in &mut walks {
+            walk.today = day_number(now.date());
+            let _: Left = run.slices(walk.stream.name(), |emitter| walk.slice(emitter, &mut sources, &window))?;
+        }
+        sources.troubles.close(run.emitter())
+    }
+}
+
+/// Times without a zone are the owner's own.
+fn zone() -> Result<TimeZone, Stop> {
+    let Some(name) = setting(ZONE) else { return Ok(TimeZone::try_system().unwrap_or(TimeZone::UTC)) };
+    let name = name.to_string_lossy().into_owned();
+    TimeZone::get(&name).map_err(|_| {
+        let what = format!("{ZONE} is {name:?}, which is no time zone; give a name like Europe/Berlin");
+        Stop::for_good(what, RecoveryAction::ManualActionRequired)
+    })
+}
+
+/// What is taken apart of a series, in whole months, so that it stays the same for some weeks; and the month.
+fn window(now: &Zoned) -> Result<(Window, String), Stop> {
+    let month = now.first_of_month().and_then(|first| first.start_of_day());
+    let window = month.and_then(|month| {
+        let (from, to) = (month.checked_sub(MONTHS_BEFORE.months())?, month.checked_add(MONTHS_AFTER.months())?);
+        Ok((Window { from: from.timestamp(), to: to.timestamp() }, month.strftime("%Y-%m").to_string()))
+    });
+    window.map_err(|fault| Stop::failed(format!("the clock of this machine is not usable: {fault}")))
+}
+
+/// Where calendars come from, read once for all streams.
+struct Sources {
+    folder: Option<Folder>,
+    subscription: Option<Subscription>,
+    client: Option<Client>,
+    troubles: Troubles,
+    zone: TimeZone,
+    read: Option<Option<Read>>,
+    /// What the server said of what it answered.
+    validators: Validators,
+}
+
+impl Sources {
+    /// One word for everything that can be known without reading.
+    fn word(&self, month: &str) -> String {
+        let folder = self.folder.as_ref().map_or("", |folder| &folder.word);
+        let subscription = self.subscription.as_ref().map_or_else(String::new, Subscription::word);
+        let zone = self.zone.iana_name().unwrap_or("local");
+        format!("{:016x}", digest(&[folder, &subscription, zone, month]))
+    }
+
+    /// Everything; `None` when it is what we have already.
+    fn read(&mut self, is_known: bool, emitter: &mut Emitter<'_>) -> Result<Option<&Read>, Stop> {
+        if self.read.is_none() {
+            self.read = Some(self.read_all(is_known, emitter)?);
+        }
+        Ok(self.read.as_ref().and_then(Option::as_ref))
+    }
+
+    fn read_all(&mut self, is_known: bool, emitter: &mut Emitter<'_>) -> Result<Option<Read>, Stop> {
+        let mut read = Read::default();
+        if let (Some(subscription), Some(client)) = (&self.subscription, &self.client) {
+            match subscription.fetch(client, &self.zone, emitter)? {
+                Answer::Same => return Ok(None),
+                Answer::Calendar(calendar, validators) => {
+                    read.calendars.push(*calendar);
+                    self.validators = validators;
+                }
+            }
+        } else if is_known {
+            return Ok(None);
+        }
+        if let Some(folder) = &self.folder {
+            folder.read(&self.zone, emitter, &mut self.troubles, &mut read)?;
+            if folder.is_empty() && self.subscription.is_none() {
+                let message = "there is no .ics file in the folder; nothing is taken for deleted".to_owned();
+                emitter.progress(Progress { message, ..Progress::default() })?;
+            }
+        }
+        Ok(Some(read))
+    }
+}
+
+/// What is to be said about one record.
+struct Item {
+    name: Name,
+    entry: Entry,
+    /// `None` of one that was cancelled.
+    record: Option<Value>,
+}
+
+/// One stream in one run.
+struct Walk<'i> {
+    stream: Stream,
+    inputs: &'i str,
+    scope: String,
+    was_finished: bool,
+    memory: Memory,
+    today: i64,
+    /// What is still to be sent, the first last; `None` before anything was read.
+    work: Option<Vec<Item>>,
+    gone: Vec<Name>,
+    slice_records: usize,
+    /// Something is missing, so the next run looks again.
+    is_incomplete: bool,
+}
+
+impl<'i> Walk<'i> {
+    fn new(stream: Stream, inputs: &'i str, run: &Collect<'_>) -> Self {
+        let scope = scope_word(run, &[stream.name()]);
+        let is_ours = |cursor: &&Cursor| {
+            cursor.get("version").and_then(Value::as_u64) == Some(VERSION)
+                && cursor.get("scope").and_then(Value::as_str) == Some(&scope)
+        };
+        let cursor = run.cursor(stream.name()).filter(is_ours);
+        let field = |name: &str| cursor.and_then(|cursor| cursor.get(name)?.as_str());
+        Self {
+            was_finished: field("inputs") == Some(inputs),
+            memory: field("memory").and_then(Memory::parse).unwrap_or_default(),
+            stream,
+            inputs,
+            scope,
+            today: 0,
+            work: None,
+            gone: Vec::new(),
+            slice_records: SLICE_RECORDS,
+            is_incomplete: false,
+        }
+    }
+
+    fn slice(&mut self, emitter: &mut Emitter<'_>, sources: &mut Sources, window: &Window) -> Result<SliceEnd, Stop> {
+        if self.work.is_none() {
+            let is_subscription = sources.subscription.is_some();
+            let Some(read) = sources.read(self.was_finished, emitter)? else {
+                return Ok(SliceEnd::Last(self.cursor(true, &sources.validators)));
+            };
+            self.prepare(read, window, is_subscription, emitter)?;
+        }
+        let work = self.work.get_or_insert_default();
+        let rest = work.len().saturating_sub(self.slice_records);
+        for item in work.drain(rest..).rev() {
+            let key = hexadecimal(&item.name);
+            let _: Emitted = match &item.record {
+                Some(record) => emitter.record(self.stream.name(), key, record)?,
+                None => emitter.tombstone(self.stream.name(), key)?,
+            };
+            self.memory.entries.insert(item.name, item.entry);
+        }
+        if !work.is_empty() {
+            return Ok(SliceEnd::Then(self.cursor(false, &sources.validators)));
+        }
+        let rest = self.gone.len().saturating_sub(self.slice_records);
+        for name in self.gone.split_off(rest) {
+            let _: Emitted = emitter.tombstone(self.stream.name(), hexadecimal(&name))?;
+            self.memory.entries.remove(&name);
+        }
+        let is_last = self.gone.is_empty();
+        let cursor = self.cursor(is_last && !self.is_incomplete, &sources.validators);
+        Ok(if is_last { SliceEnd::Last(cursor) } else { SliceEnd::Then(cursor) })
+    }
+
+    /// Finds out what differs from what was sent.
+    fn prepare(
+        &mut self,
+        read: &Read,
+        window: &Window,
+        is_subscription: bool,
+        emitter: &mut Emitter<'_>,
+    ) -> Result<(), Stop> {
+        let mut items = BTreeMap::new();
+        let mut is_cut = false;
+        for named in &read.calendars {
+            is_cut |= match self.stream {
+                Stream::Events => event_items(named, &mut items),
+                Stream::Occurrences => occurrence_items(named, window, &mut items, emitter)?,
+            };
+        }
+        if items.len() > ENTRIES_MAX {
+            let message =
+                format!("there are more than {ENTRIES_MAX} {}; the first of them are kept", self.stream.name());
+            emitter.skip(skip("too_many_records", message, self.stream.name()))?;
+            is_cut = true;
+        }
+        let mut items = items.into_values().collect::<Vec<_>>();
+        items.sort_by_key(|item: &Item| (item.entry.day, item.name));
+        items.truncate(ENTRIES_MAX);
+        self.is_incomplete = read.is_incomplete;
+        // What was left out because there is too much of it was not deleted.
+        if !read.is_incomplete && !is_cut && !items.is_empty() {
+            self.gone = self.vanished(&items, window, is_subscription);
+        }
+        self.slice_records = SLICE_RECORDS.max(items.len() / SLICES_MAX);
+        items.retain(|item| self.memory.entries.get(&item.name) != Some(&item.entry));
+        items.reverse();
+        self.work = Some(items);
+        self.forget(window);
+        Ok(())
+    }
+
+    fn vanished(&self, items: &[Item], window: &Window, is_subscription: bool) -> Vec<Name> {
+        let present = items.iter().map(|item| item.name).collect::<std::collections::BTreeSet<_>>();
+        let first = items.first().map_or(i64::MAX, |item| item.entry.day);
+        let from = window.from.as_second().div_euclid(86_400);
+        let is_forgotten =
+            |entry: &Entry| is_subscription && entry.day < first && entry.day < self.today - FORGOTTEN_AFTER_DAYS;
+        let is_outside = |entry: &Entry| entry.is_of_series && entry.day < from + 1;
+        let is_gone =
+            |(name, entry): &(&Name, &Entry)| !present.contains(*name) && !is_forgotten(entry) && !is_outside(entry);
+        // Nothing more is to be said about what was said to be cancelled.
+        self.memory
+            .entries
+            .iter()
+            .filter(is_gone)
+            .filter(|(_, entry)| !entry.is_cancelled())
+            .map(|(name, _)| *name)
+            .collect()
+    }
+
+    /// The days of a series that the window has left behind stay as they are.
+    fn forget(&mut self, window: &Window) {
+        let from = window.from.as_second().div_euclid(86_400);
+        self.memory.entries.retain(|_, entry| !entry.is_of_series || entry.day >= from - 1);
+    }
+
+    fn cursor(&self, is_finished: bool, validators: &Validators) -> Cursor {
+        let mut cursor = Cursor::new();
+        cursor.insert("version".to_owned(), VERSION.into());
+        cursor.insert("scope".to_owned(), self.scope.as_str().into());
+        cursor.insert("memory".to_owned(), self.memory.text().into());
+        if is_finished {
+            cursor.insert("inputs".to_owned(), self.inputs.into());
+            validators.put_onto(&mut cursor);
+        }
+        cursor
+    }
+}
+
+/// Every event as it is written; whether there are more.
+fn event_items(named: &Named, items: &mut BTreeMap<Name, Item>) -> bool {
+    for event in &named.calendar.events {
+        let Some(start) = &event.start else { continue };
+        let uid = uid_of(event);
+        let original = event.recurrence_id.as_ref().map_or_else(String::new, |when| when.identity());
+        let name = name(&["event", &named.identity, &uid, &original]);
+        let is_cancelled = event.is_cancelled() || named.calendar.is_cancelled;
+        let record = (!is_cancelled).then(|| event_record(named, event, &uid, &name));
+        put(items, Item { name, entry: entry(record.as_ref(), day_number(start.local.date()), false), record });
+    }
+    false
+}
+
+/// What takes place when; whether there is more than is taken.
+fn occurrence_items(
+    named: &Named,
+    window: &Window,
+    items: &mut BTreeMap<Name, Item>,
+    emitter: &mut Emitter<'_>,
+) -> Result<bool, Stop> {
+    let room = ENTRIES_MAX.saturating_sub(items.len());
+    let found = occurrences(&named.calendar, window, room);
+    if found.cut > 0 {
+        let message = format!(
+            "{} series of the calendar {:?} have more occurrences within the window than are kept; the first of each are here, the rest is not",
+            found.cut, named.name
+        );
+        emitter.skip(skip("recurrences_cut_off", message, &named.name))?;
+    }
+    for occurrence in &found.list {
+        let uid = uid_of(occurrence.event);
+        let name = name(&["occurrence", &named.identity, &uid, &occurrence.original.identity()]);
+        let record = (!occurrence.is_cancelled).then(|| occurrence_record(named, occurrence, &uid, &name));
+        let day = day_number(occurrence.start.local.date());
+        put(items, Item { name, entry: entry(record.as_ref(), day, occurrence.is_of_series), record });
+    }
+    Ok(found.cut > 0)
+}
+
+/// One that takes place is not hidden by one of the same name that does not.
+fn put(items: &mut BTreeMap<Name, Item>, item: Item) {
+    if item.record.is_some() || !items.contains_key(&item.name) {
+        items.insert(item.name, item);
+    }
+}
+
+fn entry(record: Option<&Value>, day: i64, is_of_series: bool) -> Entry {
+    match record {
+        Some(record) => Entry::new(digest(&[&record.to_string()]), day, is_of_series),
+        None => Entry::cancelled(day, is_of_series),
+    }
+}
+
+/// Some programs give events no name. What an event says is the next best.
+fn uid_of(event: &Event) -> String {
+    if !event.uid.is_empty() {
+        return event.uid.clone();
+    }
+    let start = event.start.as_ref().map_or_else(String::new, |start| start.identity());
+    format!("without-uid-{:016x}", digest(&[event.summary.as_deref().unwrap_or_default(), &start]))
+}
+
+fn event_record(named: &Named, event: &Event, uid: &str, name: &Name) -> Value {
+    let start = event.start.as_ref();
+    let text = |when: Option<&super::calendar::When>| when.map(|when| when.text());
+    json!({
+        "id": hexadecimal(name),
+        "uid": uid,
+        "calendar_name": named.name,
+        "summary": event.summary,
+        "description": event.description,
+        "location": event.location,
+        "url": event.url,
+        "start": text(start),
+        "end": text(super::occurrences::end_of(event).as_ref()),
+        "all_day": start.is_some_and(|start| start.is_date),
+        "time_zone": event.zone_name,
+        "organizer_email": event.organizer_email,
+        "attendees": event.attendees,
+        "status": event.status,
+        "categories": event.categories,
+        "rrule": event.rule_text,
+        "recurrence_id": text(event.recurrence_id.as_ref()),
+        "sequence": event.sequence,
+        "created_at": text(event.created.as_ref()),
+        "modified_at": text(event.modified.as_ref()),
+    })
+}
+
+fn occurrence_record(named: &Named, occurrence: &Occurrence<'_>, uid: &str, key: &Name) -> Value {
+    let event = occurrence.event;
+    let original = event.recurrence_id.as_ref().map_or_else(String::new, |when| when.identity());
+    json!({
+        "id": hexadecimal(key),
+        "event_id": hexadecimal(&name(&["event", &named.identity, uid, &original])),
+        "uid": uid,
+        "calendar_name": named.name,
+        "summary": event.summary,
+        "location": event.location,
+        "start": occurrence.start.text(),
+        "end": occurrence.end.as_ref().map(|end| end.text()),
+        "all_day": occurrence.start.is_date,
+        "status": event.status,
+        "is_changed": occurrence.is_changed,
+    })
+}
+
+fn hexadecimal(name: &Name) -> String {
+    name.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,122 @@
+//! What was sent of a calendar, so that changes and deletions are noticed: a name, a sum and a day of each record.
+//!
+//! Why all of it on the cursor: a calendar has no other way of saying that something was deleted than not to mention it
+//! any more. 21 bytes for each record, which is why there is a bound on their number. Pure.
+
+use std::collections::BTreeMap;
+
+/// Records of one stream: 5.6 MB on a cursor, of the 16 MiB that a line may have.
+pub(crate) const ENTRIES_MAX: usize = 200_000;
+
+/// The name of a record: its key is this in hexadecimal.
+pub(crate) type Name = [u8; 12];
+
+/// What is remembered of one record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    /// Over its content; zero of one that was cancelled.
+    pub(crate) sum: u64,
+    /// Days since 1970, as far as 23 bits go.
+    pub(crate) day: i64,
+    pub(crate) is_of_series: bool,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Memory {
+    pub(crate) entries: BTreeMap<Name, Entry>,
+}
+
+const BYTES: usize = 21;
+const SUM_BITS: u32 = 48;
+const DAY_MIDDLE: i64 = 1 << 22;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+impl Entry {
+    /// As it comes back from a cursor.
+    pub(crate) fn new(sum: u64, day: i64, is_of_series: bool) -> Self {
+        // One that is not cancelled is never zero.
+        let sum = (sum >> (64 - SUM_BITS)).max(1);
+        Self { sum, day: day.clamp(-DAY_MIDDLE, DAY_MIDDLE - 1), is_of_series }
+    }
+
+    pub(crate) fn cancelled(day: i64, is_of_series: bool) -> Self {
+        Self { sum: 0, ..Self::new(0, day, is_of_series) }
+    }
+
+    pub(crate) const fn is_cancelled(&self) -> bool {
+        self.sum == 0
+    }
+}
+
+impl Memory {
+    /// As one text: letters, digits, `-` and `_`, 28 for each record.
+    pub(crate) fn text(&self) -> String {
+        let mut text = Vec::with_capacity(self.entries.len() * BYTES / 3 * 4);
+        for (name, entry) in &self.entries {
+            let mut bytes = [0; BYTES];
+            bytes[..12].copy_from_slice(name);
+            bytes[12..18].copy_from_slice(&entry.sum.to_be_bytes()[2..]);
+            let day = (entry.day + DAY_MIDDLE) as u32 * 2 + u32::from(entry.is_of_series);
+            bytes[18..].copy_from_slice(&day.to_be_bytes()[1..]);
+            for three in bytes.chunks_exact(3) {
+                let bits = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
+                text.extend([18, 12, 6, 0].map(|shift| ALPHABET[(bits >> shift & 63) as usize]));
+            }
+        }
+        String::from_utf8(text).unwrap_or_default()
+    }
+
+    /// The same back; `None` for what it never writes.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let value = |letter: u8| ALPHABET.iter().position(|&known| known == letter).map(|at| at as u32);
+        let mut memory = Self::default();
+        for record in text.as_bytes().chunks(BYTES / 3 * 4) {
+            let mut bytes = Vec::with_capacity(BYTES);
+            for four in record.chunks(4) {
+                let mut bits = 0;
+                for &letter in four {
+                    bits = bits << 6 | value(letter)?;
+                }
+                bytes.extend(&bits.to_be_bytes()[1..]);
+            }
+            let bytes = <[u8; BYTES]>::try_from(bytes).ok().filter(|_| record.len() == BYTES / 3 * 4)?;
+            let mut name = [0; 12];
+            name.copy_from_slice(&bytes[..12]);
+            let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));
+            let day = number(&bytes[18..]);
+            let entry =
+                Entry { sum: number(&bytes[12..18]), day: (day / 2) as i64 - DAY_MIDDLE, is_of_series: day % 2 == 1 };
+            memory.entries.insert(name, entry);
+        }
+        Some(memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_comes_back_as_it_was() {
+        let mut memory = Memory::default();
+        for n in 0..1000_u64 {
+            let mut name = [0; 12];
+            name[..8].copy_from_slice(&n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+            let day = n as i64 * 10_000 - 5_000_000;
+            let entry =
+                if n % 7 == 0 { Entry::cancelled(day, n % 2 == 0) } else { Entry::new(n << 40, day, n % 2 == 0) };
+            memory.entries.insert(name, entry);
+        }
+        let text = memory.text();
+        assert_eq!((text.len(), Memory::parse(&text)), (28_000, Some(memory)));
+    }
+
+    #[test]
+    fn a_text_that_is_not_ours_is_as_good_as_none() {
+        for text in ["A", "AAAA", &"*".repeat(28), &"A".repeat(29), &"ä".repeat(14)] {
+            assert_eq!(Memory::parse(text), None, "{text}");
+        }
+        assert_eq!(Memory::parse(""), Some(Memory::default()));
+    }
+}

@@ -1,0 +1,394 @@
+//! What is asked of the tables of Messages, and how rows become records.
+//!
+//! Tables and columns have come and gone with the versions of macOS, so a column that is not there reads as nothing.
+//! Values may be of any type: SQLite does not mind, and what is no text or number is nothing too.
+
+use super::parse::{AttachmentRecord, ChatRecord, MessageRecord, ReactionRecord, date, kind, reaction, target, text};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+/// How many messages may lie in "Recently Deleted". They are kept there for 40 days.
+const RECOVERABLE_MAX: i64 = 1_000_000;
+/// Participants of one chat that are told. Apple allows 32.
+const PARTICIPANTS_MAX: i64 = 1000;
+
+/// A stream, by the table it comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    Attachments,
+    Chats,
+    Messages,
+    Reactions,
+}
+
+/// What becomes of a row.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Record(String, Value),
+    /// It is in "Recently Deleted".
+    Deleted(String),
+    /// It has no name of its own, so it cannot be told apart from others.
+    Nameless,
+}
+
+/// The database with what is known about its columns.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    database: Connection,
+    recoverable: HashSet<i64>,
+}
+
+impl Stream {
+    pub(crate) const ALL: [Self; 4] = [Self::Attachments, Self::Chats, Self::Messages, Self::Reactions];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Attachments => "attachments",
+            Self::Chats => "chats",
+            Self::Messages => "messages",
+            Self::Reactions => "reactions",
+        }
+    }
+
+    const fn table(self) -> &'static str {
+        match self {
+            Self::Attachments => "attachment",
+            Self::Chats => "chat",
+            Self::Messages | Self::Reactions => "message",
+        }
+    }
+
+    /// Where Messages notes what it deleted. A reaction is an event, which stays true when it is over.
+    const fn deletions(self) -> Option<&'static str> {
+        match self {
+            Self::Attachments => Some("sync_deleted_attachments"),
+            Self::Chats => Some("sync_deleted_chats"),
+            Self::Messages => Some("deleted_messages"),
+            Self::Reactions => None,
+        }
+    }
+
+    /// The columns by whose change a row is noticed.
+    const fn watched(self) -> &'static [&'static str] {
+        match self {
+            Self::Attachments => &["guid", "filename", "transfer_name", "total_bytes", "transfer_state"],
+            Self::Chats => &["guid", "display_name", "chat_identifier", "style", "service_name"],
+            Self::Messages => &["guid", "date", "date_read", "date_delivered", "date_edited", "date_retracted"],
+            Self::Reactions => &["guid"],
+        }
+    }
+
+    const fn columns(self) -> &'static [&'static str] {
+        match self {
+            Self::Attachments => &[
+                "guid",
+                "transfer_name",
+                "filename",
+                "mime_type",
+                "uti",
+                "total_bytes",
+                "is_outgoing",
+                "is_sticker",
+                "created_date",
+            ],
+            Self::Chats => &["guid", "chat_identifier", "display_name", "service_name", "style"],
+            Self::Messages => &[
+                "guid",
+                "text",
+                "attributedBody",
+                "subject",
+                "service",
+                "is_from_me",
+                "item_type",
+                "date",
+                "date_read",
+                "date_delivered",
+                "date_edited",
+                "date_retracted",
+                "thread_originator_guid",
+                "cache_has_attachments",
+            ],
+            Self::Reactions => &[
+                "guid",
+                "associated_message_guid",
+                "associated_message_type",
+                "associated_message_emoji",
+                "is_from_me",
+                "date",
+            ],
+        }
+    }
+
+    /// What else is looked up for a row: who, and where. Behind the columns.
+    const fn lookups(self) -> &'static str {
+        match self {
+            Self::Attachments => {
+                "(SELECT m.guid FROM message_attachment_join j JOIN message m ON m.ROWID = j.message_id
+                  WHERE j.attachment_id = t.ROWID ORDER BY m.ROWID LIMIT 1)"
+            }
+            Self::Chats => "t.ROWID",
+            Self::Messages | Self::Reactions => {
+                "(SELECT h.id FROM handle h WHERE h.ROWID = t.handle_id),
+                 (SELECT c.guid FROM chat_message_join j JOIN chat c ON c.ROWID = j.chat_id
+                  WHERE j.message_id = t.ROWID ORDER BY c.ROWID LIMIT 1)"
+            }
+        }
+    }
+}
+
+impl Tables {
+    pub(crate) fn new(database: Connection) -> rusqlite::Result<Self> {
+        let mut tables = Self { database, recoverable: HashSet::new() };
+        if tables.has("chat_recoverable_message_join", "message_id")? {
+            let sql = "SELECT message_id FROM chat_recoverable_message_join LIMIT ?1";
+            let mut statement = tables.database.prepare(sql)?;
+            let ids = statement.query_map([RECOVERABLE_MAX], |row| row.get::<_, i64>(0))?;
+            let ids = ids.collect::<rusqlite::Result<HashSet<_>>>()?;
+            drop(statement);
+            tables.recoverable = ids;
+        }
+        Ok(tables)
+    }
+
+    fn has(&self, table: &str, column: &str) -> rusqlite::Result<bool> {
+        let sql = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2";
+        Ok(self.database.query_row(sql, (table, column), |_| Ok(())).optional()?.is_some())
+    }
+
+    /// The columns that are there, and nothing in place of the others.
+    fn selected(&self, table: &str, columns: &[&str]) -> rusqlite::Result<String> {
+        let mut selected = Vec::with_capacity(columns.len());
+        for column in columns {
+            selected.push(if self.has(table, column)? { format!("t.{column}") } else { "NULL".to_owned() });
+        }
+        Ok(selected.join(", "))
+    }
+
+    /// Which rows of a table are the stream's.
+    fn filter(&self, stream: Stream) -> rusqlite::Result<&'static str> {
+        let has_reactions = self.has("message", "associated_message_type")?;
+        Ok(match (stream, has_reactions) {
+            (Stream::Messages, true) => "coalesce(t.associated_message_type, 0) NOT BETWEEN 2000 AND 3999",
+            (Stream::Reactions, true) => "t.associated_message_type BETWEEN 2000 AND 3999",
+            (Stream::Reactions, false) => "0",
+            _ => "1",
+        })
+    }
+
+    /// The number of the last row.
+    pub(crate) fn last_row(&self, stream: Stream) -> rusqlite::Result<i64> {
+        let sql = format!("SELECT max(ROWID) FROM {}", stream.table());
+        Ok(self.database.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
+    }
+
+    /// Every row with what may change about it, in order.
+    pub(crate) fn watch(&self, stream: Stream, mut take: impl FnMut(i64, &[u8])) -> rusqlite::Result<()> {
+        let (columns, filter) = (self.selected(stream.table(), stream.watched())?, self.filter(stream)?);
+        let sql = format!("SELECT t.ROWID, {columns} FROM {} t WHERE {filter} ORDER BY t.ROWID", stream.table());
+        let mut statement = self.database.prepare(&sql)?;
+        let count = statement.column_count();
+        let mut rows = statement.query([])?;
+        let mut content = Vec::new();
+        while let Some(row) = rows.next()? {
+            let number = row.get::<_, i64>(0)?;
+            content.clear();
+            for column in 1..count {
+                describe(row.get_ref(column)?, &mut content);
+            }
+            if stream == Stream::Chats {
+                content.extend(self.participants(number)?.join("\n").as_bytes());
+            }
+            content.push(u8::from(stream == Stream::Messages && self.recoverable.contains(&number)));
+            take(number, &content);
+        }
+        Ok(())
+    }
+
+    /// The rows of a range, as records.
+    pub(crate) fn rows(&self, stream: Stream, range: &RangeInclusive<i64>) -> rusqlite::Result<Vec<Item>> {
+        let (columns, filter) = (self.selected(stream.table(), stream.columns())?, self.filter(stream)?);
+        let (table, lookups) = (stream.table(), stream.lookups());
+        let sql = format!(
+            "SELECT t.ROWID, {columns}, {lookups} FROM {table} t WHERE t.ROWID BETWEEN ?1 AND ?2 AND {filter} ORDER BY t.ROWID"
+        );
+        let mut statement = self.database.prepare_cached(&sql)?;
+        let mut rows = statement.query((range.start(), range.end()))?;
+        let mut items = Vec::new();
+        while let Some(row) = rows.next()? {
+            items.push(self.item(stream, row)?);
+        }
+        Ok(items)
+    }
+
+    fn item(&self, stream: Stream, row: &Row<'_>) -> rusqlite::Result<Item> {
+        let Some(id) = words(row, 1)? else { return Ok(Item::Nameless) };
+        let number = row.get::<_, i64>(0)?;
+        if stream == Stream::Messages && self.recoverable.contains(&number) {
+            return Ok(Item::Deleted(id));
+        }
+        let record = match stream {
+            Stream::Attachments => serde_json::to_value(attachment(id.clone(), row)?),
+            Stream::Chats => serde_json::to_value(self.chat(id.clone(), row)?),
+            Stream::Messages => serde_json::to_value(message(id.clone(), row)?),
+            Stream::Reactions => match reaction_record(id.clone(), row)? {
+                Some(record) => serde_json::to_value(record),
+                None => return Ok(Item::Nameless),
+            },
+        };
+        // Records of texts and numbers can always be written.
+        Ok(record.map_or(Item::Nameless, |record| Item::Record(id, record)))
+    }
+
+    fn chat(&self, id: String, row: &Row<'_>) -> rusqlite::Result<ChatRecord> {
+        Ok(ChatRecord {
+            id,
+            identifier: words(row, 2)?,
+            name: words(row, 3)?,
+            service: words(row, 4)?,
+            // 43 is a group, 45 two people.
+            is_group: number(row, 5)? == Some(43),
+            participants: self.participants(row.get(0)?)?,
+        })
+    }
+
+    fn participants(&self, chat: i64) -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT h.id FROM chat_handle_join j JOIN handle h ON h.ROWID = j.handle_id
+                   WHERE j.chat_id = ?1 ORDER BY h.id LIMIT ?2";
+        let mut statement = self.database.prepare_cached(sql)?;
+        let found = statement.query_map((chat, PARTICIPANTS_MAX), |row| words(row, 0))?;
+        let mut names = found.filter_map(Result::transpose).collect::<rusqlite::Result<Vec<_>>>()?;
+        names.dedup();
+        Ok(names)
+    }
+
+    /// The last note of a deletion; zero when there is none.
+    pub(crate) fn last_deletion(&self, stream: Stream) -> rusqlite::Result<i64> {
+        let Some(table) = stream.deletions() else { return Ok(0) };
+        if !self.has(table, "guid")? {
+            return Ok(0);
+        }
+        let sql = format!("SELECT max(ROWID) FROM {table}");
+        Ok(self.database.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
+    }
+
+    /// Notes of deletions after this one: at most `count`, each with its number.
+    pub(crate) fn deletions(&self, stream: Stream, after: i64, count: i64) -> rusqlite::Result<Vec<(i64, String)>> {
+        let Some(table) = stream.deletions() else { return Ok(Vec::new()) };
+        if !self.has(table, "guid")? {
+            return Ok(Vec::new());
+        }
+        // What was deleted and is there again was only moved.
+        let sql = format!(
+            "SELECT d.ROWID, d.guid FROM {table} d WHERE d.ROWID > ?1
+             AND NOT EXISTS (SELECT 1 FROM {} t WHERE t.guid = d.guid) ORDER BY d.ROWID LIMIT ?2",
+            stream.table()
+        );
+        let mut statement = self.database.prepare_cached(&sql)?;
+        let found = statement.query_map((after, count), |row| Ok((row.get(0)?, words(row, 1)?)))?;
+        let with_name = |row: rusqlite::Result<(i64, Option<String>)>| match row {
+            Ok((number, name)) => name.map(|name| Ok((number, name))),
+            Err(error) => Some(Err(error)),
+        };
+        found.filter_map(with_name).collect()
+    }
+}
+
+fn message(id: String, row: &Row<'_>) -> rusqlite::Result<MessageRecord> {
+    let archived = match row.get_ref(3)? {
+        ValueRef::Blob(bytes) => Some(bytes),
+        _ => None,
+    };
+    let has_archive = archived.is_some_and(|bytes| !bytes.is_empty());
+    let text = text(words(row, 2)?, archived);
+    let edited_at = date(number(row, 11)?);
+    // What was unsent is an edit that left nothing.
+    let is_emptied = edited_at.is_some() && text.text.is_none() && !has_archive;
+    let unsent_at = date(number(row, 12)?).or_else(|| edited_at.clone().filter(|_| is_emptied));
+    Ok(MessageRecord {
+        id,
+        chat_id: words(row, 16)?,
+        kind: kind(number(row, 7)?.unwrap_or(0)),
+        sent_at: date(number(row, 8)?),
+        sender: words(row, 15)?,
+        is_from_me: number(row, 6)?.unwrap_or(0) != 0,
+        text: text.text,
+        text_is_unreadable: text.is_unreadable,
+        subject: words(row, 4)?,
+        service: words(row, 5)?,
+        reply_to: words(row, 13)?,
+        has_attachments: number(row, 14)?.unwrap_or(0) != 0,
+        delivered_at: date(number(row, 10)?),
+        read_at: date(number(row, 9)?),
+        edited_at,
+        unsent_at,
+    })
+}
+
+fn reaction_record(id: String, row: &Row<'_>) -> rusqlite::Result<Option<ReactionRecord>> {
+    let Some(reaction) = reaction(number(row, 3)?.unwrap_or(0)) else { return Ok(None) };
+    let associated = words(row, 2)?.unwrap_or_default();
+    let (message_id, message_part) = target(&associated);
+    Ok(Some(ReactionRecord {
+        id,
+        message_id: message_id.to_owned(),
+        message_part,
+        chat_id: words(row, 8)?,
+        kind: reaction.kind,
+        emoji: words(row, 4)?,
+        is_removed: reaction.is_removed,
+        sender: words(row, 7)?,
+        is_from_me: number(row, 5)?.unwrap_or(0) != 0,
+        reacted_at: date(number(row, 6)?),
+    }))
+}
+
+fn attachment(id: String, row: &Row<'_>) -> rusqlite::Result<AttachmentRecord> {
+    Ok(AttachmentRecord {
+        id,
+        message_id: words(row, 10)?,
+        name: words(row, 2)?,
+        path: words(row, 3)?,
+        mime_type: words(row, 4)?,
+        uti: words(row, 5)?,
+        bytes: number(row, 6)?.filter(|&bytes| bytes >= 0),
+        is_from_me: number(row, 7)?.unwrap_or(0) != 0,
+        is_sticker: number(row, 8)?.unwrap_or(0) != 0,
+        created_at: date(number(row, 9)?),
+    })
+}
+
+/// A text that is not empty. Bytes that are no UTF-8 are replaced.
+fn words(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<String>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        ValueRef::Integer(number) => Some(number.to_string()),
+        ValueRef::Null | ValueRef::Real(_) | ValueRef::Blob(_) => None,
+    }
+    .filter(|text| !text.is_empty()))
+}
+
+fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<i64>> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Integer(number) => Some(number),
+        // Old versions wrote some dates so. A cast stops at the ends.
+        ValueRef::Real(number) => Some(number as i64),
+        ValueRef::Null | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+    })
+}
+
+/// A value in bytes that differ when it does.
+fn describe(value: ValueRef<'_>, out: &mut Vec<u8>) {
+    let (code, bytes): (u8, &[u8]) = match &value {
+        ValueRef::Null => (0, &[]),
+        ValueRef::Integer(number) => (1, &number.to_le_bytes()),
+        ValueRef::Real(number) => (2, &number.to_bits().to_le_bytes()),
+        ValueRef::Text(text) => (3, text),
+        ValueRef::Blob(blob) => (4, blob),
+    };
+    out.push(code);
+    out.extend((bytes.len() as u64).to_le_bytes());
+    out.extend(bytes);
+}
