@@ -6,7 +6,7 @@ use super::buckets::{Known, Next, Table};
 use super::source::{Source, damaged};
 use super::tables::{Item, Stream, Tables};
 use crate::files::{Place, scope_word};
-use gleaner_sdk::protocol::SkipResult;
+use gleaner_sdk::protocol::{Progress, SkipResult};
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use serde_json::Value;
 
@@ -104,6 +104,8 @@ impl<'f> Walk<'f> {
             for item in tables.rows(self.stream, &rows).map_err(fault)? {
                 self.send(emitter, item)?;
             }
+            let message = format!("read {} up to row {}", self.stream.name(), rows.end());
+            emitter.progress(Progress { message, ..Progress::default() })?;
             self.known = known;
         }
         let is_last = table.next(&self.known).is_none();
