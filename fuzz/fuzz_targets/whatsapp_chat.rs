@@ -2,18 +2,18 @@
 //! and a longer export counts what they have in common in the same way.
 #![no_main]
 
-#[allow(dead_code, unreachable_pub, reason = "included as it is; the crate around it would take minutes to build")]
-mod whatsapp {
-    #[path = "../../../crates/connectors/src/whatsapp/parse.rs"]
-    pub mod parse;
-    #[path = "../../../crates/connectors/src/whatsapp/stamps.rs"]
-    pub mod stamps;
-    #[path = "../../../crates/connectors/src/whatsapp/words.rs"]
-    pub mod words;
-}
+#[allow(dead_code, reason = "included as it is; the crate around it would take minutes to build")]
+#[path = "../../crates/connectors/src/whatsapp/parse.rs"]
+mod parse;
+#[allow(dead_code, reason = "included as it is; the crate around it would take minutes to build")]
+#[path = "../../crates/connectors/src/whatsapp/stamps.rs"]
+mod stamps;
+#[allow(dead_code, reason = "included as it is; the crate around it would take minutes to build")]
+#[path = "../../crates/connectors/src/whatsapp/words.rs"]
+mod words;
 
 use libfuzzer_sys::fuzz_target;
-use whatsapp::parse::Chat;
+use parse::Chat;
 
 fuzz_target!(|input: &[u8]| {
     let text = String::from_utf8_lossy(input).into_owned();
