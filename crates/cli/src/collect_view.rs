@@ -9,7 +9,7 @@ use crate::error::{
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
 use gleaner_engine::TraceEvent;
-use gleaner_protocol::{Interaction, TerminalReason};
+use gleaner_protocol::{Interaction, SkipResult, TerminalReason};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
 use gleaner_store::Reader;
 use serde_json::json;
@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// How often a line is printed where nobody watches.
 const PRINT_EVERY: Duration = Duration::from_secs(10);
+
+/// How many of the things that were left out are shown one by one.
+const SKIPS_SHOWN: u64 = 10;
 
 /// Shows a run while it goes on.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(crate) struct View {
     saved: Saved,
     pace: Option<String>,
     said: String,
+    /// How often something was left out.
+    skips: u64,
 }
 
 impl View {
@@ -65,6 +70,7 @@ impl View {
             saved: Saved::default(),
             pace: None,
             said: String::new(),
+            skips: 0,
         }
     }
 
@@ -92,6 +98,24 @@ impl View {
         } else {
             report_to_stderr(&line);
         }
+    }
+
+    /// What was left out is told, whoever watches. The first few one by one: a broken disk makes thousands.
+    fn show_skip(&mut self, skip: &SkipResult) {
+        self.print(&json!({
+            "message_type": "skip", "stream": skip.stream, "reason": skip.reason, "message": skip.message,
+        }));
+        self.skips += 1;
+        if self.json || self.quiet || self.skips > SKIPS_SHOWN + 1 {
+            return;
+        }
+        if self.live {
+            write_live("\r\x1b[K");
+        }
+        let what =
+            skip.message.as_ref().or(skip.reason.as_ref()).map_or("the connector does not say why", String::as_str);
+        let text = if self.skips > SKIPS_SHOWN { "more was left out; --json tells all of it" } else { what };
+        report_to_stderr(&visible(&format!("left out: {text}")));
     }
 
     fn print(&self, value: &serde_json::Value) {
@@ -149,7 +173,8 @@ impl Observer for View {
                 }
                 self.print(&json!({"message_type": "assistance", "message": help.message}));
             }
-            TraceEvent::Skip(_) | TraceEvent::AssistanceStatus(_) => {}
+            TraceEvent::Skip(skip) => self.show_skip(skip),
+            TraceEvent::AssistanceStatus(_) => {}
         }
         self.draw();
     }

@@ -65,6 +65,8 @@ pub struct Emitter<'r> {
     filter: ScopeFilter,
     redactor: Redactor,
     line: Vec<u8>,
+    /// The text of a record, on its way into its line.
+    body: Vec<u8>,
     /// The longest line that a runtime reads.
     line_bytes_max: usize,
     /// A line is half written: nothing but its rest may follow.
@@ -100,6 +102,7 @@ impl<'r> Emitter<'r> {
             filter,
             redactor: Redactor::default(),
             line: Vec::new(),
+            body: Vec::new(),
             line_bytes_max: Limits::LINE_BYTES_MAX,
             is_inside_a_line: false,
             counts: Counts::default(),
@@ -169,10 +172,17 @@ impl<'r> Emitter<'r> {
         key: impl Into<RecordKey<'k>>,
         data: &T,
     ) -> Result<Emitted, Stop> {
-        match serde_json::to_string(data).ok().and_then(|text| RawJson::new(text).ok()) {
+        // One text for all records: a connector that reads files writes a gigabyte of them.
+        let mut body = std::mem::take(&mut self.body);
+        body.clear();
+        let is_written = serde_json::to_writer(&mut body, data).is_ok();
+        let text = std::str::from_utf8(&body).ok().filter(|_| is_written);
+        let emitted = match text.and_then(|text| RawJson::new(text).ok()) {
             Some(body) => self.record_as_written(stream, key, body),
             None => self.reject_unwritable(stream, &key.into()),
-        }
+        };
+        self.body = body;
+        emitted
     }
 
     /// Counts a record that cannot be written as JSON.

@@ -176,3 +176,67 @@ impl Beginning {
         beginning
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: &str = include_str!("fixtures/session.jsonl");
+
+    fn line(number: usize) -> Entry<'static> {
+        Entry::parse(SESSION.lines().nth(number).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn turns_are_told_from_events() {
+        let turns = (0..7).map(|number| line(number).turn().is_some()).collect::<Vec<_>>();
+        assert_eq!(turns, [false, true, true, true, false, false, false]);
+        assert_eq!(line(5).subtype.get(), Some("compact_boundary"));
+        let attached = line(4).attachment.unwrap();
+        let attached = serde_json::from_str::<Attachment<'_>>(attached.get()).unwrap();
+        assert_eq!(
+            (attached.hook_name.get(), attached.tool_use_id.get()),
+            (Some("PostToolUse:Bash"), Some("toolu_01"))
+        );
+    }
+
+    #[test]
+    fn the_blocks_of_a_message_are_found_with_what_is_in_them() {
+        let message = line(2).turn().unwrap();
+        let blocks = message.blocks();
+        assert_eq!(
+            blocks.iter().map(|block| block.kind.or_empty()).collect::<Vec<_>>(),
+            ["thinking", "text", "tool_use"]
+        );
+        assert_eq!((blocks[2].id.get(), blocks[2].name.get()), (Some("toolu_01"), Some("Bash")));
+        assert!(blocks[2].input.unwrap().get().contains("ls -l shed/"));
+        assert_eq!(message.usage.unwrap().get(), r#"{"input_tokens":4,"output_tokens":31}"#);
+        let result = line(3).turn().unwrap().blocks().remove(0);
+        assert_eq!((result.tool_use_id.get(), result.is_error.0), (Some("toolu_01"), Some(false)));
+        let parts = list::<Block<'_>>(result.content.unwrap());
+        let source = serde_json::from_str::<Source<'_>>(parts[1].source.unwrap().get()).unwrap();
+        assert_eq!((source.media_type.get(), source.data.unwrap().get()), (Some("image/png"), "\"QUJD\""));
+    }
+
+    #[test]
+    fn the_beginning_says_who_the_session_is_however_it_is_cut() {
+        let whole = Beginning::read(SESSION.as_bytes());
+        assert_eq!(whole.session_id.as_deref(), Some("5e551011-0000-4000-8000-000000000001"));
+        assert_eq!(whole.started_at.as_deref(), Some("2031-02-03T04:05:06.789Z"));
+        assert_eq!((whole.cwd.as_deref(), whole.version.as_deref()), (Some("/home/owner/shed"), Some("2.0.14")));
+        let second_line = SESSION.match_indices('\n').nth(1).unwrap().0;
+        for cut in 0..SESSION.len() {
+            let found = Beginning::read(&SESSION.as_bytes()[..cut]);
+            let expected = if cut > second_line { whole.clone() } else { Beginning::default() };
+            assert_eq!(found, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn half_a_line_is_no_line() {
+        for text in SESSION.lines() {
+            assert!((0..text.len()).all(|cut| Entry::parse(&text[..cut]).is_none()), "{text}");
+        }
+        assert!(Entry::parse("[\"user\"]").is_none() && Entry::parse("{}").is_some());
+    }
+}

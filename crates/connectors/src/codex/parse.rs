@@ -162,3 +162,69 @@ pub(super) fn session_in(stem: &str) -> &str {
     };
     stem.get(from..).filter(is_uuid).unwrap_or(stem)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROLLOUT: &str = include_str!("fixtures/rollout.jsonl");
+    const FIRST_VERSIONS: &str = include_str!("fixtures/first_versions.jsonl");
+
+    fn kinds(text: &str) -> Vec<String> {
+        let kind = |line| match Entry::parse(line).unwrap() {
+            Entry::Meta(meta) => format!("meta {}", meta.id.or_empty()),
+            Entry::Item(item) => {
+                format!("{} {}", item.kind.or_empty(), item.timestamp.or_empty()).trim_end().to_owned()
+            }
+            Entry::Other => "other".to_owned(),
+        };
+        text.lines().map(kind).collect()
+    }
+
+    #[test]
+    fn both_forms_of_a_rollout_are_read() {
+        let at = |second| format!("2031-02-03T04:05:{second}Z");
+        let expected = [
+            "meta 5e551011-0000-4000-8000-000000000002".to_owned(),
+            format!("message {}", at("06.100")),
+            "other".to_owned(),
+            "other".to_owned(),
+            format!("reasoning {}", at("07.000")),
+            format!("function_call {}", at("08.000")),
+            format!("function_call_output {}", at("09.000")),
+        ];
+        assert_eq!(kinds(ROLLOUT), expected);
+        let first =
+            ["meta 5e551011-0000-4000-8000-000000000003", "other", "message", "function_call", "function_call_output"];
+        assert_eq!(kinds(FIRST_VERSIONS), first);
+    }
+
+    #[test]
+    fn what_a_session_says_of_itself_is_found() {
+        let Some(Entry::Meta(meta)) = Entry::parse(ROLLOUT.lines().next().unwrap()) else { panic!("a session") };
+        let git = meta.git();
+        assert_eq!((meta.cli_version.get(), meta.originator.get()), (Some("0.58.0"), Some("codex_cli_rs")));
+        assert_eq!((git.branch.get(), git.commit_hash.get()), (Some("main"), Some("c0ffee")));
+    }
+
+    #[test]
+    fn half_a_line_is_no_line() {
+        for text in ROLLOUT.lines().chain(FIRST_VERSIONS.lines()) {
+            assert!((0..text.len()).all(|cut| Entry::parse(&text[..cut]).is_none()), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_session_is_in_the_name_of_the_file() {
+        let id = "5e551011-0000-4000-8000-000000000002";
+        assert_eq!(session_in(&format!("rollout-2031-02-03T04-05-06-{id}")), id);
+        for other in [
+            "rollout-x",
+            "",
+            "rollout-2031-02-03T04-05-06-5e551011-0000-4000-8000-00000000000g",
+            "é".repeat(20).as_str(),
+        ] {
+            assert_eq!(session_in(other), other);
+        }
+    }
+}

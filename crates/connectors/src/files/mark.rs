@@ -49,6 +49,11 @@ impl Mark {
         Ok(Self { offset, size: stamp.size, stamp: if is_finished { stamp.sum } else { 0 }, content, note })
     }
 
+    /// Forgets how far the file was read, and not that it is known: what of it is asked for has changed.
+    pub(super) fn unread(&mut self) {
+        *self = Self { offset: 0, size: 0, stamp: 0, content: Xxh3::new().digest(), note: String::new() };
+    }
+
     /// Whether nobody wrote to the file since it was read to its end: it need not even be opened.
     #[must_use]
     pub const fn is_same(&self, stamp: Stamp) -> bool {
@@ -132,6 +137,17 @@ mod tests {
             fs::write(path, &bytes[..4096]).unwrap();
         });
         assert_eq!(change, Some(Change::Rewritten));
+    }
+
+    #[test]
+    fn a_file_whose_mark_was_forgotten_is_read_from_its_beginning() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("f"), vec![b'a'; 10_000]).unwrap();
+        let opened = open(place.path());
+        let mut mark = Mark::new(&opened, 10_000, true, "7".to_owned()).unwrap();
+        mark.unread();
+        assert!(!mark.is_same(opened.stamp()));
+        assert_eq!((mark.change(&opened).unwrap(), mark.offset, mark.note.as_str()), (Change::Grown, 0, ""));
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! All marks of a source, and how they lie on a cursor.
 //!
 //! Why one text and not an object per file: a hundred thousand objects take ten times their text in memory, and a cursor is
-//! copied on its way. Files of one folder stand together under its name. A cursor that cannot be read, or that covers
-//! something else than is asked for now, is as good as none: everything is read again, and what is stored already is known
+//! copied on its way. Files of one folder stand together under its name. A cursor that cannot be read is as good as none,
+//! and with one that covers something else than is asked for now everything is read again: what is stored already is known
 //! by its keys.
 
 use super::mark::Mark;
@@ -35,11 +35,23 @@ impl Marks {
     #[must_use]
     pub fn of_cursor(cursor: Option<&Cursor>, scope: &str) -> Self {
         let read = |cursor: &Cursor| {
-            let is_ours = cursor.get("version")?.as_u64()? == VERSION && cursor.get("scope")?.as_str()? == scope;
-            is_ours.then_some(())?;
-            Self::parse(cursor.get("files")?.as_str()?)
+            (cursor.get("version")?.as_u64()? == VERSION).then_some(())?;
+            let mut marks = Self::parse(cursor.get("files")?.as_str()?)?;
+            if cursor.get("scope")?.as_str()? != scope {
+                marks.unread_all();
+            }
+            Some(marks)
         };
         cursor.and_then(read).unwrap_or_default()
+    }
+
+    /// Everything is read again. Which files are known stays: those that are gone meanwhile are still noticed.
+    fn unread_all(&mut self) {
+        self.folders.values_mut().flat_map(BTreeMap::values_mut).for_each(Mark::unread);
+        let of_files = |(folder, files): (&Name, &BTreeMap<Name, Mark>)| {
+            text_bytes(folder) + 2 + files.iter().map(|(name, mark)| line_bytes(name, mark)).sum::<usize>()
+        };
+        self.bytes = self.folders.iter().map(of_files).sum();
     }
 
     /// The cursor that says all of this.
@@ -216,7 +228,11 @@ mod tests {
         }
         let cursor = marks.to_cursor("s");
         assert_eq!(Marks::of_cursor(Some(&cursor), "s"), marks);
-        assert_eq!(Marks::of_cursor(Some(&cursor), "other"), Marks::default(), "of another scope");
+        let other = Marks::of_cursor(Some(&cursor), "other");
+        let unread = other.get(&FilePath::parse("p/x").unwrap()).unwrap();
+        assert_eq!((unread.offset, unread.note.as_str()), (0, ""), "of another scope");
+        assert_eq!(other.gone(&Listing::default()).len(), 5);
+        assert_eq!(Marks::of_cursor(Some(&other.to_cursor("other")), "other"), other);
         assert!(cursor["files"].as_str().unwrap().len() <= marks.bytes());
         assert!(marks.remove(&FilePath::parse("p/x").unwrap()).is_some());
         assert_eq!(Marks::of_cursor(Some(&marks.to_cursor("s")), "s"), marks);

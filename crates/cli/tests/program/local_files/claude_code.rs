@@ -217,6 +217,8 @@ fn hostile_and_odd_lines_cost_themselves_and_nothing_else() {
     for part in ["1 × line_too_long", "7 × line_not_readable", "1 × wrong_encoding"] {
         assert!(told.contains(part), "{part}: {}", answer.stdout);
     }
+    let too_long = answer.stdout.lines().find(|line| line.contains("\"line_too_long\"")).unwrap_or_default();
+    assert!(too_long.contains("\"skip\"") && too_long.contains(session), "each is told with its place: {too_long}");
     let records = rig.records();
     let content = |key: &str| {
         let found = records.get(&("messages".to_owned(), key.to_owned()));
