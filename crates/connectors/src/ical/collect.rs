@@ -202,15 +202,17 @@ struct Walk<'i> {
 impl<'i> Walk<'i> {
     fn new(stream: Stream, inputs: &'i str, run: &Collect<'_>) -> Self {
         let scope = scope_word(run, &[stream.name()]);
-        let is_ours = |cursor: &&Cursor| {
-            cursor.get("version").and_then(Value::as_u64) == Some(VERSION)
-                && cursor.get("scope").and_then(Value::as_str) == Some(&scope)
-        };
+        let is_ours = |cursor: &&Cursor| cursor.get("version").and_then(Value::as_u64) == Some(VERSION);
         let cursor = run.cursor(stream.name()).filter(is_ours);
         let field = |name: &str| cursor.and_then(|cursor| cursor.get(name)?.as_str());
+        let is_same_scope = field("scope") == Some(&scope);
+        let mut memory = field("memory").and_then(Memory::parse).unwrap_or_default();
+        if !is_same_scope {
+            memory.send_again();
+        }
         Self {
-            was_finished: field("inputs") == Some(inputs),
-            memory: field("memory").and_then(Memory::parse).unwrap_or_default(),
+            was_finished: is_same_scope && field("inputs") == Some(inputs),
+            memory,
             stream,
             inputs,
             scope,

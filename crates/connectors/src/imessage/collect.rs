@@ -64,11 +64,13 @@ struct Walk<'f> {
 impl<'f> Walk<'f> {
     fn new(stream: Stream, fingerprint: &'f str, run: &Collect<'_>) -> Self {
         let scope = scope_word(run, &[stream.name()]);
-        let cursor = run.cursor(stream.name()).filter(|cursor| is_ours(cursor, &scope));
+        let cursor = run.cursor(stream.name());
         let field = |name: &str| cursor.and_then(|cursor| cursor.get(name));
+        // Of another scope everything is read again. What was deleted since is still to be said.
+        let sent = cursor.filter(|cursor| is_ours(cursor, &scope));
         Self {
-            is_same: field("database").and_then(Value::as_str) == Some(fingerprint),
-            known: cursor.and_then(Known::of_cursor).unwrap_or_default(),
+            is_same: sent.is_some() && field("database").and_then(Value::as_str) == Some(fingerprint),
+            known: sent.and_then(Known::of_cursor).unwrap_or_default(),
             deletion: field("deletion").and_then(Value::as_i64),
             stream,
             fingerprint,
