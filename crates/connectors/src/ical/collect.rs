@@ -73,13 +73,16 @@ impl Connector for ICal {
             client: None,
             troubles: Troubles::new(first.name(), run.take_gaps(first.name())?),
             zone,
+            is_known: false,
             read: None,
             validators: Validators::default(),
         };
         let (window, month) = window(&now)?;
         let inputs = sources.word(&month);
         let mut walks = asked.iter().map(|&stream| Walk::new(stream, &inputs, run)).collect::<Vec<_>>();
+        // As long as one stream lacks something, everything is read.
         let is_known = walks.iter().all(|walk| walk.was_finished);
+        sources.is_known = is_known;
         if sources.subscription.is_some() {
             sources.client = Some(run.client()?);
         }
@@ -124,6 +127,8 @@ struct Sources {
     client: Option<Client>,
     troubles: Troubles,
     zone: TimeZone,
+    /// The last run sent everything of every stream, and nothing that can be seen from outside changed since.
+    is_known: bool,
     read: Option<Option<Read>>,
     /// What the server said of what it answered.
     validators: Validators,
@@ -139,14 +144,14 @@ impl Sources {
     }
 
     /// Everything; `None` when it is what we have already.
-    fn read(&mut self, is_known: bool, emitter: &mut Emitter<'_>) -> Result<Option<&Read>, Stop> {
+    fn read(&mut self, emitter: &mut Emitter<'_>) -> Result<Option<&Read>, Stop> {
         if self.read.is_none() {
-            self.read = Some(self.read_all(is_known, emitter)?);
+            self.read = Some(self.read_all(emitter)?);
         }
         Ok(self.read.as_ref().and_then(Option::as_ref))
     }
 
-    fn read_all(&mut self, is_known: bool, emitter: &mut Emitter<'_>) -> Result<Option<Read>, Stop> {
+    fn read_all(&mut self, emitter: &mut Emitter<'_>) -> Result<Option<Read>, Stop> {
         let mut read = Read::default();
         if let (Some(subscription), Some(client)) = (&self.subscription, &self.client) {
             match subscription.fetch(client, &self.zone, emitter)? {
@@ -156,7 +161,7 @@ impl Sources {
                     self.validators = validators;
                 }
             }
-        } else if is_known {
+        } else if self.is_known {
             return Ok(None);
         }
         if let Some(folder) = &self.folder {
@@ -197,15 +202,17 @@ struct Walk<'i> {
 impl<'i> Walk<'i> {
     fn new(stream: Stream, inputs: &'i str, run: &Collect<'_>) -> Self {
         let scope = scope_word(run, &[stream.name()]);
-        let is_ours = |cursor: &&Cursor| {
-            cursor.get("version").and_then(Value::as_u64) == Some(VERSION)
-                && cursor.get("scope").and_then(Value::as_str) == Some(&scope)
-        };
+        let is_ours = |cursor: &&Cursor| cursor.get("version").and_then(Value::as_u64) == Some(VERSION);
         let cursor = run.cursor(stream.name()).filter(is_ours);
         let field = |name: &str| cursor.and_then(|cursor| cursor.get(name)?.as_str());
+        let is_same_scope = field("scope") == Some(&scope);
+        let mut memory = field("memory").and_then(Memory::parse).unwrap_or_default();
+        if !is_same_scope {
+            memory.send_again();
+        }
         Self {
-            was_finished: field("inputs") == Some(inputs),
-            memory: field("memory").and_then(Memory::parse).unwrap_or_default(),
+            was_finished: is_same_scope && field("inputs") == Some(inputs),
+            memory,
             stream,
             inputs,
             scope,
@@ -220,7 +227,7 @@ impl<'i> Walk<'i> {
     fn slice(&mut self, emitter: &mut Emitter<'_>, sources: &mut Sources, window: &Window) -> Result<SliceEnd, Stop> {
         if self.work.is_none() {
             let is_subscription = sources.subscription.is_some();
-            let Some(read) = sources.read(self.was_finished, emitter)? else {
+            let Some(read) = sources.read(emitter)? else {
                 return Ok(SliceEnd::Last(self.cursor(true, &sources.validators)));
             };
             self.prepare(read, window, is_subscription, emitter)?;
@@ -236,6 +243,8 @@ impl<'i> Walk<'i> {
             self.memory.entries.insert(item.name, item.entry);
         }
         if !work.is_empty() {
+            let message = format!("{} {} are still to be sent", work.len(), self.stream.name());
+            emitter.progress(Progress { message, ..Progress::default() })?;
             return Ok(SliceEnd::Then(self.cursor(false, &sources.validators)));
         }
         let rest = self.gone.len().saturating_sub(self.slice_records);

@@ -50,6 +50,11 @@ impl Entry {
 }
 
 impl Memory {
+    /// Everything is sent again, because something else is asked for of it. What is gone meanwhile is still noticed.
+    pub(crate) fn send_again(&mut self) {
+        self.entries.values_mut().filter(|entry| !entry.is_cancelled()).for_each(|entry| entry.sum = u64::MAX);
+    }
+
     /// As one text: letters, digits, `-` and `_`, 28 for each record.
     pub(crate) fn text(&self) -> String {
         let mut text = Vec::with_capacity(self.entries.len() * BYTES / 3 * 4);
@@ -110,6 +115,18 @@ mod tests {
         }
         let text = memory.text();
         assert_eq!((text.len(), Memory::parse(&text)), (28_000, Some(memory)));
+    }
+
+    #[test]
+    fn what_is_to_be_sent_again_is_no_record_of_now_and_is_not_forgotten() {
+        let [one, other] = [1, 2].map(|n| Entry::new(n << 50, 3, false));
+        let mut memory =
+            Memory { entries: [([1; 12], one), ([2; 12], other), ([3; 12], Entry::cancelled(3, false))].into() };
+        memory.send_again();
+        assert!(
+            memory.entries[&[1; 12]] != one && memory.entries.len() == 3 && memory.entries[&[3; 12]].is_cancelled()
+        );
+        assert_eq!(Memory::parse(&memory.text()).unwrap().entries.len(), 3);
     }
 
     #[test]

@@ -520,6 +520,8 @@ mod tests {
         assert_eq!((times.times.len(), times.is_cut), (1, true), "looked for as long as is reasonable");
         let times = Rule::parse("FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30").unwrap().times(start, &span);
         assert_eq!((times.times.len(), times.is_cut), (1, false));
+        let times = Rule::parse("FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30").unwrap().times(start, &span);
+        assert_eq!((times.times.len(), times.is_cut), (1, false), "there is nothing to look for behind the end");
         let every = (0..60).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let all = format!(
             "FREQ=YEARLY;BYHOUR=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23;BYMINUTE={every};BYSECOND={every};BYMONTH=1,2"

@@ -6,7 +6,7 @@ use super::buckets::{Known, Next, Table};
 use super::source::{Source, damaged};
 use super::tables::{Item, Stream, Tables};
 use crate::files::{Place, scope_word};
-use gleaner_sdk::protocol::SkipResult;
+use gleaner_sdk::protocol::{Progress, SkipResult};
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use serde_json::Value;
 
@@ -64,11 +64,13 @@ struct Walk<'f> {
 impl<'f> Walk<'f> {
     fn new(stream: Stream, fingerprint: &'f str, run: &Collect<'_>) -> Self {
         let scope = scope_word(run, &[stream.name()]);
-        let cursor = run.cursor(stream.name()).filter(|cursor| is_ours(cursor, &scope));
+        let cursor = run.cursor(stream.name());
         let field = |name: &str| cursor.and_then(|cursor| cursor.get(name));
+        // Of another scope everything is read again. What was deleted since is still to be said.
+        let sent = cursor.filter(|cursor| is_ours(cursor, &scope));
         Self {
-            is_same: field("database").and_then(Value::as_str) == Some(fingerprint),
-            known: cursor.and_then(Known::of_cursor).unwrap_or_default(),
+            is_same: sent.is_some() && field("database").and_then(Value::as_str) == Some(fingerprint),
+            known: sent.and_then(Known::of_cursor).unwrap_or_default(),
             deletion: field("deletion").and_then(Value::as_i64),
             stream,
             fingerprint,
@@ -104,6 +106,8 @@ impl<'f> Walk<'f> {
             for item in tables.rows(self.stream, &rows).map_err(fault)? {
                 self.send(emitter, item)?;
             }
+            let message = format!("read {} up to row {}", self.stream.name(), rows.end());
+            emitter.progress(Progress { message, ..Progress::default() })?;
             self.known = known;
         }
         let is_last = table.next(&self.known).is_none();

@@ -304,9 +304,12 @@ mod tests {
         let mut deep = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@".to_vec();
         deep.extend(b"\x84\x84\x84\x01A\x00\x85\x92".repeat(100_000));
         assert_eq!(text(&deep), None);
-        let mut wide = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@".to_vec();
-        wide.push(NIL);
-        wide.extend(b"\x92\x85".repeat(100_000));
-        assert_eq!(text(&wide), None);
+        let wide = |nothings: usize| {
+            let begin = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x85".to_vec();
+            let end = b"\x92\x84\x84\x84\x08NSString\x01\x85\x84\x01+\x02hi\x86";
+            [begin, b"\x92\x85".repeat(nothings), end.to_vec()].concat()
+        };
+        assert_eq!(text(&wide(100)).as_deref(), Some("hi"));
+        assert_eq!(text(&wide(100_000)), None, "it is not looked for without end");
     }
 }

@@ -143,6 +143,9 @@ impl<'w> Work<'w> {
                 self.current = Some(current);
             }
         }
+        let message =
+            format!("{} exports are still to be read", self.exports.len() + usize::from(self.current.is_some()));
+        emitter.progress(Progress { message, ..Progress::default() })?;
         Ok(false)
     }
 

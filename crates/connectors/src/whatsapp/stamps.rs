@@ -252,9 +252,9 @@ impl<'l> Reader<'l> {
     fn number(&mut self, digits_max: usize) -> Option<(u16, usize)> {
         let (mut value, mut digits) = (0, 0);
         while let Some(digit) = self.peek().and_then(digit) {
+            (digits < digits_max).then_some(())?;
             self.take_if(|_| true);
             (value, digits) = (value * 10 + digit, digits + 1);
-            (digits <= digits_max).then_some(())?;
         }
         (digits > 0).then_some((value, digits))
     }
@@ -398,6 +398,8 @@ mod tests {
             "31/01/024, 18:05 - A: hi",
             "1402/11/11, 18:05 - A: hi",
             "12345678901234567890/1/2 3:04 - A: hi",
+            "1/2/99999, 3:04 - A: hi",
+            "1/2/24, 999:04 - A: hi",
             "1.2.3 - 4",
             "[[[[",
         ] {

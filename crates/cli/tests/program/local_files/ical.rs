@@ -27,10 +27,10 @@ static ICAL: Kind = Kind {
     needed: "",
 };
 
-const GONE_EVENT: &str = "?";
-const CANCELLED_EVENT: &str = "?";
-const GONE_OCCURRENCE: &str = "?";
-const CANCELLED_OCCURRENCE: &str = "?";
+const GONE_EVENT: &str = "b5cbe621f6a6f1b7e369ceae";
+const CANCELLED_EVENT: &str = "95810803cba8edad49b0fbb0";
+const GONE_OCCURRENCE: &str = "903f1e7d9d3d4917491f780a";
+const CANCELLED_OCCURRENCE: &str = "333d2aa8632959ca0303781e";
 
 promises!(ICAL =>
     a_first_run_collects_all_and_the_second_nothing,
@@ -102,14 +102,14 @@ fn fill_many(folder: &Path) {
             &format!("many-{n}"),
             &format!(
                 "SUMMARY:Event {n}\nDESCRIPTION:{}\nDTSTART:20{:02}{:02}{:02}T120000Z",
-                "x".repeat(300),
+                "x".repeat(100),
                 n / 336 % 30,
                 n / 28 % 12 + 1,
                 n % 28 + 1
             ),
         )
     };
-    append(&folder.join("many.ics"), calendar("Many", &(0..6000).map(one).collect::<Vec<_>>()).as_bytes());
+    append(&folder.join("many.ics"), calendar("Many", &(0..2500).map(one).collect::<Vec<_>>()).as_bytes());
 }
 
 fn records(rig: &Rig, stream: &str) -> Vec<(Value, bool)> {
@@ -208,7 +208,7 @@ fn a_cap_leaves_the_rest_of_both_streams_to_the_next_run() {
     assert!(stored > 0 && stored < fresh.len(), "{stored} of {}", fresh.len());
     let (mut runs, mut code) = (0, 3);
     while code == 3 && runs < 50 {
-        code = rig.run(&["--max-requests", "9"]).0;
+        code = rig.run(&["--max-requests", "4"]).0;
         runs += 1;
     }
     assert!(runs > 1);
@@ -243,7 +243,7 @@ fn hostile_and_odd_calendars_are_bounded_and_take_nothing_with_them() {
     assert_eq!((code, end["status"].as_str()), (0, Some("succeeded")), "{end}");
     assert_eq!(present(&rig, "occurrences", "million").len(), 10_000);
     let said = said(&rig);
-    for part in ["1 series of the calendar", "too large", "no time", "SOMETIMES"].iter().take(3) {
+    for part in ["1 series of the calendar", "too large", "no time"] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(

@@ -115,7 +115,7 @@ fn fill_many(folder: &Path) {
     database(folder)
         .execute_batch(
             "INSERT INTO message (guid, text, handle_id, date)
-             WITH RECURSIVE n (n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM n WHERE n < 12000)
+             WITH RECURSIVE n (n) AS (SELECT 100 UNION ALL SELECT n + 1 FROM n WHERE n < 6100)
              SELECT 'N-' || n, printf('message %d %.200c', n, 'x'), 1, 700000000000000000 + n * 1000000000 FROM n;",
         )
         .unwrap();
@@ -213,7 +213,7 @@ fn a_cap_leaves_the_rest_of_each_stream_to_the_next_run() {
     assert!(stored > 0 && stored < fresh.len(), "{stored} of {}", fresh.len());
     let (mut runs, mut code) = (0, 3);
     while code == 3 && runs < 50 {
-        code = rig.run(&["--max-requests", "8"]).0;
+        code = rig.run(&["--max-requests", "5"]).0;
         runs += 1;
     }
     assert!(runs > 1);
