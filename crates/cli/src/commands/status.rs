@@ -87,7 +87,7 @@ fn print_gone_json(connection: &ConnectionSummary, out: &mut Output) -> Result<(
 
 fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
     let summary = &line.evidence.summary;
-    let grade = line.health.as_ref().map_or("manifest is not valid", |health| word(health.grade));
+    let grade = line.health.as_ref().map_or("manifest is not valid", |health| health.grade.words());
     let bad = line.health.as_ref().is_none_or(|health| health.grade >= Grade::Degraded);
     let paused = if summary.state == ConnectionState::Paused { ", paused" } else { "" };
     let name = out.paint(Tone::Strong, &visible(&summary.name));
@@ -129,38 +129,8 @@ fn in_a_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
-const fn word(grade: Grade) -> &'static str {
-    match grade {
-        Grade::Healthy => "healthy",
-        Grade::Unknown => "never ran",
-        Grade::CatchingUp => "catching up",
-        Grade::Resting => "resting",
-        Grade::Degraded => "incomplete",
-        Grade::Failing => "failing",
-        Grade::NeedsOwner => "needs you",
-    }
-}
-
 fn sentence(finding: &Finding) -> String {
-    match finding {
-        Finding::NeverRan => "it has not run yet".to_owned(),
-        Finding::GapsOpen(gaps) => format!("{gaps} gaps wait for the next runs"),
-        Finding::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
-        Finding::Resting { until, why } => format!("rests until {}: {}", dates::rfc3339(*until), why.wording().what),
-        Finding::GapsGivenUp(gaps) => format!("{gaps} gaps were given up"),
-        Finding::RecordsRejected(records) => format!("{records} records do not fit their schema"),
-        Finding::CoverageShort(streams) => format!("{streams} checkpoints wait for an account"),
-        Finding::Stale { since } => format!("no success since {}", dates::rfc3339(*since)),
-        Finding::RequiresTheImpossible(streams) => format!("it requires {streams} streams that it cannot collect"),
-        Finding::LastRunFailed(reason) => format!("{} {}", reason.wording().what, reason.wording().next),
-        Finding::BackingOff { failures } => format!("failed the same way {failures} times in a row"),
-        Finding::Blocked { failures } => {
-            format!("failed the same way {failures} times in a row; nothing runs by itself")
-        }
-        Finding::RestedTooOften { cycles, why } => format!("rested {cycles} times in a row: {}", why.wording().what),
-        Finding::QuestionOpen => "a question waits for you".to_owned(),
-        Finding::OwnerAction(action) => format!("the connector asks for: {}", action.code().replace('_', " ")),
-    }
+    finding.sentence(dates::rfc3339)
 }
 
 fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
@@ -169,7 +139,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
     let findings = line.health.iter().flat_map(|health| &health.findings).map(sentence).collect::<Vec<_>>();
     let value = json!({
         "connection": summary.name, "connector_id": summary.connector_id,
-        "health": line.health.as_ref().map(|health| word(health.grade)), "findings": findings,
+        "health": line.health.as_ref().map(|health| health.grade.words()), "findings": findings,
         "paused": summary.state == ConnectionState::Paused, "records": totals.records,
         "tombstones": totals.tombstones, "quarantined": totals.quarantined, "gaps_open": totals.gaps_open(),
         "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),

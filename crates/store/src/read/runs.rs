@@ -112,6 +112,34 @@ impl Reader {
         })
     }
 
+    /// A page of a connection's runs, the newest first; of those before the run with this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn runs_before(&self, name: &str, before: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!(
+                "SELECT {RUN} FROM runs WHERE connection = ?1 AND id < (SELECT id FROM runs WHERE run_id = ?2) \
+                 ORDER BY id DESC LIMIT ?3"
+            );
+            rows(connection, &sql, (id, before, page(limit)), read_run)
+        })
+    }
+
+    /// The connection of a run, by the name of the run.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn connection_of_run(&self, run_id: &str) -> Result<Option<String>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT c.name FROM runs r JOIN connections c ON c.id = r.connection WHERE r.run_id = ?1";
+            Ok(connection.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?)
+        })
+    }
+
     /// One run, by its name.
     ///
     /// # Errors
