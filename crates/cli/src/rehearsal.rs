@@ -186,7 +186,7 @@ impl Rehearsal<'_> {
             connection: self.name.clone(),
             scope: scope::of(self.args, &self.manifest, None)?,
             mode: CollectionMode::FullRefresh,
-            recovery_only: false,
+            purpose: gleaner_engine::RunPurpose::Full,
             grant: "rehearsal".to_owned(),
             // A recording may be looked at whenever one likes.
             grant_expires_at: self.settings.expires_at().filter(|_| self.replay.is_none()),

@@ -36,6 +36,9 @@ pub enum BadCadence {
     /// It is understood, and there is no such time.
     #[error("{0:?} never comes")]
     Never(String),
+    /// Not understood.
+    #[error("{0:?} are no quiet hours; write them as 22:00-07:00")]
+    HoursText(String),
     /// Hours of no length.
     #[error("quiet hours from {0} to {0} are none at all or the whole day; say `manual` for the latter")]
     Hours(civil::Time),
@@ -169,6 +172,25 @@ impl QuietHours {
         if from == to { Err(BadCadence::Hours(from)) } else { Ok(Self { from, to }) }
     }
 
+    /// Hours that are written as `22:00-07:00`.
+    ///
+    /// # Errors
+    ///
+    /// When they are not.
+    pub fn parse(text: &str) -> Result<Self, BadCadence> {
+        let wrong = || BadCadence::HoursText(text.to_owned());
+        let time = |text: &str| {
+            let (hours, minutes) = text.trim().split_once(':')?;
+            let number = |digits: &str| {
+                let is_number = (1..=2).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+                if is_number { digits.parse::<i8>().ok() } else { None }
+            };
+            civil::Time::new(number(hours)?, number(minutes)?, 0, 0).ok()
+        };
+        let (from, to) = text.split_once('-').ok_or_else(wrong)?;
+        Self::new(time(from).ok_or_else(wrong)?, time(to).ok_or_else(wrong)?)
+    }
+
     /// When they end, if it is quiet at this time.
     #[must_use]
     pub fn end_if_quiet(&self, at: WallTime, zone: &Zone) -> Option<WallTime> {
@@ -246,6 +268,17 @@ mod tests {
         assert!(Every::new(Duration::from_secs(59)).is_err() && Every::new(Duration::MAX).is_err());
         assert!(matches!(Zone::named("Europe/Nowhere"), Err(BadCadence::Zone(_))));
         assert!(QuietHours::new(civil::time(3, 0, 0, 0), civil::time(3, 0, 0, 0)).is_err());
+    }
+
+    #[test]
+    fn quiet_hours_are_written_as_people_do() {
+        assert_eq!(QuietHours::parse("22:00-07:00"), Ok(hours(22, 7)));
+        assert_eq!(QuietHours::parse(" 9:00 - 17:00 "), Ok(hours(9, 17)));
+        for text in
+            ["", "22-7", "22:00", "24:00-07:00", "22:60-07:00", "22:00-22:00", "-1:00-07:00", "22:00-07:00-08:00"]
+        {
+            assert!(QuietHours::parse(text).is_err(), "{text}");
+        }
     }
 
     #[test]

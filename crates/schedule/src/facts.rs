@@ -3,8 +3,8 @@
 //! Typed evidence out of the store, never a sentence of a connector.
 
 use crate::plan::Plan;
-use gleaner_engine::{Cooldown, CooldownPolicy, WallTime};
-use gleaner_protocol::TerminalReason;
+use gleaner_engine::{Cooldown, CooldownPolicy, RunPurpose, WallTime};
+use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 
 /// How the last run of a connection went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,54 @@ pub struct LastRun {
     pub ended: WallTime,
     /// How.
     pub reason: TerminalReason,
+    /// What it was for.
+    pub purpose: RunPurpose,
+}
+
+/// From when to when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Its beginning.
+    pub began: WallTime,
+    /// Its end.
+    pub ended: WallTime,
+}
+
+/// A row of failures, all of the same kind, at whose end the connection is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failures {
+    /// How many. Probes do not count.
+    pub count: u32,
+    /// The connector thinks that it passes by itself: a service that is down, a network that is not there.
+    pub may_pass: bool,
+    /// Since the first of them a probe has worked, so it is not that.
+    pub provider_is_there: bool,
+    /// What the connector said would help.
+    pub action: Option<RecoveryAction>,
+}
+
+/// Why something cannot begin before a time that has nothing to do with the connection itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detained {
+    /// Somebody else is at work on it, or on its account, until then at least.
+    AtWork(WallTime),
+    /// It could not be started, so often in a row.
+    CouldNotStart {
+        /// When to try again.
+        until: WallTime,
+        /// How often in a row.
+        times: u32,
+    },
+}
+
+impl Detained {
+    /// Until when.
+    #[must_use]
+    pub const fn until(self) -> WallTime {
+        match self {
+            Self::AtWork(until) | Self::CouldNotStart { until, .. } => until,
+        }
+    }
 }
 
 /// What is known about a connection.
@@ -30,10 +78,20 @@ pub struct Facts {
     pub added: WallTime,
     /// How it is run.
     pub plan: Plan,
-    /// Its last run, of any kind.
+    /// Its last run of the steady track, for whatever purpose.
     pub last: Option<LastRun>,
-    /// How many of its last runs ended in the same failure, in a row.
-    pub equal_failures: u32,
+    /// Its last run for everything, whatever came of it.
+    pub last_full: Option<Span>,
+    /// The provider pushed that one back, so that something is left of it.
+    pub pushed_back: Option<PressureReason>,
+    /// When a run last succeeded.
+    pub last_success: Option<WallTime>,
+    /// The failures at whose end it is.
+    pub failures: Failures,
+    /// How many of its last runs were cut short by the end of their process, in a row.
+    pub cut_short: u32,
+    /// A service that was stopped had begun a run and hands it over.
+    pub handed_over: bool,
     /// Its rest, if the provider pushed back.
     pub cooldown: Option<Cooldown>,
     /// What that depends on.
@@ -42,7 +100,7 @@ pub struct Facts {
     pub told_until: Option<WallTime>,
     /// Gaps wait that have nothing to do with pressure, and may be tried now.
     pub other_gaps: bool,
-    /// The last run stopped at its own budget, and something is left.
+    /// A run stopped at its own budget, got on, and left something.
     pub remainder: bool,
     /// History is left that is caught up beside the steady runs.
     pub history_left: bool,
@@ -50,8 +108,12 @@ pub struct Facts {
     pub last_catch_up: Option<WallTime>,
     /// A question waits for the owner.
     pub question_open: bool,
-    /// What made it fail has changed since: a new version of the connector, a new credential.
+    /// What made it fail has changed since: a new version of the connector, a new credential, a new permission.
     pub renewed: bool,
+    /// The owner's permission is over.
+    pub grant_is_over: bool,
     /// The owner asked for a run.
     pub asked: Option<WallTime>,
+    /// It cannot begin before this, for a reason that is not its own.
+    pub detained: Option<Detained>,
 }

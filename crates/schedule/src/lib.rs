@@ -25,7 +25,7 @@ mod plan;
 mod scheduler;
 
 pub use calendar::{BadCadence, Cadence, Every, QuietHours, Zone};
-pub use facts::{Facts, LastRun};
+pub use facts::{Detained, Facts, Failures, LastRun, Span};
 pub use next::{Because, Held, Kind, Next, PROBE_EVERY, REMAINDER_AFTER};
-pub use plan::{HeldBack, Mode, OwnerWish, Plan};
+pub use plan::{HeldBack, Mode, OwnerWish, Plan, Session};
 pub use scheduler::{Class, Launch, Limits, Scheduler};

@@ -1,24 +1,30 @@
 //! What one connection does next, when, and why: the whole of the rules, without regard to the others.
 //!
-//! A provider that pushed back is left alone but for a probe now and then, which is one request: otherwise a rest that
-//! has grown to hours would go on for hours after the provider came back.
+//! A provider that pushed back, and one that seems to be down, is left alone but for a probe now and then, which is one
+//! request: otherwise a pause that has grown to hours would go on for hours after the provider came back. A run that
+//! stopped at its own budget is gone on with soon, and arms nothing.
 
-use crate::facts::{Facts, LastRun};
+use crate::facts::{Detained, Facts, LastRun, Span};
 use crate::plan::HeldBack;
-use gleaner_engine::{BACK_OFF_FROM, BLOCKED_FROM, Cooldown, Permission, Rest, Trigger, WallTime};
-use gleaner_protocol::{PressureReason, TerminalReason};
+use gleaner_engine::{BACK_OFF_FROM, BLOCKED_FROM, Cooldown, Permission, Rest, RunPurpose, Trigger, WallTime};
+use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use std::time::Duration;
 
 /// How soon a run that stopped at its own budget is gone on with.
 pub const REMAINDER_AFTER: Duration = Duration::from_secs(60);
-/// How often a resting provider is asked with one request. Less than an hour, so that all is well an hour after it is.
+/// How often a provider that rests or is down is asked with one request. Less than an hour, so that all is well an hour
+/// after it is.
 pub const PROBE_EVERY: Duration = Duration::from_secs(40 * 60);
+/// Runs that only recover take turns with probes, so that each of the two comes as often.
+const TURN: Duration = Duration::from_secs(20 * 60);
 /// How soon the next part of a history follows.
 const CATCH_UP_AFTER: Duration = Duration::from_secs(60);
 /// The longest pause after failures: somebody may have mended it meanwhile.
 const BACK_OFF_MAX: Duration = Duration::from_secs(86_400);
 /// The shortest interval that is doubled.
 const BACK_OFF_MIN: Duration = Duration::from_secs(5 * 60);
+/// A run that was cut short is gone on with at once; after so many in a row it may be what cuts them short.
+const CUT_SHORT_MAX: u32 = 3;
 /// A new connection begins within this time, each at a moment of its own.
 const FIRST_WITHIN_MILLIS: u64 = 30_000;
 
@@ -46,10 +52,16 @@ pub enum Because {
     Cadence,
     /// The last run left something at its own budget.
     Remainder,
+    /// The last run was cut short: its process was ended.
+    CutShort,
     /// It failed before, so often in a row.
     FailedBefore(u32),
+    /// It failed as it does when the provider is down; one request will show whether it is back.
+    MayBeUp(u32),
     /// What made it fail has changed.
     Renewed,
+    /// A probe has worked: the provider is back.
+    BackAgain,
     /// The rest is over by then.
     RestOver(PressureReason),
     /// It rests; one request will show whether the provider is back.
@@ -58,6 +70,10 @@ pub enum Because {
     OtherGaps(PressureReason),
     /// It would be time, but for the quiet hours.
     QuietHours,
+    /// It would be time, but somebody else is at work on it.
+    AtWork,
+    /// It would be time, but it could not be started, so often in a row.
+    CouldNotStart(u32),
     /// History is left.
     History,
 }
@@ -69,8 +85,12 @@ pub enum Held {
     Back(HeldBack),
     /// Until the owner has answered.
     Question,
+    /// Until the owner has signed in: it may run by itself only for as long as a session lasts.
+    SignIn,
     /// Until the owner has done what the last run needed.
     Owner(TerminalReason),
+    /// Until what the connector said would help has happened.
+    Action(RecoveryAction),
     /// It failed so often in a row that trying again helps nobody.
     Blocked(u32),
     /// Nothing is to be done.
@@ -98,39 +118,43 @@ impl Next {
     #[must_use]
     pub fn of(facts: &Facts, now: WallTime) -> Self {
         if let Some(asked) = facts.asked {
-            return of_owner(facts, asked, now);
+            return detained(facts, of_owner(facts, asked, now));
         }
-        if let Some(held) = held(facts) {
+        if let Some(held) = held(facts, now) {
             return Self::Held(held);
         }
-        let next = steady(facts, now);
-        match Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) {
-            Rest::No => hushed(facts, next, now),
-            Rest::Until { until, why, .. } => hushed(facts, resting(facts, Some(until), why, next, now), now),
-            Rest::NeedsAttention { why, .. } => hushed(facts, resting(facts, None, why, next, now), now),
-        }
+        let next = match Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) {
+            Rest::No => steady(facts, now),
+            Rest::Until { until, why, .. } => resting(facts, Some(until), why, now),
+            Rest::NeedsAttention { why, .. } => resting(facts, None, why, now),
+        };
+        hushed(facts, detained(facts, next), now)
     }
 
     /// The next part of the history, if some is left. It waits for nothing but the provider and the hours.
     #[must_use]
     pub fn of_history(facts: &Facts, now: WallTime) -> Self {
         let rests = Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) != Rest::No;
-        if let Some(held) = held(facts) {
+        if let Some(held) = held(facts, now) {
             return Self::Held(held);
         }
         // The steady track finds out first whether anything works at all.
-        if !facts.history_left || facts.last.is_none() || facts.equal_failures > 0 || rests {
+        if !facts.history_left || facts.last.is_none() || facts.failures.count > 0 || rests {
             return Self::Held(Held::NothingToDo);
         }
         let at = facts.last_catch_up.map_or(now, |last| last.min(now) + CATCH_UP_AFTER);
         let at = at.max(facts.told_until.unwrap_or(at));
-        hushed(facts, Self::Run { at, kind: Kind::CatchUp, because: Because::History }, now)
+        let next = Self::Run { at, kind: Kind::CatchUp, because: Because::History };
+        hushed(facts, detained(facts, next), now)
     }
 }
 
 fn of_owner(facts: &Facts, asked: WallTime, now: WallTime) -> Next {
     if facts.plan.held_back == Some(HeldBack::Paused) {
         return Next::Held(Held::Back(HeldBack::Paused));
+    }
+    if facts.grant_is_over {
+        return Next::Held(Held::Owner(TerminalReason::GrantExpired));
     }
     let rest = Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy);
     let kind = match rest.permits(Trigger::Owner, facts.other_gaps) {
@@ -141,9 +165,12 @@ fn of_owner(facts: &Facts, asked: WallTime, now: WallTime) -> Next {
     Next::Run { at: asked.min(now), kind, because: Because::OwnerAsked }
 }
 
-fn held(facts: &Facts) -> Option<Held> {
+fn held(facts: &Facts, now: WallTime) -> Option<Held> {
     if let Some(back) = facts.plan.held_back {
         return Some(Held::Back(back));
+    }
+    if facts.grant_is_over {
+        return Some(Held::Owner(TerminalReason::GrantExpired));
     }
     if facts.question_open {
         return Some(Held::Question);
@@ -151,19 +178,48 @@ fn held(facts: &Facts) -> Option<Held> {
     if facts.renewed {
         return None;
     }
-    let needs_owner = |reason: &TerminalReason| {
-        matches!(
-            reason,
-            TerminalReason::CredentialsMissing
-                | TerminalReason::CredentialsRefused
-                | TerminalReason::InteractionExpired
-                | TerminalReason::GrantExpired
-        )
-    };
-    if let Some(reason) = facts.last.map(|last| last.reason).filter(needs_owner) {
+    if let Some(session) = facts.plan.session {
+        let is_signed_in = facts.last_success.is_some_and(|last| session.lasts(last, now));
+        if !is_signed_in {
+            return Some(Held::SignIn);
+        }
+    }
+    held_by_last_run(facts)
+}
+
+fn held_by_last_run(facts: &Facts) -> Option<Held> {
+    let last = facts.last?;
+    let reason = last.reason;
+    // A permission that is over was looked at before, as it is now.
+    let needs_owner = matches!(
+        reason,
+        TerminalReason::CredentialsMissing | TerminalReason::CredentialsRefused | TerminalReason::InteractionExpired
+    );
+    if needs_owner {
         return Some(Held::Owner(reason));
     }
-    (facts.equal_failures >= BLOCKED_FROM).then_some(Held::Blocked(facts.equal_failures))
+    let failures = facts.failures;
+    let needs_something = |action: &RecoveryAction| match action {
+        RecoveryAction::RetryOnConnectorUpgrade
+        | RecoveryAction::RefreshCredentials
+        | RecoveryAction::ManualActionRequired
+        | RecoveryAction::UpdateSelector
+        | RecoveryAction::NotRetriable => true,
+        RecoveryAction::RetryByRuntime | RecoveryAction::UpstreamUnblock | RecoveryAction::Unknown => false,
+    };
+    if failures.count > 0
+        && !failures.may_pass
+        && let Some(action) = failures.action.filter(needs_something)
+    {
+        return Some(Held::Action(action));
+    }
+    let may_go_on = is_worth_a_probe(facts) || is_back(last);
+    (failures.count >= BLOCKED_FROM && !may_go_on).then_some(Held::Blocked(failures.count))
+}
+
+/// Whether its failures look like those of a provider that is down, and nothing has shown otherwise.
+const fn is_worth_a_probe(facts: &Facts) -> bool {
+    facts.failures.count > 0 && facts.failures.may_pass && !facts.failures.provider_is_there
 }
 
 /// When it would run if the provider had nothing against it.
@@ -176,41 +232,99 @@ fn steady(facts: &Facts, now: WallTime) -> Next {
         return run(now, Because::Renewed);
     }
     // A calendar that was set back must not make it wait for a time that is long gone.
-    let began = last.began.min(now);
     let ended = last.ended.min(now);
-    let apart = began + facts.plan.apart;
-    if facts.equal_failures >= BACK_OFF_FROM {
-        let at = ended + back_off(facts, began);
-        return run(at.max(apart), Because::FailedBefore(facts.equal_failures));
+    let apart = last.began.min(now) + facts.plan.apart;
+    let full = facts.last_full.unwrap_or(Span { began: last.began, ended: last.ended });
+    let full = Span { began: full.began.min(now), ended: full.ended.min(now) };
+    let was_cut_short = facts.handed_over || facts.cut_short > 0;
+    if was_cut_short && facts.cut_short < CUT_SHORT_MAX {
+        return run(ended, Because::CutShort);
     }
-    if facts.remainder && facts.equal_failures == 0 {
+    if is_back(last) {
+        return run(ended, Because::BackAgain);
+    }
+    if facts.failures.count > 0 {
+        return after_failures(facts, full, ended, apart);
+    }
+    if facts.cut_short >= CUT_SHORT_MAX {
+        return run(ended + back_off(facts, full.began, facts.cut_short), Because::CutShort);
+    }
+    if let (Some(why), Some(rest)) = (facts.pushed_back, &facts.cooldown) {
+        // It is gone on with as soon as it may.
+        return run(rest.until.min(cadence(facts, full.began)).max(apart), Because::RestOver(why));
+    }
+    if facts.remainder {
         return run((ended + REMAINDER_AFTER).max(apart), Because::Remainder);
     }
-    let at = facts.plan.cadence.next(began, &facts.plan.zone).unwrap_or(WallTime::from_unix_millis(u64::MAX));
-    run(at.max(apart), Because::Cadence)
+    run(cadence(facts, full.began).max(apart), Because::Cadence)
 }
 
-fn back_off(facts: &Facts, began: WallTime) -> Duration {
+/// Whether it was a probe, and worked.
+fn is_back(last: LastRun) -> bool {
+    last.purpose == RunPurpose::Probe
+        && matches!(last.reason, TerminalReason::Succeeded | TerminalReason::BudgetReached)
+}
+
+fn cadence(facts: &Facts, began: WallTime) -> WallTime {
+    facts.plan.cadence.next(began, &facts.plan.zone).unwrap_or(WallTime::from_unix_millis(u64::MAX))
+}
+
+/// The next try after failures: at its time, and less and less often from the third on. What looks like an outage is
+/// probed meanwhile, and only probed once anything else would be blocked.
+fn after_failures(facts: &Facts, Span { began, ended }: Span, last_ended: WallTime, apart: WallTime) -> Next {
+    let count = facts.failures.count;
+    let (at, because) = if count >= BACK_OFF_FROM {
+        (ended + back_off(facts, began, count), Because::FailedBefore(count))
+    } else {
+        (cadence(facts, began), Because::Cadence)
+    };
+    let full = Next::Run { at: at.max(apart), kind: Kind::Full, because };
+    let probe = (last_ended + PROBE_EVERY).max(apart);
+    if is_worth_a_probe(facts) && (probe < at || count >= BLOCKED_FROM) {
+        return Next::Run { at: probe, kind: Kind::Probe, because: Because::MayBeUp(count) };
+    }
+    full
+}
+
+fn back_off(facts: &Facts, began: WallTime, times: u32) -> Duration {
     let interval = facts.plan.cadence.length(began, &facts.plan.zone).max(BACK_OFF_MIN);
-    let doublings = facts.equal_failures.saturating_sub(BACK_OFF_FROM - 1).min(16);
+    let doublings = times.saturating_sub(BACK_OFF_FROM - 1).min(16);
     interval.saturating_mul(1 << doublings).min(BACK_OFF_MAX.max(interval))
 }
 
 /// What is left of it while the provider rests; `until` is nobody's to say when it rested too often.
-fn resting(facts: &Facts, until: Option<WallTime>, why: PressureReason, next: Next, now: WallTime) -> Next {
-    let Next::Run { at, because, .. } = next else { return next };
+fn resting(facts: &Facts, until: Option<WallTime>, why: PressureReason, now: WallTime) -> Next {
+    let Next::Run { at, because, .. } = steady(facts, now) else { return Next::Held(Held::NothingToDo) };
     let told = facts.told_until.unwrap_or_default();
-    let last = facts.last.map_or(now, |LastRun { ended, .. }| ended.min(now));
-    if facts.other_gaps && until.is_some() {
-        let at = (last + PROBE_EVERY).max(told);
-        return Next::Run { at, kind: Kind::RecoveryOnly, because: Because::OtherGaps(why) };
+    let until = until.map(|until| until.max(told));
+    let (last, purpose) = match facts.last {
+        Some(LastRun { ended, purpose, .. }) => (ended.min(now), purpose),
+        None => (now, RunPurpose::Full),
+    };
+    // Other gaps and probes take turns. A provider that says when it may be asked is not asked before.
+    let recovers = facts.other_gaps && until.is_some();
+    let is_turn_of_gaps = recovers && purpose != RunPurpose::RecoveryOnly;
+    let turn = (last + if recovers { TURN } else { PROBE_EVERY }).max(told);
+    match until {
+        // Nothing is left over that would be in a hurry.
+        Some(until) if at >= until && facts.pushed_back.is_none() => Next::Run { at, kind: Kind::Full, because },
+        Some(until) if until <= turn => Next::Run { at: until, kind: Kind::Full, because: Because::RestOver(why) },
+        _ if is_turn_of_gaps => Next::Run { at: turn, kind: Kind::RecoveryOnly, because: Because::OtherGaps(why) },
+        Some(_) | None => Next::Run { at: turn, kind: Kind::Probe, because: Because::MayBeBack(why) },
     }
-    let probe = (last + PROBE_EVERY).max(told);
-    match until.map(|until| until.max(told)) {
-        Some(until) if at >= until => Next::Run { at, kind: Kind::Full, because },
-        Some(until) if until <= probe => Next::Run { at: until, kind: Kind::Full, because: Because::RestOver(why) },
-        Some(_) | None => Next::Run { at: probe, kind: Kind::Probe, because: Because::MayBeBack(why) },
+}
+
+/// Not while somebody else is at work on it.
+fn detained(facts: &Facts, next: Next) -> Next {
+    let (Next::Run { at, kind, .. }, Some(detained)) = (next, facts.detained) else { return next };
+    if detained.until() <= at {
+        return next;
     }
+    let because = match detained {
+        Detained::AtWork(_) => Because::AtWork,
+        Detained::CouldNotStart { times, .. } => Because::CouldNotStart(times),
+    };
+    Next::Run { at: detained.until(), kind, because }
 }
 
 /// Not in the quiet hours, in which also nothing begins that is late.

@@ -4,6 +4,7 @@
 //! often than its author says a provider bears.
 
 use crate::calendar::{Cadence, Every, QuietHours, Zone};
+use gleaner_engine::WallTime;
 use gleaner_protocol::{RecommendedMode, RefreshPolicy};
 use std::time::Duration;
 
@@ -60,6 +61,23 @@ pub struct Plan {
     pub quiet: Option<QuietHours>,
     /// Whose hours those are.
     pub zone: Zone,
+    /// It runs by itself only for as long as the owner's sign-in lasts.
+    pub session: Option<Session>,
+}
+
+/// The owner's sign-in, without which a connection does not run by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// How long it lasts after a run that worked; without an end if nobody says.
+    pub lifetime: Option<Duration>,
+}
+
+impl Session {
+    /// Whether one that was used then is still good.
+    #[must_use]
+    pub fn lasts(self, used: WallTime, now: WallTime) -> bool {
+        self.lifetime.is_none_or(|lifetime| now < used + lifetime)
+    }
 }
 
 impl Plan {
@@ -67,17 +85,20 @@ impl Plan {
     #[must_use]
     pub fn of(policy: Option<&RefreshPolicy>, wish: &OwnerWish) -> Self {
         let seconds = |pick: fn(&RefreshPolicy) -> Option<u64>| policy.and_then(pick).map(Duration::from_secs);
-        let recommended = seconds(|policy| policy.recommended_interval_seconds);
-        let cadence = wish
-            .cadence
-            .clone()
-            .unwrap_or_else(|| Cadence::Every(Every::nearest(recommended.unwrap_or(EVERY_DEFAULT))));
+        let recommended = seconds(|policy| policy.recommended_interval_seconds).unwrap_or(EVERY_DEFAULT);
+        // Data that would be called old before the next run comes too late.
+        let recommended =
+            seconds(|policy| policy.maximum_staleness_seconds).map_or(recommended, |max| max.min(recommended));
+        let cadence = wish.cadence.clone().unwrap_or_else(|| Cadence::Every(Every::nearest(recommended)));
         Self {
             held_back: held_back(policy, wish.mode),
             cadence,
             apart: seconds(|policy| policy.minimum_interval_seconds).unwrap_or_default(),
             quiet: wish.quiet,
             zone: wish.zone.clone().unwrap_or(Zone::UTC),
+            session: policy
+                .filter(|policy| policy.assisted_after_owner_auth == Some(true))
+                .map(|policy| Session { lifetime: policy.session_lifetime_seconds.map(Duration::from_secs) }),
         }
     }
 }
@@ -152,5 +173,8 @@ mod tests {
         assert_eq!(seconds(Some(&automatic), &hourly), 3600);
         assert_eq!(seconds(None, &OwnerWish::default()), 86_400);
         assert_eq!(Plan::of(Some(&automatic), &hourly).apart, Duration::from_secs(600));
+        let stale_soon = RefreshPolicy { maximum_staleness_seconds: Some(1800), ..automatic };
+        assert_eq!(seconds(Some(&stale_soon), &OwnerWish::default()), 1800, "data is never old by plan");
+        assert_eq!(seconds(Some(&stale_soon), &hourly), 3600, "unless the owner wants it so");
     }
 }

@@ -60,8 +60,19 @@ struct Entry {
     facts: Facts,
     steady: Next,
     history: Next,
-    /// Since when it runs.
-    running: Option<WallTime>,
+    /// Its run, if there is one.
+    running: Option<Running>,
+}
+
+/// A run that goes on, with whose it was when it began: facts may change meanwhile.
+#[derive(Clone, Debug)]
+struct Running {
+    provider: String,
+    account: String,
+    /// Since when its time counts.
+    since: WallTime,
+    /// It waits for its owner and needs nothing of the machine.
+    parked: bool,
 }
 
 /// What a provider had of the machine.
@@ -82,10 +93,10 @@ pub struct Scheduler {
     wakes: BTreeSet<(WallTime, String)>,
     /// Those whose time has come.
     waiting: BTreeSet<String>,
+    /// Those that run.
+    running: BTreeSet<String>,
     accounts: BTreeSet<(String, String)>,
     served: BTreeMap<String, Served>,
-    /// Whose connection runs since when.
-    running: Vec<(String, WallTime)>,
     last_start: Option<WallTime>,
     last_look: WallTime,
     steady_in_a_row: u32,
@@ -107,31 +118,48 @@ impl Scheduler {
         self.note_times(&name);
     }
 
-    /// A connection is gone. Its run, if there is one, still ends with [`ended`](Self::ended).
+    /// A connection is gone. One that runs is forgotten when its run has ended.
     pub fn forget(&mut self, connection: &str) {
-        let Some(entry) = self.entries.get(connection) else { return };
-        if entry.running.is_none() {
-            self.forget_times(connection);
+        let Some(entry) = self.entries.get(connection).filter(|entry| entry.running.is_none()) else { return };
+        let provider = entry.facts.provider.clone();
+        self.forget_times(connection);
+        // Nobody is left whose share it would be.
+        if !self.entries.values().any(|entry| entry.facts.provider == provider) {
+            self.served.remove(&provider);
         }
     }
 
-    /// Its run ended; the facts are those after it.
-    pub fn ended(&mut self, facts: Facts, now: WallTime) {
-        if let Some(entry) = self.entries.get_mut(&facts.connection)
-            && let Some(began) = entry.running.take()
-        {
-            let (provider, account) = (entry.facts.provider.clone(), entry.facts.account.clone());
-            let served = self.served.entry(provider.clone()).or_default();
-            // A run of no length was one all the same.
-            let millis = u64::try_from(now.since(began).as_millis()).unwrap_or(u64::MAX).max(1);
+    /// Its run ended. What is known now is told with [`learn`](Self::learn), or it is [forgotten](Self::forget).
+    pub fn ended(&mut self, connection: &str, now: WallTime) {
+        let Some(running) = self.entries.get_mut(connection).and_then(|entry| entry.running.take()) else { return };
+        let served = self.served.entry(running.provider.clone()).or_default();
+        // A run of no length was one all the same.
+        served.millis = served.millis.saturating_add(running.millis(now).max(1));
+        served.busy = served.busy.saturating_sub(1);
+        self.running.remove(connection);
+        self.accounts.remove(&(running.provider, running.account));
+        self.look_again(connection, now);
+    }
+
+    /// Whether its run waits for its owner: then it keeps its account, and no place that another could use.
+    pub fn set_parked(&mut self, connection: &str, parked: bool, now: WallTime) {
+        let Some(running) = self.entries.get_mut(connection).and_then(|entry| entry.running.as_mut()) else { return };
+        if running.parked != parked {
+            let millis = running.millis(now);
+            (running.parked, running.since) = (parked, now);
+            let served = self.served.entry(running.provider.clone()).or_default();
             served.millis = served.millis.saturating_add(millis);
-            served.busy = served.busy.saturating_sub(1);
-            if let Some(place) = self.running.iter().position(|running| *running == (provider.clone(), began)) {
-                self.running.swap_remove(place);
-            }
-            self.accounts.remove(&(provider, account));
         }
-        self.learn(facts, now);
+    }
+
+    /// The connections that run.
+    pub fn running(&self) -> impl Iterator<Item = &str> {
+        self.running.iter().map(String::as_str)
+    }
+
+    /// The connections that are known.
+    pub fn connections(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
     }
 
     /// What a connection does next, for whoever asks; `None` while it runs or when it is not known.
@@ -145,7 +173,7 @@ impl Scheduler {
     #[must_use]
     pub fn wake_at(&self, now: WallTime) -> Option<WallTime> {
         let timer = self.wakes.first().map(|(at, _)| *at);
-        let can_start = self.running.len() < self.limits.runs && self.waiting.iter().any(|name| self.is_free(name));
+        let can_start = self.has_room() && self.waiting.iter().any(|name| self.is_free(name));
         let start = can_start.then(|| self.last_start.map_or(now, |last| last.min(now) + self.limits.apart));
         timer.into_iter().chain(start).min()
     }
@@ -158,12 +186,27 @@ impl Scheduler {
         self.last_look = now;
         self.collect_due(now);
         let too_soon = self.last_start.is_some_and(|last| last <= now && now < last + self.limits.apart);
-        if self.running.len() >= self.limits.runs || too_soon {
+        if !self.has_room() || too_soon {
             return None;
         }
-        let launch = self.choose()?;
-        self.start(&launch, now);
-        Some(launch)
+        while let Some(launch) = self.choose() {
+            // It may have waited for its turn into the quiet hours.
+            self.look_again(&launch.connection, now);
+            let entry = self.entries.get(&launch.connection)?;
+            let is_this = |next: Next| matches!(next, Next::Run { at, kind, .. } if at <= now && kind == launch.kind);
+            if is_this(entry.steady) || is_this(entry.history) {
+                self.start(&launch, now);
+                return Some(launch);
+            }
+        }
+        None
+    }
+
+    fn has_room(&self) -> bool {
+        let is_at_work = |name: &&String| {
+            self.entries.get(*name).and_then(|entry| entry.running.as_ref()).is_some_and(|running| !running.parked)
+        };
+        self.running.iter().filter(is_at_work).count() < self.limits.runs
     }
 
     /// The calendar was set back: what was computed with it is void.
@@ -274,10 +317,9 @@ impl Scheduler {
 
     /// With what runs at the moment: otherwise a provider with long runs would get one after the other.
     fn served_so_far(&self, provider: &str, now: WallTime) -> u64 {
-        let of_provider = self.running.iter().filter(|(of, _)| of == provider);
-        let runs = of_provider.map(|(_, began)| now.since(*began).as_millis());
-        let now_running = u64::try_from(runs.sum::<u128>()).unwrap_or(u64::MAX);
-        self.served.get(provider).map_or(0, |served| served.millis).saturating_add(now_running)
+        let runs = self.running.iter().filter_map(|name| self.entries.get(name)?.running.as_ref());
+        let now_running = runs.filter(|running| running.provider == provider).map(|running| running.millis(now));
+        self.served.get(provider).map_or(0, |served| served.millis).saturating_add(now_running.sum())
     }
 
     fn launches(&self, name: &str, now: WallTime) -> impl Iterator<Item = Launch> + use<> {
@@ -298,14 +340,20 @@ impl Scheduler {
             Class::Owner | Class::Steady => self.steady_in_a_row.saturating_add(1),
         };
         if let Some(mut entry) = self.forget_times(&launch.connection) {
-            let Facts { provider, account, .. } = &entry.facts;
+            let Facts { provider, account, .. } = entry.facts.clone();
             self.accounts.insert((provider.clone(), account.clone()));
             self.served.entry(provider.clone()).or_default().busy += 1;
-            self.running.push((provider.clone(), now));
-            entry.running = Some(now);
+            self.running.insert(launch.connection.clone());
+            entry.running = Some(Running { provider, account, since: now, parked: false });
             self.entries.insert(launch.connection.clone(), entry);
         }
         self.last_start = Some(now);
+    }
+}
+
+impl Running {
+    fn millis(&self, now: WallTime) -> u64 {
+        if self.parked { 0 } else { u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX) }
     }
 }
 

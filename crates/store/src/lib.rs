@@ -13,6 +13,7 @@
 //! | everything that is shown | [`Reader`] |
 //! | whether the file is whole | [`Reader::verify`] |
 //! | a copy, and putting it back | [`Reader::backup`], [`restore()`] |
+//! | when a connection runs, as its owner said | [`Store::set_schedule`], [`OwnerSchedule`] |
 //! | forgetting | [`Store::purge`] |
 //! | what can go wrong, in words | [`StoreError`] |
 //!
@@ -40,9 +41,11 @@ mod open;
 mod purge;
 mod read;
 mod registry;
+mod renewal;
 mod rest_of_run;
 mod restore;
 mod row_hash;
+mod schedule;
 mod seen;
 mod session;
 mod slices;
@@ -62,6 +65,7 @@ pub use read::{
     RunSummary, Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
-pub use session::{RunStart, Session};
+pub use schedule::{OwnerSchedule, Wanted, WantedBy};
+pub use session::{RunAbout, RunStart, Session};
 pub use store::Store;
 pub use verify::{Account, Damage};

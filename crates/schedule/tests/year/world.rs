@@ -1,9 +1,11 @@
 //! The world around a scheduler: true time, a wall clock that is set now and then, a machine that sleeps, and runs
 //! that end as their providers let them.
 
-use gleaner_engine::{Cooldown, CooldownPolicy, RunId, WallTime};
-use gleaner_protocol::{PressureReason, TerminalReason};
-use gleaner_schedule::{Cadence, Every, Facts, Kind, LastRun, Launch, Limits, OwnerWish, Plan, Scheduler};
+use gleaner_engine::{Cooldown, CooldownPolicy, PressureSeen, RunId, RunPurpose, WallTime};
+use gleaner_protocol::{DeferReason, GapReason, PressureReason, TerminalReason};
+use gleaner_schedule::{
+    Cadence, Every, Facts, Failures, Kind, LastRun, Launch, Limits, OwnerWish, Plan, Scheduler, Span,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -27,6 +29,7 @@ pub(crate) fn plan(wish: OwnerWish) -> Plan {
 }
 
 pub(crate) fn facts(connection: &str, provider: &str, plan: Plan) -> Facts {
+    let interval = Some(plan.cadence.length(wall(BEGIN), &plan.zone));
     Facts {
         connection: connection.to_owned(),
         provider: provider.to_owned(),
@@ -34,9 +37,14 @@ pub(crate) fn facts(connection: &str, provider: &str, plan: Plan) -> Facts {
         added: wall(BEGIN),
         plan,
         last: None,
-        equal_failures: 0,
+        last_full: None,
+        pushed_back: None,
+        last_success: None,
+        failures: Failures::default(),
+        cut_short: 0,
+        handed_over: false,
         cooldown: None,
-        cooldown_policy: CooldownPolicy::of(None, None),
+        cooldown_policy: CooldownPolicy::of(interval, None),
         told_until: None,
         other_gaps: false,
         remainder: false,
@@ -44,7 +52,9 @@ pub(crate) fn facts(connection: &str, provider: &str, plan: Plan) -> Facts {
         last_catch_up: None,
         question_open: false,
         renewed: false,
+        grant_is_over: false,
         asked: None,
+        detained: None,
     }
 }
 
@@ -54,7 +64,10 @@ pub(crate) enum Ending {
     Success,
     /// The owner's budget was used up.
     Budget,
+    /// The connector is broken.
     Failure,
+    /// Nobody answers.
+    Down,
     Pressure,
 }
 
@@ -141,7 +154,8 @@ impl World {
             let facts = self.facts.get_mut(&name).unwrap();
             let number = RunId::new(began.to_string());
             end(facts, &launch, ending, wall(began), now, &number);
-            self.scheduler.ended(facts.clone(), now);
+            self.scheduler.ended(&name, now);
+            self.scheduler.learn(facts.clone(), now);
         }
     }
 }
@@ -150,27 +164,54 @@ impl World {
 fn end(facts: &mut Facts, launch: &Launch, ending: Ending, began: WallTime, now: WallTime, run: &RunId) {
     let reason = match ending {
         Ending::Success | Ending::Budget => TerminalReason::Succeeded,
-        Ending::Failure => TerminalReason::ConnectorFailed,
+        Ending::Failure | Ending::Down => TerminalReason::ConnectorFailed,
         Ending::Pressure => TerminalReason::SourceCooldown,
+    };
+    // A run at its budget leaves a gap, as one that was pushed back does. What arms a rest is for the engine to say.
+    let mut pressure = PressureSeen::default();
+    pressure.gap(match ending {
+        Ending::Budget => Some(GapReason::Absence(DeferReason::RequestCap.gap_reason())),
+        Ending::Pressure => Some(GapReason::Pressure(PressureReason::UpstreamPressure)),
+        Ending::Success | Ending::Failure | Ending::Down => None,
+    });
+    let purpose = purpose(launch.kind);
+    facts.cooldown = match (pressure.reason(), facts.cooldown.take()) {
+        (Some(_), Some(before)) if purpose == RunPurpose::Probe => Some(before),
+        (Some(why), before) => Some(Cooldown::arm(before.as_ref(), why, run, now, facts.cooldown_policy)),
+        (None, before) if reason.is_success() && purpose != RunPurpose::RecoveryOnly => {
+            before.map(|rest| rest.lifted(now, facts.cooldown_policy))
+        }
+        (None, before) => before,
     };
     if launch.kind == Kind::CatchUp {
         facts.last_catch_up = Some(now);
-        facts.history_left = ending == Ending::Budget;
+        facts.history_left = ending != Ending::Success;
         return;
     }
-    facts.last = Some(LastRun { began, ended: now, reason });
-    // One request was its whole budget, so that more is left whenever it was answered.
-    facts.remainder = ending == Ending::Budget || (ending == Ending::Success && launch.kind == Kind::Probe);
-    facts.equal_failures = if ending == Ending::Failure { facts.equal_failures + 1 } else { 0 };
-    facts.cooldown = match ending {
-        // A probe that finds nobody is the same rest.
-        Ending::Pressure if launch.kind == Kind::Probe => facts.cooldown.take(),
-        Ending::Pressure => {
-            let why = PressureReason::UpstreamPressure;
-            Some(Cooldown::arm(facts.cooldown.as_ref(), why, run, now, facts.cooldown_policy))
+    facts.last = Some(LastRun { began, ended: now, reason, purpose });
+    if purpose == RunPurpose::Full {
+        facts.last_full = Some(Span { began, ended: now });
+        facts.pushed_back = pressure.reason();
+    }
+    facts.last_success = if reason.is_success() { Some(now) } else { facts.last_success };
+    facts.remainder = ending == Ending::Budget;
+    facts.failures = match (reason, purpose) {
+        (TerminalReason::ConnectorFailed, RunPurpose::Probe) => facts.failures,
+        (TerminalReason::ConnectorFailed, _) => {
+            let may_pass = ending == Ending::Down;
+            Failures { count: facts.failures.count + 1, may_pass, ..facts.failures }
         }
-        Ending::Success | Ending::Budget | Ending::Failure => None,
+        (TerminalReason::Succeeded, RunPurpose::Probe) => Failures { provider_is_there: true, ..facts.failures },
+        _ => Failures::default(),
     };
+}
+
+const fn purpose(kind: Kind) -> RunPurpose {
+    match kind {
+        Kind::Full | Kind::CatchUp => RunPurpose::Full,
+        Kind::RecoveryOnly => RunPurpose::RecoveryOnly,
+        Kind::Probe => RunPurpose::Probe,
+    }
 }
 
 /// The same numbers on every machine.
