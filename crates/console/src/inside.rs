@@ -67,7 +67,7 @@ impl From<NotDone> for Problem {
         let (status, code, Why { message, hint }) = match not_done {
             NotDone::NoSuchThing(why) => (StatusCode::NOT_FOUND, "not_found", why),
             NotDone::NotNow(why) => (StatusCode::CONFLICT, "not_now", why),
-            NotDone::BadWish(why) => (StatusCode::BAD_REQUEST, "bad_request", why),
+            NotDone::BadWish(why) => (StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", why),
             NotDone::Failed(why) => (StatusCode::INTERNAL_SERVER_ERROR, "failed", why),
         };
         Self::new(status, code, message, hint)

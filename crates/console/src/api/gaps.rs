@@ -1,6 +1,6 @@
 //! What is known and not here, and why.
 
-use super::page::{Page, limit, raw};
+use super::page::{Page, limit, place, raw};
 use crate::asking::{Place, Wanted};
 use crate::date;
 use crate::inside::Inside;
@@ -67,7 +67,7 @@ pub(crate) struct GapsWanted {
     stream: Option<String>,
     #[serde(default)]
     recovered: bool,
-    after: Option<i64>,
+    after: Option<u64>,
     limit: Option<usize>,
 }
 
@@ -77,10 +77,10 @@ pub(crate) async fn of_connection(
     Place(name): Place<String>,
     Wanted(wanted): Wanted<GapsWanted>,
 ) -> Result<Response, Problem> {
-    let limit = limit(wanted.limit)?;
+    let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = inside.reading.ask(move |reader| {
         let filter = GapFilter { stream: wanted.stream.as_deref(), closed_too: wanted.recovered };
-        let gaps = reader.gaps(&name, filter, wanted.after.unwrap_or(0), limit)?;
+        let gaps = reader.gaps(&name, filter, after, limit)?;
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let size = |gap: &GapSummary| length(&gap.locator) + length(&gap.last_error);
         Ok(Page::of(gaps, limit, size, |gap| gap.id, GapView::of))

@@ -27,6 +27,12 @@ pub(crate) fn limit(wanted: Option<usize>) -> Result<usize, Problem> {
     }
 }
 
+/// A place in a list, as the store counts them.
+pub(crate) fn place(wanted: Option<u64>) -> Result<i64, Problem> {
+    let place = i64::try_from(wanted.unwrap_or(0));
+    place.map_err(|_| Problem::bad_request("there is no such place", "give what the page before said"))
+}
+
 impl<T, N> Page<T, N> {
     /// A page of rows that the store cut off at `limit` rows, or after so many bytes.
     pub(crate) fn of<R>(

@@ -1,6 +1,6 @@
 //! Records that do not fit their schema.
 
-use super::page::{Page, limit, raw};
+use super::page::{Page, limit, place, raw};
 use crate::asking::{Place, Wanted};
 use crate::date;
 use crate::inside::Inside;
@@ -25,7 +25,7 @@ struct QuarantinedView {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct QuarantineWanted {
-    after: Option<i64>,
+    after: Option<u64>,
     limit: Option<usize>,
 }
 
@@ -35,9 +35,9 @@ pub(crate) async fn of_connection(
     Place(name): Place<String>,
     Wanted(wanted): Wanted<QuarantineWanted>,
 ) -> Result<Response, Problem> {
-    let limit = limit(wanted.limit)?;
+    let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = inside.reading.ask(move |reader| {
-        let records = reader.quarantine(&name, wanted.after.unwrap_or(0), limit)?;
+        let records = reader.quarantine(&name, after, limit)?;
         let size = |record: &QuarantinedRecord| record.body.as_ref().map_or(0, String::len) + record.key.len();
         let show = |record: QuarantinedRecord| QuarantinedView {
             stream: record.stream,

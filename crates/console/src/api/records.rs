@@ -3,7 +3,7 @@
 //! A key may be any text, also `..` or one with slashes, which programs between here and there take for parts of a path.
 //! So a key is in the query.
 
-use super::page::{Page, limit, raw};
+use super::page::{Page, limit, place, raw};
 use crate::asking::{Place, Wanted};
 use crate::date;
 use crate::inside::Inside;
@@ -98,6 +98,7 @@ pub(crate) async fn history(
     Wanted(wanted): Wanted<HistoryWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
+    place(wanted.before)?;
     let page = inside.reading.ask(move |reader| {
         reader.record(&name, &stream, &wanted.key)?.ok_or_else(no_record)?;
         let versions = reader.history(&name, &stream, &wanted.key, wanted.before, limit)?;

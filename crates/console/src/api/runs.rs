@@ -1,6 +1,6 @@
 //! Runs and what was said during them.
 
-use super::page::{Page, limit, raw};
+use super::page::{Page, limit, place, raw};
 use crate::asking::{Place, Wanted};
 use crate::date;
 use crate::inside::Inside;
@@ -132,7 +132,7 @@ pub(crate) async fn one(State(inside): State<Arc<Inside>>, Place(run_id): Place<
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EventsWanted {
-    after: Option<i64>,
+    after: Option<u64>,
     limit: Option<usize>,
 }
 
@@ -142,10 +142,10 @@ pub(crate) async fn events(
     Place(run_id): Place<String>,
     Wanted(wanted): Wanted<EventsWanted>,
 ) -> Result<Response, Problem> {
-    let limit = limit(wanted.limit)?;
+    let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = inside.reading.ask(move |reader| {
         reader.run(&run_id)?.ok_or_else(no_run)?;
-        let events = reader.events(&run_id, wanted.after.unwrap_or(0), limit)?;
+        let events = reader.events(&run_id, after, limit)?;
         let show = |event: TracedEvent| EventView {
             id: event.id,
             at: date::rfc3339(event.at),
