@@ -60,9 +60,9 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCount, GapFilter, GapSummary, Interrupter,
-    LeaseStanding, Listing, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary,
-    Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCount, GapFilter, GapSummary, GapsWaiting,
+    Interrupter, LeaseStanding, Listing, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow,
+    RunSummary, Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
 pub use schedule::{OwnerSchedule, Wanted, WantedBy};
