@@ -1,6 +1,5 @@
 //! What the handlers share: the way to the store, to whoever collects, and to the owner's keys.
 
-use crate::actions::{Actions, NotDone, Why};
 use crate::date;
 use crate::error::ConsoleError;
 use crate::events::Events;
@@ -12,7 +11,9 @@ use crate::keys::Keys;
 use crate::problem::Problem;
 use crate::reading::Reading;
 use gleaner_engine::WallTime;
+use gleaner_service::{ActionError, Actions};
 use http::StatusCode;
+use std::fmt;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -20,7 +21,6 @@ use tokio::sync::Semaphore;
 pub(crate) const ACTIONS_MAX: usize = 4;
 
 /// Everything behind the guard.
-#[derive(Debug)]
 pub(crate) struct Inside {
     pub(crate) reading: Reading,
     pub(crate) giving: Giving,
@@ -45,7 +45,7 @@ impl Inside {
     /// Asks whoever collects, on a thread that may wait.
     pub(crate) async fn act<R: Send + 'static>(
         &self,
-        act: impl FnOnce(&dyn Actions) -> Result<R, NotDone> + Send + 'static,
+        act: impl FnOnce(&dyn Actions) -> Result<R, ActionError> + Send + 'static,
     ) -> Result<R, Problem> {
         let place = Arc::clone(&self.acting).try_acquire_owned();
         let place = place.map_err(|_| Problem::busy("too many actions at a time"))?;
@@ -62,14 +62,29 @@ impl Inside {
     }
 }
 
-impl From<NotDone> for Problem {
-    fn from(not_done: NotDone) -> Self {
-        let (status, code, Why { message, hint }) = match not_done {
-            NotDone::NoSuchThing(why) => (StatusCode::NOT_FOUND, "not_found", why),
-            NotDone::NotNow(why) => (StatusCode::CONFLICT, "not_now", why),
-            NotDone::BadWish(why) => (StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", why),
-            NotDone::Failed(why) => (StatusCode::INTERNAL_SERVER_ERROR, "failed", why),
-        };
-        Self::new(status, code, message, hint)
+impl From<ActionError> for Problem {
+    fn from(error: ActionError) -> Self {
+        let message = error.to_string();
+        let not_now = |hint: &str| Self::new(StatusCode::CONFLICT, "not_now", message.clone(), hint);
+        match error {
+            ActionError::NoSuchConnection(_) => Self::not_found(message, "/api/v1/connections lists what there is"),
+            ActionError::NoSuchGap { .. } => Self::not_found(message, "the connection's list of gaps has their ids"),
+            ActionError::NoSuchQuestion(_) => Self::not_found(message, "/api/v1/interactions lists what waits"),
+            ActionError::Removed(_) => not_now("add it again with `gleaner add`"),
+            ActionError::Paused(_) => not_now("resume it first"),
+            ActionError::NotRunning(_) => not_now("nothing is to be done"),
+            ActionError::Unreachable { .. } => not_now("try again; the run may be at its end"),
+            ActionError::Setting(_) => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", message, "nothing was changed")
+            }
+            ActionError::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The others say what they are.
+impl fmt::Debug for Inside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inside").field("address", &self.address).finish_non_exhaustive()
     }
 }

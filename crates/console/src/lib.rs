@@ -2,7 +2,7 @@
 //!
 //! **One guard before everything.** Host, origin and credential of a request are judged before anybody looks at its path,
 //! so a stranger cannot tell what is there from what is not. **It reads, and asks others to act.** The store is opened for
-//! reading only; whatever changes something goes through [`Actions`]. **It is bounded.** Connections, heads, bodies,
+//! reading only; whatever changes something goes through [`gleaner_service::Actions`]. **It is bounded.** Connections, heads, bodies,
 //! questions to the store, long answers, streams of events and wrong credentials have a most each, so that nobody who
 //! talks to the console slows collection down.
 //!
@@ -10,8 +10,7 @@
 //! |---|---|
 //! | starting it, and the link that signs a browser in | [`Console`], [`Settings`] |
 //! | the token for programs of the owner's | [`token_of`] |
-//! | what it asks of whoever collects | [`Actions`] |
-//! | the API itself | `openapi.json`, served as `/api/v1/openapi.json` |
+//! //! | the API itself | `openapi.json`, served as `/api/v1/openapi.json` |
 //!
 //! # What is deliberately absent
 //!
@@ -20,7 +19,6 @@
 //! - Secrets in answers: credentials and answers to questions go in and never come out.
 //! - TLS. Whoever wants the console elsewhere puts a proxy of their own before it, or uses a tunnel.
 
-mod actions;
 mod answering;
 mod api;
 mod asking;
@@ -43,7 +41,6 @@ mod server;
 mod stall;
 mod standing;
 
-pub use actions::{Actions, NextStep, NotDone, OwnerAnswer, ScheduleWish, Why};
 pub use error::ConsoleError;
 pub use guard::OtherName;
 pub use keys::token_of;

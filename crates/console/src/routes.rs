@@ -44,7 +44,7 @@ impl Routes {
             .post("/api/v1/connections/{connection}/run", actions::run)
             .post("/api/v1/connections/{connection}/pause", actions::pause)
             .post("/api/v1/connections/{connection}/resume", actions::resume)
-            .put("/api/v1/connections/{connection}/schedule", actions::schedule)
+            .patch("/api/v1/connections/{connection}/schedule", actions::schedule)
             .get("/api/v1/connections/{connection}/runs", runs::of_connection)
             .get("/api/v1/connections/{connection}/gaps", gaps::of_connection)
             .post("/api/v1/connections/{connection}/gaps/{gap}/retry", actions::retry_gap)
@@ -67,8 +67,8 @@ impl Routes {
         self.with(Method::POST, MethodFilter::POST, path, handler)
     }
 
-    fn put<H: Handler<T, Arc<Inside>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.with(Method::PUT, MethodFilter::PUT, path, handler)
+    fn patch<H: Handler<T, Arc<Inside>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
+        self.with(Method::PATCH, MethodFilter::PATCH, path, handler)
     }
 
     fn delete<H: Handler<T, Arc<Inside>>, T: 'static>(self, path: &'static str, handler: H) -> Self {

@@ -1,6 +1,5 @@
 //! Starting and stopping: a thread with a small runtime of its own, so that collection does not notice.
 
-use crate::actions::Actions;
 use crate::answering::Answering;
 use crate::date;
 use crate::door;
@@ -14,6 +13,7 @@ use crate::inside::{ACTIONS_MAX, Inside};
 use crate::keys::Keys;
 use crate::reading::{READERS_MAX, Reading};
 use crate::routes::Routes;
+use gleaner_service::Actions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;

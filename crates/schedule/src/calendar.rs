@@ -64,6 +64,12 @@ impl Zone {
         TimeZone::get(name).map(Self).map_err(|_| BadCadence::Zone(name.to_owned()))
     }
 
+    /// A time as people there write it: `2031-02-03 04:05 CET`.
+    #[must_use]
+    pub fn show(&self, time: WallTime) -> String {
+        self.at(time).strftime("%Y-%m-%d %H:%M %Z").to_string()
+    }
+
     fn at(&self, time: WallTime) -> Zoned {
         // Ends far beyond what the library knows, as does a machine without a battery.
         let millis = i64::try_from(time.as_unix_millis()).unwrap_or(i64::MAX);

@@ -180,13 +180,7 @@ fn lift<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) 
 
 fn write_cooldown(connection: &Connection, of: i64, rest: &Cooldown) -> Result<(), Failure> {
     let sql = "INSERT OR REPLACE INTO cooldowns VALUES (?1, ?2, ?3, ?4, ?5)";
-    let values = (
-        of,
-        rest.reason.code(),
-        i64::from(rest.escalation),
-        date_to_sql(rest.until),
-        rest.armed_by.as_str(),
-    );
+    let values = (of, rest.reason.code(), i64::from(rest.escalation), date_to_sql(rest.until), rest.armed_by.as_str());
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

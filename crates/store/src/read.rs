@@ -22,7 +22,7 @@ pub use connections::{ConnectionState, ConnectionSummary, StreamSummary};
 pub use coverage::{Listing, Share, StreamCoverage, WhyUnknown};
 pub use export::{RecordRow, Snapshot};
 pub use gap_cause::GapCause;
-pub use gaps::{GapCount, GapFilter, GapSummary, QuarantinedRecord};
+pub use gaps::{GapCount, GapFilter, GapSummary, GapsWaiting, QuarantinedRecord};
 pub use health::Evidence;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};
 pub use records::{Change, StoredRecord};

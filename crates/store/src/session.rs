@@ -9,9 +9,9 @@ use crate::gap_rows;
 use crate::lease::Lease;
 use crate::listings::PendingListing;
 use crate::registry;
+use crate::renewal;
 use crate::store::Store;
 use crate::trace;
-use crate::renewal;
 use gleaner_engine::{
     AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, RunPurpose, Track, WallTime,
 };

@@ -2,15 +2,16 @@
 //!
 //! An answer to a question passes through here. It is not stored, not logged, and in no error.
 
-use super::schedule::ScheduleView;
+use super::schedule::ScheduleWish;
+use super::runs::no_run;
 use super::sign_in::NothingMore;
-use crate::actions::OwnerAnswer;
 use crate::asking::{Place, Told};
 use crate::inside::Inside;
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_protocol::RawJson;
+use gleaner_service::{Reply, Stop};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -41,7 +42,7 @@ pub(crate) async fn pause(
     Place(name): Place<String>,
     _: Told<NothingMore>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.set_paused(&name, true)).await.map(|()| done())
+    inside.act(move |actions| actions.pause(&name)).await.map(|()| done())
 }
 
 /// Lets it go on.
@@ -50,16 +51,16 @@ pub(crate) async fn resume(
     Place(name): Place<String>,
     _: Told<NothingMore>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.set_paused(&name, false)).await.map(|()| done())
+    inside.act(move |actions| actions.resume(&name)).await.map(|()| done())
 }
 
 /// Sets when a connection runs.
 pub(crate) async fn schedule(
     State(inside): State<Arc<Inside>>,
     Place(name): Place<String>,
-    Told(schedule): Told<ScheduleView>,
+    Told(wish): Told<ScheduleWish>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.set_schedule(&name, &schedule.into())).await.map(|()| done())
+    inside.act(move |actions| actions.set_schedule(&name, &wish.into())).await.map(|()| done())
 }
 
 /// Lets a gap be tried again.
@@ -84,7 +85,18 @@ pub(crate) async fn cancel(
     Place(run_id): Place<String>,
     Told(CancelWish { at_once }): Told<CancelWish>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.cancel(&run_id, at_once)).await.map(|()| accepted())
+    let found = inside.reading.ask(move |reader| {
+        let run = reader.run(&run_id)?.ok_or_else(no_run)?;
+        let connection = reader.connection_of_run(&run_id)?.ok_or_else(no_run)?;
+        // A later run of the same connection is not what was meant.
+        if run.ended_at.is_some() {
+            let message = "this run has ended already";
+            return Err(Problem::new(StatusCode::CONFLICT, "not_now", message, "nothing is to be done"));
+        }
+        Ok(connection)
+    });
+    let (connection, how) = (found.await?, if at_once { Stop::Now } else { Stop::InOrder });
+    inside.act(move |actions| actions.cancel(&connection, how)).await.map(|()| accepted())
 }
 
 /// Not `Debug`: it is a secret.
@@ -109,9 +121,9 @@ pub(crate) async fn answer(
             // Minified by nobody: the connector gets what was typed.
             let is_object = data.get().starts_with('{');
             let raw = RawJson::new(data.get().to_owned()).ok().filter(|_| is_object);
-            OwnerAnswer::Given(raw.ok_or_else(wrong)?)
+            Reply::Given(raw.ok_or_else(wrong)?)
         }
-        (None, true) => OwnerAnswer::Declined,
+        (None, true) => Reply::Declined,
         (Some(_), true) | (None, false) => return Err(wrong()),
     };
     inside.act(move |actions| actions.answer(id, answer)).await.map(|()| done())

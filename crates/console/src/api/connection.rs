@@ -5,7 +5,6 @@ use super::coverage::{self, StreamView};
 use super::interactions::QuestionView;
 use super::page::raw;
 use super::schedule::ScheduleView;
-use crate::actions::Actions;
 use crate::asking::Place;
 use crate::date;
 use crate::inside::Inside;
@@ -14,6 +13,7 @@ use crate::standing::{self, Standing};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::{Cooldown, CooldownPolicy, Rest};
+use gleaner_service::outlook;
 use gleaner_store::Reader;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -47,24 +47,24 @@ struct RestView {
 
 /// One connection.
 pub(crate) async fn one(State(inside): State<Arc<Inside>>, Place(name): Place<String>) -> Result<Response, Problem> {
-    let actions = Arc::clone(&inside.actions);
-    inside.giving.json(&inside.reading.ask(move |reader| gather(reader, &name, &*actions)).await?)
+    inside.giving.json(&inside.reading.ask(move |reader| gather(reader, &name)).await?)
 }
 
-fn gather(reader: &Reader, name: &str, actions: &dyn Actions) -> Result<WholeView, Problem> {
+fn gather(reader: &Reader, name: &str) -> Result<WholeView, Problem> {
     let mut waiting = standing::waiting(reader)?;
     waiting.retain(|question| question.connection == name);
     let standing = Standing::of(reader, name, &waiting)?;
     let manifest = standing.manifest.as_ref();
     let evidence = &standing.evidence;
     let rate = evidence.rate.as_ref().and_then(|rate| serde_json::to_string(rate).ok());
+    let outlook = outlook(reader, name, date::now())?;
     let help = reader.open_help(name, date::now())?;
     Ok(WholeView {
-        few: ConnectionView::of(&standing, actions),
+        few: ConnectionView::of(&standing, &outlook),
         display_name: manifest.map(|manifest| manifest.display_name.clone()),
         connector_version: manifest.map(|manifest| manifest.version.clone()),
         streams: coverage::streams(manifest, reader.coverage(name)?),
-        schedule: actions.schedule(name)?.into(),
+        schedule: ScheduleView::of(&outlook),
         rest: rest(&standing),
         collection_rate: raw(rate),
         circuit: evidence.circuit.as_ref().map(|budget| budget.circuit.state.code()),

@@ -3,7 +3,6 @@
 use super::health::HealthView;
 use super::page::{Page, limit};
 use super::schedule::NextView;
-use crate::actions::Actions;
 use crate::asking::Wanted;
 use crate::date;
 use crate::inside::Inside;
@@ -11,6 +10,7 @@ use crate::problem::Problem;
 use crate::standing::{self, Standing};
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_service::{Outlook, outlook};
 use gleaner_store::{ConnectionState, HeldBy};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct ConnectionView {
     gaps_given_up: u64,
     last_run: Option<LastRunView>,
     last_success: Option<String>,
-    next: Option<NextView>,
+    next: NextView,
 }
 
 #[derive(Debug, Serialize)]
@@ -51,7 +51,7 @@ struct LastRunView {
 }
 
 impl ConnectionView {
-    pub(crate) fn of(standing: &Standing, actions: &dyn Actions) -> Self {
+    pub(crate) fn of(standing: &Standing, outlook: &Outlook) -> Self {
         let evidence = &standing.evidence;
         let (summary, totals) = (&evidence.summary, &evidence.summary.totals);
         let running = |holder: &HeldBy| RunningView {
@@ -79,7 +79,7 @@ impl ConnectionView {
             gaps_given_up: totals.gaps_terminal,
             last_run,
             last_success: evidence.last_success.map(date::rfc3339),
-            next: actions.next(&summary.name).map(NextView::from),
+            next: NextView::of(outlook),
         }
     }
 }
@@ -106,16 +106,17 @@ pub(crate) async fn all(
     Wanted(wanted): Wanted<ConnectionsWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
-    let actions = Arc::clone(&inside.actions);
     let page = inside.reading.ask(move |reader| {
         let waiting = standing::waiting(reader)?;
         let mut names = reader.connections()?;
         names.retain(|connection| connection.state != ConnectionState::Purging);
         let is_after = |name: &String| wanted.after.as_ref().is_none_or(|after| name > after);
         let names = names.into_iter().map(|connection| connection.name).filter(is_after).take(limit);
-        let standings = names.map(|name| Standing::of(reader, &name, &waiting)).collect::<Result<Vec<_>, _>>()?;
-        let name = |standing: &Standing| standing.evidence.summary.name.clone();
-        Ok(Page::of(standings, limit, |_| 0, name, |standing| ConnectionView::of(&standing, &*actions)))
+        let look = |name: String| Ok((Standing::of(reader, &name, &waiting)?, outlook(reader, &name, date::now())?));
+        let found = names.map(look).collect::<Result<Vec<_>, Problem>>()?;
+        let name = |(standing, _): &(Standing, _)| standing.evidence.summary.name.clone();
+        let show = |(standing, outlook): (Standing, _)| ConnectionView::of(&standing, &outlook);
+        Ok(Page::of(found, limit, |_| 0, name, show))
     });
     inside.giving.json(&page.await?)
 }

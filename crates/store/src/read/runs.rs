@@ -3,7 +3,7 @@
 use super::{Reader, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::registry;
-use gleaner_engine::{Counts, RunPurpose, WallTime};
+use gleaner_engine::{Counts, RunPurpose, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
 
@@ -153,6 +153,19 @@ impl Reader {
         self.ask(|connection| {
             let sql = "SELECT c.name FROM runs r JOIN connections c ON c.id = r.connection WHERE r.run_id = ?1";
             Ok(connection.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// The last run of one track.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn last_run_of<T: Track>(&self, name: &str) -> Result<Option<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 ORDER BY id DESC LIMIT 1");
+            Ok(connection.prepare_cached(&sql)?.query_row((id, T::NAME), read_run).optional()?)
         })
     }
 
