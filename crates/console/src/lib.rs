@@ -32,6 +32,7 @@ mod guard;
 mod guesses;
 mod inside;
 mod keys;
+mod pages;
 mod private_file;
 mod problem;
 mod reading;

@@ -15,8 +15,8 @@ use serde::Serialize;
 pub(crate) struct Problem {
     status: StatusCode,
     code: &'static str,
-    message: String,
-    hint: String,
+    pub(crate) message: String,
+    pub(crate) hint: String,
     header: Option<(HeaderName, HeaderValue)>,
 }
 

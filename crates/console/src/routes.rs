@@ -6,6 +6,7 @@ use crate::api::{
 use crate::figures;
 use crate::guard::{ALIVE_PATH, SIGN_IN_PATH};
 use crate::inside::Inside;
+use crate::pages;
 use crate::problem::Problem;
 use axum::Router;
 use axum::handler::Handler;
@@ -93,7 +94,7 @@ impl Routes {
 
     pub(crate) fn router(self, inside: Arc<Inside>) -> Router {
         let no_route = || async { Problem::no_route() };
-        self.router.fallback(no_route).with_state(inside)
+        self.router.merge(pages::router()).fallback(no_route).with_state(inside)
     }
 }
 

@@ -60,9 +60,10 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCause, GapCount, GapFilter, GapSummary, GapsWaiting,
-    Interrupter, LeaseStanding, Listing, PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow,
-    RunSummary, Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GapCause, GapCount, GapFilter, GapSummary,
+    GapsWaiting, Interrupter, LeaseStanding, Listing, PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError,
+    QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary,
+    TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
 pub use schedule::{OwnerSchedule, Wanted, WantedBy};
