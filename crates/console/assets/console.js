@@ -25,6 +25,11 @@
       const text = at > now ? `in ${span(at - now)}` : `${span(now - at)} ago`;
       if (time.textContent !== text) time.textContent = text;
     }
+    for (const time of document.querySelectorAll("time[data-due]")) {
+      const due = Number(time.dataset.due);
+      const text = due > now ? `in ${span(due - now)}` : "due now";
+      if (time.textContent !== text) time.textContent = text;
+    }
     for (const time of document.querySelectorAll("time[data-until]")) {
       const until = Number(time.dataset.until);
       const text = until > now ? `${left(until - now)} left` : "time is over";
@@ -108,20 +113,22 @@
     const line = colour("--line");
     const quiet = colour("--quiet");
     const axis = { stroke: quiet, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
+    const clock = (seconds, span) => new Date(seconds * 1000).toLocaleTimeString("en-GB", span > 600 ? { hour: "2-digit", minute: "2-digit" } : undefined);
+    const times = (plot, splits) => splits.map((at) => clock(at, plot.scales.x.max - plot.scales.x.min));
     const number = (value) => (value == null ? "–" : value >= 10 ? value.toFixed(0) : value.toFixed(2));
     return {
       width,
       height: 240,
       scales: { x: { time: true }, perMinute: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] }, seconds: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
       axes: [
-        axis,
+        { ...axis, values: times, space: 80 },
         { ...axis, scale: "perMinute", size: 56, label: "requests a minute", labelSize: 20, stroke: quiet },
         { ...axis, scale: "seconds", side: 1, size: 56, label: "wait, seconds", labelSize: 20, grid: { show: false } },
       ],
       series: [
-        {},
-        { label: "rate", scale: "perMinute", stroke: colour("--chart-rate"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => `${number(value)}/min` },
-        { label: "ceiling", scale: "perMinute", stroke: colour("--chart-ceiling"), width: 1.5, dash: [6, 4], paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => `${number(value)}/min` },
+        { value: (_, at) => (at == null ? "–" : new Date(at * 1000).toLocaleString("en-GB")) },
+        { label: "rate", scale: "perMinute", stroke: colour("--chart-rate"), width: 2, paths: uPlot.paths.stepped({ align: 1 }), points: { size: 5 }, value: (_, value) => (value == null ? "–" : `${number(value)}/min`) },
+        { label: "ceiling", scale: "perMinute", stroke: colour("--chart-ceiling"), width: 1.5, dash: [6, 4], paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value == null ? "–" : `${number(value)}/min`) },
         { label: "slowed down by the service", scale: "perMinute", stroke: colour("--chart-refused"), paths: () => null, points: { show: true, size: 9, width: 2, fill: colour("--card") }, value: (_, value) => (value == null ? "–" : `to ${number(value)}/min`) },
         { label: "wait between requests", scale: "seconds", stroke: colour("--chart-wait"), width: 1.5, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false }, value: (_, value) => (value == null ? "–" : `${value.toFixed(2)} s`) },
       ],

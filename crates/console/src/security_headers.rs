@@ -13,7 +13,8 @@ const ALWAYS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (X_FRAME_OPTIONS, "DENY"),
-    (REFERRER_POLICY, "no-referrer"),
+    // Never a path, which may have a code in it. With `no-referrer` a browser would call the origin of our own forms null.
+    (REFERRER_POLICY, "strict-origin"),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), usb=()"),

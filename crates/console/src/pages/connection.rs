@@ -7,7 +7,7 @@ use super::overview::tone;
 use super::rate::{RateReadout, circuit_words};
 use super::rate_chart::{BackoffLine, backoffs};
 use super::share::{policies, policy_of};
-use super::words::{When, number, percent, person_date, span};
+use super::words::{Due, When, number, percent, person_date, span};
 use crate::asking::{Place, Wanted};
 use crate::date;
 use crate::inside::Inside;
@@ -64,6 +64,7 @@ struct Doing {
 
 struct Said {
     tone: &'static str,
+    grade: &'static str,
     text: String,
 }
 
@@ -82,7 +83,7 @@ struct StreamLine {
 }
 
 struct NextLine {
-    at: Option<When>,
+    at: Option<Due>,
     sentence: Outside,
     cadence: Outside,
     /// Why what the owner set is not heeded.
@@ -193,7 +194,11 @@ fn state(standing: &Standing, now: WallTime) -> Doing {
 /// What is worth saying, but for the question, which has a link of its own.
 fn findings(standing: &Standing) -> Vec<Said> {
     let findings = standing.health.iter().flat_map(|health| &health.findings);
-    let said = |finding: &Finding| Said { tone: tone(Some(finding.grade())), text: finding.sentence(person_date) };
+    let said = |finding: &Finding| Said {
+        tone: tone(Some(finding.grade())),
+        grade: finding.grade().words(),
+        text: finding.sentence(person_date),
+    };
     findings.filter(|finding| **finding != Finding::QuestionOpen).map(said).collect()
 }
 
@@ -211,7 +216,7 @@ fn recommended(policy: Option<&RefreshPolicy>) -> String {
 impl NextLine {
     fn of(outlook: &Outlook, now: WallTime) -> Self {
         Self {
-            at: outlook.at().map(|at| When::new(at, now)),
+            at: outlook.at().map(|at| Due::new(at, now)),
             sentence: Outside::new(outlook.why()),
             cadence: Outside::new(outlook.cadence()),
             fault: outlook.setting_fault.clone().map(Outside::new),

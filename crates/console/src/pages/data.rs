@@ -149,7 +149,7 @@ fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWante
         records: records.iter().map(|record| RecordLine::of(name, stream, record, now)).collect(),
         next: next.map(|key| address(Some(&key))),
         is_first: after.is_none(),
-        export: Outside::new(format!("gleaner export {name} {stream}")),
+        export: Outside::new(format!("gleaner export {name}.{stream}")),
     })
 }
 

@@ -5,7 +5,7 @@ use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::rate::why_not_faster;
 use super::share::{Missing, Shares, policies, policy_of};
-use super::words::{Until, When, counted, number, pace, person_date};
+use super::words::{Due, Until, When, counted, number, pace, person_date};
 use crate::date;
 use crate::inside::Inside;
 use crate::problem::Problem;
@@ -46,15 +46,16 @@ struct Need {
     action: &'static str,
 }
 
+/// How many connections are within their policy.
 #[derive(Default)]
 struct Fresh {
-    fresh: u64,
     of: u64,
-    note: String,
+    stale: u64,
+    never: u64,
 }
 
 struct Next {
-    when: When,
+    when: Due,
     who: Outside,
     href: String,
 }
@@ -80,7 +81,7 @@ struct Line {
     missing_words: String,
     pace: Option<String>,
     why: Option<String>,
-    next: Option<When>,
+    next: Option<Due>,
     next_words: Outside,
 }
 
@@ -145,7 +146,7 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
     graded.sort_by_key(|(grade, _)| std::cmp::Reverse(grade.map_or(u8::MAX, |grade| grade as u8)));
     page.lines = graded.into_iter().map(|(_, line)| line).collect();
     page.next = next.map(|(at, name)| Next {
-        when: When::new(at, now),
+        when: Due::new(at, now),
         href: href(&["connections", &name]),
         who: Outside::new(name),
     });
@@ -171,10 +172,14 @@ impl Overview {
             1 => "One thing needs you.".to_owned(),
             needs => format!("{} things need you.", number(needs)),
         };
-        let stale = self.lines.iter().filter(|line| line.is_stale).count() as u64;
-        let fresh = match stale {
-            0 => "Your data is fresh.".to_owned(),
-            stale => format!("{} older than it should be.", counted(stale, "connection is", "connections are")),
+        let fresh = match self.fresh {
+            Fresh { stale: 0, never: 0, .. } => "Your data is fresh.".to_owned(),
+            Fresh { stale: 0, never, .. } => {
+                format!("{} succeeded yet.", counted(never, "connection has not", "connections have not"))
+            }
+            Fresh { stale, .. } => {
+                format!("{} older than it should be.", counted(stale, "connection is", "connections are"))
+            }
         };
         let missing = match self.missing.gaps() + self.missing.quarantined {
             0 => "Nothing that is known of is missing.".to_owned(),
@@ -215,13 +220,22 @@ impl Need {
 impl Fresh {
     fn add(&mut self, standing: &Standing, now: WallTime) {
         let (_, is_stale) = freshness(standing, now);
-        let ran = standing.evidence.last_success.is_some();
         self.of += 1;
-        self.fresh += u64::from(ran && !is_stale);
-        self.note = match self.of - self.fresh {
-            0 => "all within their policy".to_owned(),
-            late => format!("{} not", counted(late, "is", "are")),
-        };
+        self.stale += u64::from(is_stale);
+        self.never += u64::from(standing.evidence.last_success.is_none());
+    }
+
+    const fn fresh(&self) -> u64 {
+        self.of - self.stale - self.never
+    }
+
+    fn note(&self) -> String {
+        match (self.stale, self.never) {
+            (0, 0) => "all within their policy".to_owned(),
+            (0, never) => format!("{} succeeded yet", counted(never, "has not", "have not")),
+            (stale, 0) => format!("{} too old", counted(stale, "is", "are")),
+            (stale, never) => format!("{} too old, {never} never succeeded", counted(stale, "is", "are")),
+        }
     }
 }
 
@@ -267,7 +281,7 @@ impl Line {
             missing_words: missing.words(),
             pace: rate.map(pace),
             why: rate.filter(|_| is_running).map(|rate| why_not_faster(rate, evidence.circuit.as_ref())),
-            next: next.at().map(|at| When::new(at, now)),
+            next: next.at().map(|at| Due::new(at, now)),
             next_words: Outside::new(next.why()),
             name: Outside::new(name),
         }

@@ -4,7 +4,7 @@ use super::connection::{ending, ending_tone};
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
-use super::trace::TraceLine;
+use super::trace::{TraceLine, lines};
 use super::words::{When, counted, number, pace, span};
 use crate::api::runs::no_run;
 use crate::asking::{Place, Wanted};
@@ -117,7 +117,7 @@ fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, 
         pace: last_pace(&run),
         committed: reader.committed_streams(run_id)?.into_iter().map(Outside::new).collect(),
         withheld: withheld(&run),
-        trace: events.iter().filter_map(TraceLine::of).collect(),
+        trace: lines(&events),
         dropped: run.events_dropped,
         older: oldest.map(|oldest| href_with(&["runs", run_id], &[("before", &oldest)])),
         is_first_page: wanted.before.is_none(),

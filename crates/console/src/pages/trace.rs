@@ -5,7 +5,7 @@
 use super::outside::Outside;
 use super::rate::{circuit_reason, slowed_by};
 use super::words::{Clock, number, pace, rate};
-use gleaner_protocol::{CircuitState, ConnectorMessage, Progress, ProviderBudget, SkipResult};
+use gleaner_protocol::{Backoff, CircuitState, ConnectorMessage, Progress, ProviderBudget, SkipResult};
 use gleaner_store::TracedEvent;
 
 /// Of a message, so much is shown.
@@ -24,16 +24,27 @@ pub(crate) struct TraceLine {
     pub(crate) fact: String,
 }
 
+/// The events of a page, the newest first, as lines. A back-off is said where it happened and not again.
+pub(crate) fn lines(events: &[TracedEvent]) -> Vec<TraceLine> {
+    let mut known = None;
+    let mut lines = events.iter().rev().filter_map(|event| TraceLine::of(event, &mut known)).collect::<Vec<_>>();
+    lines.reverse();
+    lines
+}
+
 impl TraceLine {
-    /// An event as a line; nothing for one that says nothing.
-    pub(crate) fn of(event: &TracedEvent) -> Option<Self> {
+    /// An event as a line, after those with `known` as their last back-off; nothing for one that says nothing.
+    fn of(event: &TracedEvent, known: &mut Option<Backoff>) -> Option<Self> {
         let line = |kind, tone, said: &str, fact| {
             Some(Self { at: Clock(event.at), kind, tone, said: Outside::short(said, MESSAGE_CHARS), fact })
         };
         match ConnectorMessage::decode(event.message.as_bytes()).ok()? {
             ConnectorMessage::Progress(progress) => {
-                let (kind, tone) = of_progress(&progress);
-                line(kind, tone, &progress.message, progress_fact(&progress))
+                let last = progress.collection_rate.valid().map(|rate| rate.last_backoff);
+                let slowed = last.flatten().filter(|backoff| *known != Some(*backoff));
+                *known = last.unwrap_or(*known);
+                let (kind, tone) = of_progress(&progress, slowed.is_some());
+                line(kind, tone, &progress.message, progress_fact(&progress, slowed))
             }
             ConnectorMessage::SkipResult(skip) => {
                 let said = skip.message.as_deref().or(skip.reason.as_deref()).unwrap_or_default();
@@ -48,8 +59,9 @@ impl TraceLine {
     }
 }
 
-fn of_progress(progress: &Progress) -> (&'static str, &'static str) {
+fn of_progress(progress: &Progress, slowed: bool) -> (&'static str, &'static str) {
     match (progress.provider_budget.valid(), progress.collection_rate.valid()) {
+        (None, Some(_)) if slowed => ("slowed down", "wait"),
         (Some(budget), _) if budget.circuit.state == CircuitState::Closed => ("circuit", "good"),
         (Some(_), _) => ("circuit", "wait"),
         (None, Some(_)) => ("pace", "calm"),
@@ -57,14 +69,14 @@ fn of_progress(progress: &Progress) -> (&'static str, &'static str) {
     }
 }
 
-fn progress_fact(progress: &Progress) -> String {
+fn progress_fact(progress: &Progress, slowed: Option<Backoff>) -> String {
     let mut facts = Vec::new();
     facts.extend(progress.provider_budget.valid().map(circuit_fact));
     if let Some(reported) = progress.collection_rate.valid() {
         facts.push(pace(reported));
-        facts.extend(reported.last_backoff.map(|backoff| {
+        facts.extend(slowed.map(|backoff| {
             let slowed = rate(MS_PER_MIN / backoff.at_interval_ms);
-            format!("last slowed down to {slowed} a minute because {}", slowed_by(backoff.reason))
+            format!("slowed down to {slowed} a minute because {}", slowed_by(backoff.reason))
         }));
     }
     match (progress.count, progress.total) {

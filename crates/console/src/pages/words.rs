@@ -66,6 +66,33 @@ impl Display for Until {
     }
 }
 
+/// When something will happen by itself; what is due and has not happened yet is due now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    at: WallTime,
+    now: WallTime,
+}
+
+impl Due {
+    pub(crate) const fn new(at: WallTime, now: WallTime) -> Self {
+        Self { at, now }
+    }
+}
+
+impl HtmlSafe for Due {}
+
+impl Display for Due {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let millis = self.at.as_unix_millis();
+        let (machine, person) = (machine_date(self.at), person_date(self.at));
+        let text = match self.at > self.now {
+            true => format!("in {}", span(self.at.since(self.now))),
+            false => "due now".to_owned(),
+        };
+        write!(f, r#"<time datetime="{machine}" title="{person}" data-due="{millis}">{text}</time>"#)
+    }
+}
+
 /// The time of day of an event of a run, with its date one hover away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Clock(pub(crate) WallTime);
@@ -169,6 +196,8 @@ mod tests {
         let at = |seconds: u64| WallTime::from_unix_millis(seconds * 1000);
         assert!(When::new(at(0), at(90)).to_string().contains(">90 s ago<"));
         assert!(When::new(at(7200), at(0)).to_string().contains(">in 2 h<"));
+        assert!(Due::new(at(7200), at(0)).to_string().contains(">in 2 h<"));
+        assert!(Due::new(at(0), at(90)).to_string().contains(">due now<"));
         assert!(Until::new(at(0), at(1)).to_string().contains(">time is over<"));
         assert_eq!([50.0, 1500.0, 120_000.0].map(interval), ["50 ms", "1.50 s", "2 min"]);
     }
