@@ -85,14 +85,21 @@ export async function picture(page, name) {
   await page.screenshot({ path: path.join(settings.artefacts, `${name}.png`), fullPage: true });
 }
 
-// A run of the connector of these tests, as a process.
+const children = new Set();
+process.on("exit", () => children.forEach((child) => child.kill("SIGKILL")));
+
+// A run of the connector of these tests, as a process. It does not outlive the test.
 export function run(connection, ...words) {
   const command = ["run", settings.root, connection, path.join(folder, "manifest.json"), "--", "python3", path.join(folder, "connector.py"), ...words];
   const child = spawn(settings.driver, command, { stdio: ["ignore", "pipe", "inherit"] });
+  children.add(child);
   let said = "";
   child.stdout.on("data", (text) => (said += text));
-  const ended = new Promise((resolve) => child.on("exit", () => resolve(said.trim())));
-  return { ended, kill: () => child.kill("SIGTERM") };
+  const ended = new Promise((resolve) => child.on("close", () => {
+    children.delete(child);
+    resolve(said.trim());
+  }));
+  return { ended };
 }
 
 export async function eventually(what, look, limit = 20000) {
