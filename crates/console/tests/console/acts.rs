@@ -70,7 +70,7 @@ fn a_run_is_stopped_and_one_that_has_ended_is_not() {
 #[test]
 fn a_run_is_wanted_and_the_next_step_says_so() {
     let world = World::new();
-    assert_eq!(world.json(NOTES)["next"]["code"], "cadence");
+    assert_eq!(world.json(NOTES)["next"]["code"], "remainder", "a cap has left something");
     assert_eq!(world.act("POST", &format!("{NOTES}/run"), "{}").status, 202);
     assert_eq!(world.json(NOTES)["next"]["code"], "owner_asked");
     assert_eq!(world.act("POST", &format!("{NOTES}/pause"), "{}").status, 204);

@@ -114,8 +114,7 @@ fn records_come_by_key_byte_for_byte_with_their_history() {
     assert!(world.get(&format!("{items}/record?key=..")).text().contains("12345678901234567890"));
     let history = world.get(&format!("{items}/history?key=a"));
     assert!(history.text().contains(r#"{"id":"a","n":1e400}"#), "no number is read and written again");
-    let versions = history.json_without_numbers();
-    assert_eq!(versions.len(), 2);
+    assert_eq!(history.json()["items"].as_array().unwrap().len(), 2);
     let newest = world.json(&format!("{items}/history?key=a&limit=1"));
     assert_eq!(newest["items"][0]["body"]["n"], 2);
     let gone = world.json(&format!("{items}/record?key=gone"));
@@ -210,7 +209,11 @@ fn files(world: &World) -> BTreeMap<String, blake3::Hash> {
             if path.is_dir() {
                 folders.push(path);
             } else if !path.to_string_lossy().ends_with("-shm") {
-                found.insert(path.display().to_string(), blake3::hash(&std::fs::read(&path).unwrap()));
+                let bytes = std::fs::read(&path).unwrap();
+                // A reader makes an empty log where there is none.
+                if !bytes.is_empty() {
+                    found.insert(path.display().to_string(), blake3::hash(&bytes));
+                }
             }
         }
     }
@@ -223,11 +226,4 @@ fn a_store_that_is_not_there_yet_is_said_so() {
     let reply = world.get("/api/v1/status");
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (503, &json!("store_unavailable")));
     assert_eq!(world.send(&world.bare("GET", "/healthz")).status, 200);
-}
-
-impl Reply {
-    /// The items of a page whose numbers no `Value` can hold.
-    fn json_without_numbers(&self) -> Vec<String> {
-        self.text().split("\"key\":").skip(1).map(str::to_owned).collect()
-    }
 }

@@ -3,7 +3,7 @@
 use crate::world::{World, until};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn open(world: &World) -> BufReader<TcpStream> {
     let socket = world.request("GET", "/api/v1/events").open(world.address);
@@ -13,8 +13,9 @@ fn open(world: &World) -> BufReader<TcpStream> {
 
 /// The next line with data in it.
 fn data(stream: &mut BufReader<TcpStream>) -> Option<String> {
-    let mut line = String::new();
+    let (mut line, end) = (String::new(), Instant::now() + Duration::from_secs(30));
     loop {
+        assert!(Instant::now() < end, "nothing but signs of life");
         line.clear();
         if stream.read_line(&mut line).expect("a stream") == 0 {
             return None;
@@ -29,14 +30,24 @@ fn number(data: &str) -> u64 {
     serde_json::from_str::<serde_json::Value>(data).expect("JSON")["number"].as_u64().expect("a number")
 }
 
+/// The last number once nothing more is said: the first look of the thread that follows the store counts as a change.
+fn settled(stream: &mut BufReader<TcpStream>) -> u64 {
+    let mut last = number(&data(stream).expect("a greeting"));
+    stream.get_ref().set_read_timeout(Some(Duration::from_secs(2))).expect("a limit");
+    let mut line = String::new();
+    while stream.read_line(&mut line).is_ok() {
+        last = line.strip_prefix("data: ").map_or(last, number);
+        line.clear();
+    }
+    stream.get_ref().set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+    last
+}
+
 #[test]
 fn a_change_is_told_to_everyone() {
     let world = World::new();
     let mut streams = [open(&world), open(&world)];
-    for stream in &mut streams {
-        data(stream).expect("a greeting");
-    }
-    let before = streams.each_mut().map(|stream| number(&data(stream).expect("the present number")));
+    let before = streams.each_mut().map(settled);
     assert_eq!(world.act("POST", "/api/v1/connections/notes/pause", "{}").status, 204);
     for (stream, before) in streams.iter_mut().zip(before) {
         assert!(number(&data(stream).expect("a change")) > before);

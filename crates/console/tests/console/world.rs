@@ -13,39 +13,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-const MANIFEST: &str = r#"{"connector_id":"notes","connector_key":"notes","version":"1.2","display_name":"Notes",
-    "runtime_requirements":{"bindings":{"interactive":{"required":false}}},
-    "capabilities":{"human_interaction":["otp","credentials"],"refresh_policy":{"recommended_mode":"automatic",
-        "rationale":"a test","recommended_interval_seconds":3600}},
-    "streams":[
-    {"name":"items","semantics":"mutable_state","primary_key":"id",
-     "schema":{"type":"object","properties":{"id":{"type":"string"},"n":{}},"required":["id"]}},
-    {"name":"log","semantics":"append_only","primary_key":"id"},
-    {"name":"details","semantics":"mutable_state","primary_key":"id","parent_streams":["items"],
-     "coverage_strategy":"parent_detail_accounting"}]}"#;
+const MANIFEST: &str = include_str!("../sample/manifest.json");
 
 /// What the sample connector says at first: records, a tombstone, one that does not fit, gaps of three kinds, a pace.
-const FIRST: &str = r#"{"type":"PROGRESS","message":"begins <b>here</b>","collection_rate":{"object":"collection_rate","current_interval_ms":1000,"effective_rate_per_min":60,"ceiling_interval_ms":500,"ceiling_rate_per_min":120,"last_backoff":null}}
-{"type":"RECORD","stream":"items","key":"a","data":{"id":"a","n":1e400},"emitted_at":"2031-01-01T00:00:00Z"}
-{"type":"RECORD","stream":"items","key":"..","data":{"id":"..","n":12345678901234567890},"emitted_at":"2031-01-01T00:00:00Z"}
-{"type":"RECORD","stream":"items","key":"<script>alert(1)</script>","data":{"id":"<script>alert(1)</script>"},"emitted_at":"2031-01-01T00:00:00Z"}
-{"type":"RECORD","stream":"items","key":"gone","data":{"id":"gone"},"emitted_at":"2031-01-01T00:00:00Z"}
-{"type":"RECORD","stream":"items","key":"misfit","data":{"id":7},"emitted_at":"2031-01-01T00:00:00Z"}
-{"type":"RECORD","stream":"details","key":"a","data":{"id":"a"},"emitted_at":"2031-01-01T00:00:00Z"}
-{"type":"DETAIL_GAP","stream":"details","parent_stream":"items","record_key":"b","reason":"temporary_unavailable","detail_locator":{"at":"b","n":1.50},"last_error":{"class":"http","http_status":503},"retryable":true,"status":"pending","reference_only":true}
-{"type":"DETAIL_GAP","stream":"details","parent_stream":"items","record_key":"c","reason":"retry_exhausted","detail_locator":{"at":"c"},"last_error":{"class":"run_cap_deferred"},"status":"pending","reference_only":true}
-{"type":"SKIP_RESULT","stream":"log","reason":"not_available_in_mode","message":"not now"}
-{"type":"DETAIL_COVERAGE","stream":"details","state_stream":"items","required_keys":["a","b","c"],"hydrated_keys":["a"],"gap_keys":["b","c"],"reference_only":true}
-{"type":"STATE","stream":"items","cursor":{"page":1}}
-{"type":"DONE","status":"succeeded","records_emitted":6}
-"#;
+const FIRST: &str = include_str!("../sample/first.jsonl");
 
 /// And then: one record changes, one goes.
-const SECOND: &str = r#"{"type":"RECORD","stream":"items","key":"a","data":{"id":"a","n":2},"emitted_at":"2031-01-02T00:00:00Z"}
-{"type":"RECORD","stream":"items","key":"gone","op":"delete","emitted_at":"2031-01-02T00:00:00Z"}
-{"type":"DETAIL_COVERAGE","stream":"details","state_stream":"items","required_keys":["a"],"hydrated_keys":["a"],"gap_keys":[],"reference_only":true}
-{"type":"DONE","status":"succeeded","records_emitted":2}
-"#;
+const SECOND: &str = include_str!("../sample/second.jsonl");
 
 pub(crate) fn full_size() -> bool {
     std::env::var_os("GLEANER_TEST_ALL").is_some()
