@@ -110,7 +110,7 @@ mod tests {
         let mut log = LogFile::with_bound(&logs, "serve.log", 100).unwrap();
         writeln!(log, "line 1000").unwrap();
         let mut files = fs::read_dir(&logs).unwrap().map(|entry| entry.unwrap()).collect::<Vec<_>>();
-        files.sort_by_key(std::fs::DirEntry::file_name);
+        files.sort_by_key(fs::DirEntry::file_name);
         let names = files.iter().map(|file| file.file_name().into_string().unwrap()).collect::<Vec<_>>();
         assert_eq!(names, ["serve.log", "serve.log.1", "serve.log.2", "serve.log.3", "serve.log.4"]);
         for file in &files {

@@ -426,7 +426,7 @@ impl Service {
     }
 
     fn note_not_started(&mut self, name: &str) {
-        let (times, until) = self.could_not.entry(name.to_owned()).or_insert((0, now()));
+        let (times, until) = self.could_not.entry(name.to_owned()).or_default();
         *times = times.saturating_add(1);
         let pause = START_AGAIN.saturating_mul(1 << times.saturating_sub(1).min(16)).min(START_AGAIN_MAX);
         *until = now() + pause;

@@ -251,8 +251,7 @@ fn a_service_of_fifty_connections_that_has_nothing_to_do_costs_next_to_nothing()
     let (used, memory) = (cpu(served.pid()) - before, resident_kb(served.pid()));
     let share = used.as_secs_f64() / lasts.as_secs_f64();
     println!("50 connections, nothing to do: {:.3} % of a core, at most {} MB", share * 100.0, memory / 1024);
-    // The bound is for the program as it is released; this one is not optimised.
-    assert!(share < 0.004, "{:.3} %", share * 100.0);
+    assert!(share < 0.001, "{:.3} %", share * 100.0);
     assert!(memory < 40 * 1024, "{memory} KB");
 }
 

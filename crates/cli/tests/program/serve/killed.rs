@@ -26,7 +26,7 @@ first = (start["state"] or {"orders": {"next": 0}})["orders"]["next"]
 fetched = os.open("fetched-" + name, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
 os.write(fetched, b"start\n")
 for n in range(first, ids):
-    time.sleep(0.005)
+    time.sleep(0.02)
     os.write(fetched, f"{n}\n".encode())
     record(n)
     if (n + 1) % size == 0: slice(n + 1)
@@ -45,20 +45,20 @@ fn fetched(served: &Served, name: &str) -> (BTreeMap<u64, u64>, usize) {
 #[test]
 fn everything_goes_on_at_once_after_each_kill_and_nothing_is_lost() {
     let kills = if is_full_size() { 20 } else { 4 };
-    let ids = (kills + 1) * 150;
-    let names = &NAMES[..3];
+    let ids = (kills + 1) * 160;
+    let names = &NAMES[..2];
     let mut served = Served::new();
     for name in names {
         served.add(name, &FETCH.replace("IDS", &ids.to_string()).replace("SIZE", &SLICE.to_string()));
     }
-    let mut slowest = Duration::ZERO;
+    let (mut slowest, mut in_the_middle) = (Duration::ZERO, 0);
     for kill in 0..kills {
         let before = names.iter().map(|name| fetched(&served, name).0.len()).collect::<Vec<_>>();
         let runs = names.iter().map(|name| fetched(&served, name).1).collect::<Vec<_>>();
         let began = Instant::now();
         served.serve(&[]);
         // Each has begun again and got on, at another place in each round.
-        let more = SLICE as usize + kill as usize % 7 * 10;
+        let more = SLICE as usize + kill as usize % 5 * 8;
         served.wait("all get on", || {
             let got_on = |(at, name): (usize, &&str)| {
                 let (times, begun) = fetched(&served, name);
@@ -68,7 +68,8 @@ fn everything_goes_on_at_once_after_each_kill_and_nothing_is_lost() {
         });
         slowest = slowest.max(began.elapsed());
         let processes = served.processes();
-        assert!(processes.len() >= 3, "{processes:?}");
+        // A run, its guard, its connector, and the child of that, of each.
+        in_the_middle += usize::from(processes.len() >= 4 * names.len());
         served.kill();
         assert_eq!(left_after(GONE_AFTER, &processes), [] as [u32; 0], "kill {kill}");
     }
@@ -79,6 +80,7 @@ fn everything_goes_on_at_once_after_each_kill_and_nothing_is_lost() {
         slowest.as_secs_f64()
     );
     assert!(slowest < AT_ONCE, "{slowest:?}");
+    assert!(in_the_middle * 2 >= kills as usize, "only {in_the_middle} kills met both at work");
     for name in names {
         let (times, _) = fetched(&served, name);
         assert_eq!(times.len() as u64, ids, "{name}");
