@@ -85,7 +85,8 @@ impl Observer for Silent {}
 fn request(root: &Path, connection: &str, manifest: Manifest, command: &[OsString]) -> Fallible<RunRequest> {
     let ourselves = std::env::current_exe()?.into_os_string();
     let streams = manifest.streams.iter().map(|stream| StreamScope::all_of(&stream.name)).collect();
-    let binding = |name: &str| Ok::<_, String>((name.to_owned(), RawJson::new("{}").map_err(|fault| fault.to_string())?));
+    let binding =
+        |name: &str| Ok::<_, String>((name.to_owned(), RawJson::new("{}").map_err(|fault| fault.to_string())?));
     let bindings = ["network", "filesystem", "interactive"].map(binding).into_iter().collect::<Result<_, _>>()?;
     Ok(RunRequest {
         connection: connection.to_owned(),

@@ -9,6 +9,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
+use http_body::Body as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use std::time::Duration;
@@ -87,15 +88,18 @@ fn is_of_type(request: &Request, expected: &str) -> Result<(), Problem> {
 }
 
 async fn read(request: Request) -> Result<Vec<u8>, Problem> {
+    let too_long = || {
+        let message = format!("a body may have {BODY_BYTES_MAX} bytes");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too_long", message, "send less")
+    };
+    // Said before it is sent, where the head says how long it is.
+    if request.body().size_hint().lower() > BODY_BYTES_MAX as u64 {
+        return Err(too_long());
+    }
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX);
     match timeout(BODY_MAX, body.collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
-        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(Problem::new(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "too_long",
-            format!("a body may have {BODY_BYTES_MAX} bytes"),
-            "send less",
-        )),
+        Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(too_long()),
         Ok(Err(_)) => Err(Problem::bad_request("the body ended before its end", "send it again")),
         Err(_) => {
             let hint = "send it faster";

@@ -174,3 +174,25 @@ impl HttpBody for Stream {
         self.0.poll_recv(context).map(|event| event.map(|event| Ok(Frame::data(event))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_does_not_read_is_let_go_and_the_others_stay() {
+        let events = Events(Arc::default());
+        let (mut reads, mut sleeps) = (events.subscribe().unwrap(), events.subscribe().unwrap());
+        assert_eq!(events.clients(), 2);
+        for number in 0..WAITING_MAX as u64 + 4 {
+            events.0.tell(|_| change(number, 0));
+            assert!(reads.0.try_recv().is_ok());
+        }
+        assert_eq!(events.clients(), 1);
+        // It gets what waited for it, and then the end.
+        assert_eq!(std::iter::from_fn(|| sleeps.0.try_recv().ok()).count(), WAITING_MAX);
+        assert!(sleeps.0.is_closed());
+        events.stop();
+        assert_eq!(events.clients(), 0);
+    }
+}

@@ -194,7 +194,7 @@ mod tests {
     fn sessions_outlive_the_process_and_end_with_their_time_or_on_request() {
         let root = root();
         let keys = Keys::open(root.path(), at(0)).unwrap();
-        let mut open = || keys.exchange(keys.new_link(at(0)).unwrap().reveal(), at(0)).unwrap().unwrap();
+        let open = || keys.exchange(keys.new_link(at(0)).unwrap().reveal(), at(0)).unwrap().unwrap();
         let (kept, left) = (open(), open());
         keys.sign_out(left.reveal(), at(1)).unwrap();
         let again = Keys::open(root.path(), at(2)).unwrap();
@@ -214,7 +214,7 @@ mod tests {
             keys.new_link(at(0)).unwrap();
         }
         assert!(keys.exchange(first.reveal(), at(0)).unwrap().is_none());
-        let mut open = || keys.exchange(keys.new_link(at(0)).unwrap().reveal(), at(0)).unwrap().unwrap();
+        let open = || keys.exchange(keys.new_link(at(0)).unwrap().reveal(), at(0)).unwrap().unwrap();
         let first = open();
         let others = (0..SESSIONS_MAX).map(|_| open()).collect::<Vec<_>>();
         assert!(!keys.is_session(first.reveal(), at(0)));

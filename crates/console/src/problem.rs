@@ -7,7 +7,7 @@ use crate::guesses;
 use axum::response::{IntoResponse, Response};
 use gleaner_store::StoreError;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderValue, StatusCode};
 use serde::Serialize;
 
 /// A refusal of one request.
@@ -17,7 +17,16 @@ pub(crate) struct Problem {
     code: &'static str,
     pub(crate) message: String,
     pub(crate) hint: String,
-    header: Option<(HeaderName, HeaderValue)>,
+    also: Also,
+}
+
+/// A header that some of them have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Also {
+    Nothing,
+    RetryAfter(u64),
+    Authenticate,
+    Allow(String),
 }
 
 #[derive(Serialize)]
@@ -39,7 +48,7 @@ impl Problem {
         message: impl Into<String>,
         hint: impl Into<String>,
     ) -> Self {
-        Self { status, code, message: message.into(), hint: hint.into(), header: None }
+        Self { status, code, message: message.into(), hint: hint.into(), also: Also::Nothing }
     }
 
     /// A request that cannot be understood.
@@ -60,30 +69,21 @@ impl Problem {
     /// The path is there, and this is not done with it.
     pub(crate) fn method_not_allowed(allowed: &str) -> Self {
         let hint = format!("allowed here: {allowed}");
-        let problem = Self::new(
-            StatusCode::METHOD_NOT_ALLOWED,
-            "method_not_allowed",
-            "this path does not know this method",
-            hint,
-        );
-        problem.with(ALLOW, allowed)
+        let message = "this path does not know this method";
+        let problem = Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", message, hint);
+        Self { also: Also::Allow(allowed.to_owned()), ..problem }
     }
 
     /// Too much at once.
     pub(crate) fn busy(message: impl Into<String>) -> Self {
         let problem = Self::new(StatusCode::SERVICE_UNAVAILABLE, "busy", message, "try again in some seconds");
-        problem.with(RETRY_AFTER, "2")
+        Self { also: Also::RetryAfter(2), ..problem }
     }
 
     /// What was meant to stay inside; the log has more.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let hint = "the log of `gleaner serve` says more";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", message, hint)
-    }
-
-    fn with(mut self, name: HeaderName, value: &str) -> Self {
-        self.header = HeaderValue::from_str(value).ok().map(|value| (name, value));
-        self
     }
 }
 
@@ -113,11 +113,12 @@ impl From<Refusal> for Problem {
             Refusal::TooManyGuesses => ("too_many_guesses", "too many credentials were wrong lately", "wait a minute"),
         };
         let problem = Self::new(refusal.status(), code, message, hint);
-        match refusal {
-            Refusal::NotSignedIn => problem.with(WWW_AUTHENTICATE, "Bearer realm=\"gleaner\""),
-            Refusal::TooManyGuesses => problem.with(RETRY_AFTER, &guesses::SPAN.as_secs().to_string()),
-            Refusal::NotOurName | Refusal::ForeignSite | Refusal::NoOrigin => problem,
-        }
+        let also = match refusal {
+            Refusal::NotSignedIn => Also::Authenticate,
+            Refusal::TooManyGuesses => Also::RetryAfter(guesses::SPAN.as_secs()),
+            Refusal::NotOurName | Refusal::ForeignSite | Refusal::NoOrigin => Also::Nothing,
+        };
+        Self { also, ..problem }
     }
 }
 
@@ -151,9 +152,13 @@ impl IntoResponse for Problem {
         // Three texts can always be written.
         let body = serde_json::to_string(&wire).unwrap_or_default();
         let mut response = (self.status, [(CONTENT_TYPE, "application/json")], body).into_response();
-        if let Some((name, value)) = self.header {
-            response.headers_mut().insert(name, value);
-        }
+        let header = match self.also {
+            Also::Nothing => None,
+            Also::RetryAfter(seconds) => Some((RETRY_AFTER, HeaderValue::from(seconds))),
+            Also::Authenticate => Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"gleaner\""))),
+            Also::Allow(methods) => HeaderValue::from_str(&methods).ok().map(|methods| (ALLOW, methods)),
+        };
+        response.headers_mut().extend(header);
         response
     }
 }

@@ -108,12 +108,10 @@ pub(crate) fn finish(response: Response) -> Response {
 }
 
 /// Alive, and not a word more: strangers may ask.
-#[expect(clippy::unused_async, reason = "a handler is a future")]
 async fn alive() -> Response {
     ([(CONTENT_TYPE, "text/plain; charset=utf-8")], "alive\n").into_response()
 }
 
-#[expect(clippy::unused_async, reason = "a handler is a future")]
 async fn openapi() -> Response {
     ([(CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }

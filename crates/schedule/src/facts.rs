@@ -88,7 +88,8 @@ pub struct Facts {
     pub last_success: Option<WallTime>,
     /// The failures at whose end it is.
     pub failures: Failures,
-    /// How many of its last runs were cut short by the end of their process, in a row.
+    /// Whether its last run was cut short by the end of its process: if it got on before that, once; otherwise how many
+    /// were cut short in a row without getting on.
     pub cut_short: u32,
     /// A service that was stopped had begun a run and hands it over.
     pub handed_over: bool,

@@ -23,7 +23,7 @@ const CATCH_UP_AFTER: Duration = Duration::from_secs(60);
 const BACK_OFF_MAX: Duration = Duration::from_secs(86_400);
 /// The shortest interval that is doubled.
 const BACK_OFF_MIN: Duration = Duration::from_secs(5 * 60);
-/// A run that was cut short is gone on with at once; after so many in a row it may be what cuts them short.
+/// A run that was cut short is gone on with at once; after so many in a row that got nowhere it may be what ends them.
 const CUT_SHORT_MAX: u32 = 3;
 /// A new connection begins within this time, each at a moment of its own.
 const FIRST_WITHIN_MILLIS: u64 = 30_000;
@@ -341,3 +341,7 @@ fn own_moment(name: &str) -> Duration {
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
     Duration::from_millis(hash % FIRST_WITHIN_MILLIS)
 }
+
+#[cfg(test)]
+#[path = "next_tests.rs"]
+mod tests;

@@ -197,12 +197,6 @@ impl OwnerActions {
         Ok(())
     }
 
-    /// Who works on it.
-    fn holder(&self, reader: &Reader, connection: &str) -> Result<Option<HeldBy>, StoreError> {
-        let ourselves = Holder::current().map_err(StoreError::Holder)?;
-        reader.held_by(LeaseOn::Connection(connection), &ourselves, now())
-    }
-
     fn tell(&self, holder: &HeldBy, order: &Control) -> Result<AnswerTaken, ActionError> {
         gleaner_runtime::tell(&self.control, holder.epoch, order)
             .map_err(|error| ActionError::Unreachable { pid: holder.pid, error })
@@ -223,7 +217,7 @@ impl Actions for OwnerActions {
         let reader = self.reader()?;
         reader.connection(connection)?;
         let not_running = || ActionError::NotRunning(connection.to_owned());
-        let holder = self.holder(&reader, connection)?.ok_or_else(not_running)?;
+        let holder = holder(&reader, connection)?.ok_or_else(not_running)?;
         let order = match how {
             Stop::InOrder => Control::Cancel,
             Stop::Now => Control::CancelNow,
@@ -240,7 +234,7 @@ impl Actions for OwnerActions {
         let reader = self.reader()?;
         let none = || ActionError::NoSuchQuestion(question);
         let asked = reader.open_question(question)?.ok_or_else(none)?;
-        let holder = self.holder(&reader, &asked.connection)?.ok_or_else(none)?;
+        let holder = holder(&reader, &asked.connection)?.ok_or_else(none)?;
         let (status, data) = match reply {
             Reply::Given(data) => (InteractionStatus::Success, Some(Answer::new(data))),
             Reply::Declined => (InteractionStatus::Cancelled, None),
@@ -284,6 +278,12 @@ impl Actions for OwnerActions {
     fn outlook(&self, connection: &str) -> Result<Outlook, ActionError> {
         Ok(outlook(&self.reader()?, connection, now())?)
     }
+}
+
+/// Who works on it.
+fn holder(reader: &Reader, connection: &str) -> Result<Option<HeldBy>, StoreError> {
+    let ourselves = Holder::current().map_err(StoreError::Holder)?;
+    reader.held_by(LeaseOn::Connection(connection), &ourselves, now())
 }
 
 /// The date.

@@ -92,7 +92,10 @@ pub fn gather(
     let plan = plan_of(manifest.as_deref(), &wish, evidence.summary.state);
     let steady = runs.iter().filter(|run| run.track == Steady::NAME).collect::<Vec<_>>();
     let full = steady.iter().find(|run| run.purpose == RunPurpose::Full);
-    let cut_short = steady.iter().take_while(|run| run.reason == Some(TerminalReason::Interrupted)).count();
+    let interrupted = steady.iter().take_while(|run| run.reason == Some(TerminalReason::Interrupted));
+    // What got on before its end was not ended by itself.
+    let in_vain = interrupted.clone().take_while(|run| run.slices == 0).count();
+    let cut_short = if interrupted.count() > 0 { in_vain.max(1) } else { 0 };
     let failures = if cut_short > 0 { Failures::default() } else { failures(&evidence, &runs) };
     let caught_up = reader.last_run_of::<CatchUp>(name)?;
     let history_ended = caught_up.as_ref().map(|run| run.ended_at.unwrap_or(run.started_at));

@@ -6,10 +6,13 @@
 //!
 //! | for | see |
 //! |---|---|
+//! | the loop, and the way to it | [`Service`], [`ServiceConfig`], [`Handle`] |
 //! | what an owner can do, for terminal, console and API | [`Actions`], [`OwnerActions`] |
 //! | when a connection runs, as its owner sets it | [`ScheduleChange`], [`Setting`] |
 //! | what a connection does next, and why | [`Outlook`], [`outlook()`] |
 //! | from the read model to a schedule | [`gather()`], [`Gathered`] |
+//! | telling the owner, once | [`Notice`], [`Channels`] |
+//! | systemd, and the log | [`Supervisor`], [`LogFile`] |
 //!
 //! # What is deliberately absent
 //!
@@ -17,11 +20,22 @@
 //! - Runs in this process. A run that hangs, panics or eats memory is a child, and ends alone.
 
 mod actions;
+mod child;
 mod gather;
+mod log_file;
+mod notices;
+mod notify;
 mod outlook;
+mod sd_notify;
+mod service;
 mod settings;
 
 pub use actions::{ActionError, Actions, Nudge, OwnerActions, Reply, Stop};
 pub use gather::{Asking, Gathered, Manifests, cooldown_policy, gather, plan_of, waits_for_credential};
+pub use log_file::LogFile;
+pub use notices::Notice;
+pub use notify::Channels;
 pub use outlook::{Outlook, kind_code, outlook};
+pub use sd_notify::Supervisor;
+pub use service::{FindCredential, Handle, ServeError, Service, ServiceConfig};
 pub use settings::{ScheduleChange, Setting, SettingFault, wish};

@@ -2,6 +2,7 @@
 
 use crate::args::collect::StatusArgs;
 use crate::commands::answer;
+use crate::commands::schedule::{self, next_text, serving};
 use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
@@ -9,6 +10,7 @@ use crate::home::Home;
 use crate::output::{Output, Tone, visible};
 use gleaner_engine::{CooldownPolicy, Finding, Grade, Health};
 use gleaner_protocol::Assistance;
+use gleaner_service::{Outlook, outlook};
 use gleaner_store::{
     ConnectionState, ConnectionSummary, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, StoreError,
 };
@@ -22,6 +24,7 @@ struct Line {
     holder: Option<HeldBy>,
     questions: Vec<OpenQuestion>,
     help: Vec<Assistance>,
+    outlook: Outlook,
 }
 
 pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -38,12 +41,13 @@ pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliEr
         let questions = of_this.map(|(question, _)| question).collect();
         lines.push(gather(&reader, &connection.name, &ourselves, questions)?);
     }
+    let service = serving(&reader)?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.health.as_ref().map(|health| health.grade)));
     if lines.is_empty() && gone.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
     for line in &lines {
-        if args.json { print_json(line, out)? } else { print(line, out)? }
+        if args.json { print_json(line, out)? } else { print(line, service.is_some(), out)? }
     }
     for connection in &gone {
         if args.json { print_gone_json(connection, out)? } else { print_gone(connection, out)? }
@@ -64,7 +68,8 @@ fn gather(reader: &Reader, name: &str, ourselves: &Holder, questions: Vec<OpenQu
     });
     let holder = reader.held_by(LeaseOn::Connection(name), ourselves, now)?;
     let help = reader.open_help(name, now)?;
-    Ok(Line { evidence, health, holder, questions, help })
+    let outlook = outlook(reader, name, now)?;
+    Ok(Line { evidence, health, holder, questions, help, outlook })
 }
 
 /// What is no longer collected, in a line.
@@ -85,7 +90,7 @@ fn print_gone_json(connection: &ConnectionSummary, out: &mut Output) -> Result<(
     Ok(out.line(&value.to_string())?)
 }
 
-fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
+fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError> {
     let summary = &line.evidence.summary;
     let grade = line.health.as_ref().map_or("manifest is not valid", |health| health.grade.words());
     let bad = line.health.as_ref().is_none_or(|health| health.grade >= Grade::Degraded);
@@ -115,6 +120,9 @@ fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
     }
     for help in &line.help {
         out.line(&format!("  asks for help: {}", in_a_line(&help.message)))?;
+    }
+    if is_served {
+        out.line(&format!("  next: {}", next_text(&line.outlook, dates::now())))?;
     }
     // An open question is there with its text.
     let findings = line.health.iter().flat_map(|health| &health.findings);
@@ -149,6 +157,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "running": line.holder.as_ref().map(|by| json!({"pid": by.pid, "since": dates::rfc3339(by.since)})),
         "questions": line.questions.iter().map(answer::as_json).collect::<Vec<_>>(),
         "help": line.help.iter().map(|help| &help.message).collect::<Vec<_>>(),
+        "next": schedule::as_json(&line.outlook),
         "circuit": line.evidence.circuit.as_ref().map(|budget| budget.circuit),
     });
     Ok(out.line(&value.to_string())?)

@@ -2,8 +2,8 @@
 //!
 //! An answer to a question passes through here. It is not stored, not logged, and in no error.
 
-use super::schedule::ScheduleWish;
 use super::runs::no_run;
+use super::schedule::ScheduleWish;
 use super::sign_in::NothingMore;
 use crate::asking::{Place, Told};
 use crate::inside::Inside;

@@ -9,7 +9,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use std::sync::Arc;
 
 /// One client more.
-#[expect(clippy::unused_async, reason = "a handler is a future")]
 pub(crate) async fn stream(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
     let stream = inside.events.subscribe()?;
     let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];

@@ -24,7 +24,6 @@ const INSIDE: &str = "/";
 const CODE: &str = "code=";
 
 /// What a one-time link opens. It looks at nothing but the form of the code.
-#[expect(clippy::unused_async, reason = "a handler is a future")]
 pub(crate) async fn page(uri: Uri) -> Response {
     let code = uri.query().and_then(|query| query.strip_prefix(CODE)).filter(|code| is_code(code));
     match code {
@@ -66,7 +65,6 @@ struct LinkView {
 }
 
 /// One more link, for whoever has the token and no browser at hand.
-#[expect(clippy::unused_async, reason = "a handler is a future")]
 pub(crate) async fn new_link(State(inside): State<Arc<Inside>>, _: Told<NothingMore>) -> Result<Response, Problem> {
     let link = inside.new_link().map_err(|error| Problem::internal(error.to_string()))?;
     let mut response = inside.giving.json(&LinkView { link })?;

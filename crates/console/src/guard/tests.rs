@@ -37,7 +37,7 @@ const AUTHS: [(Option<&str>, Option<&str>); 8] = [
     (None, Some("gleaner_session=bad")),
     (None, Some("gleaner_session=good; gleaner_session=good")),
 ];
-const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "BREW"];
+const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW"];
 const PATHS: [&str; 5] = ["/healthz", "/open", "/", "/api/v1/status", "/nothing/here"];
 
 fn names() -> Names {
@@ -75,7 +75,7 @@ fn request(
 
 #[test]
 fn the_whole_matrix_is_answered_as_the_rule_says() {
-    let mut counted = std::collections::BTreeMap::new();
+    let mut seen = Vec::new();
     for host in HOSTS {
         for origin in ORIGINS {
             for site in SITES {
@@ -89,7 +89,9 @@ fn the_whole_matrix_is_answered_as_the_rule_says() {
                                 expected,
                                 "{method} {path} host {host:?} origin {origin:?} site {site:?} auth {auth:?}"
                             );
-                            *counted.entry(format!("{expected:?}")).or_insert(0) += 1;
+                            if !seen.contains(&expected) {
+                                seen.push(expected);
+                            }
                         }
                     }
                 }
@@ -97,7 +99,7 @@ fn the_whole_matrix_is_answered_as_the_rule_says() {
         }
     }
     // Each answer occurs, or the matrix would prove nothing about it.
-    assert_eq!(counted.len(), 6, "{counted:?}");
+    assert_eq!(seen.len(), 6, "{seen:?}");
 }
 
 /// The rule once more, from the other end: what must hold for a request to pass.
@@ -197,7 +199,8 @@ proptest! {
                             (auth.as_deref(), cookie.as_deref()));
         if verdict(&parts).is_ok() {
             prop_assert!(names().find(&Said::Once(host.as_str())).is_some());
-            prop_assert!(origin.is_none_or(|origin| origin.eq_ignore_ascii_case(&format!("http://{host}"))));
+            let own = format!("http://{host}");
+            prop_assert!(origin.is_none_or(|origin| origin.eq_ignore_ascii_case(&own)));
         }
     }
 }

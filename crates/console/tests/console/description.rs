@@ -10,7 +10,7 @@ pub(crate) static DOCUMENT: LazyLock<Value> =
 
 /// Everything that is wrong with an answer, in words; nothing when it is as described.
 pub(crate) fn fault(method: &str, path: &str, reply: &Reply) -> Option<String> {
-    let method = if method == "HEAD" { "GET" } else { method };
+    let (method, is_head) = if method == "HEAD" { ("GET", true) } else { (method, false) };
     let Some(operation) = operation(method, path) else {
         // What is not there is refused in the one shape.
         let allowed = [400, 401, 403, 404, 405, 421, 429, 431];
@@ -25,6 +25,9 @@ pub(crate) fn fault(method: &str, path: &str, reply: &Reply) -> Option<String> {
         return (!reply.body.is_empty()).then(|| "a body where none is described".to_owned());
     };
     let Some(media) = content.get(given) else { return Some(format!("type {given:?} is not described")) };
+    if is_head {
+        return (!reply.body.is_empty()).then(|| "a body where only a head was asked for".to_owned());
+    }
     let value = match given {
         "application/json" => reply.json(),
         _ => Value::String(reply.text().to_owned()),
