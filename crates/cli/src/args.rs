@@ -7,6 +7,7 @@ pub(crate) mod fetch;
 pub(crate) mod look;
 pub(crate) mod manage;
 pub(crate) mod new;
+pub(crate) mod serve;
 
 use crate::first_party;
 use clap::builder::PossibleValuesParser;
@@ -80,6 +81,18 @@ pub(crate) enum Command {
     /// stopped.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Run(collect::CollectArgs),
+    /// Keeps every connection as fresh as its plan says, until it is told to stop.
+    ///
+    /// Ctrl-C lets runs finish the slice that is under way; twice ends at once. The next service goes on where this
+    /// one stopped.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Serve(serve::ServeArgs),
+    /// When connections run by themselves, what comes next and why; and the way to set it.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Schedule(serve::ScheduleArgs),
+    /// Lets the system run `gleaner serve` for you.
+    #[command(subcommand, after_help = COLLECT_EXIT_CODES)]
+    Service(serve::ServiceCommand),
     /// All connections: what is stored, what is missing, how the last run went.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Status(collect::StatusArgs),
@@ -163,6 +176,9 @@ pub(crate) enum Command {
         #[arg(value_parser = PossibleValuesParser::new(first_party::all().map(|known| known.name)))]
         name: String,
     },
+    /// One run of the service's; started by `serve`.
+    #[command(hide = true)]
+    ScheduledRun(serve::ScheduledRunArgs),
     /// Between a run and its connector; started by `run`.
     #[command(hide = true)]
     Guard {

@@ -9,6 +9,7 @@ mod file;
 use crate::args::ProxyArgs;
 use crate::args::care::Colour;
 use crate::args::collect::{CollectArgs, HomeArgs};
+use crate::args::serve::ServeArgs;
 use crate::error::CliError;
 use crate::home::Home;
 use clap::Parser;
@@ -39,11 +40,12 @@ pub(crate) struct Declared {
 enum Of {
     Every,
     Run,
+    Serve,
     Proxy,
 }
 
 /// Every option, in the order in which they are shown.
-pub(crate) const OPTIONS: [Declared; 8] = [
+pub(crate) const OPTIONS: [Declared; 12] = [
     Declared {
         key: "colour",
         variable: "GLEANER_COLOUR",
@@ -79,6 +81,42 @@ pub(crate) const OPTIONS: [Declared; 8] = [
         example: "\"30m\"",
         about: "At most so long per run; the rest is for the next one.",
         of: Of::Run,
+    },
+    Declared {
+        key: "serve.max_runs",
+        variable: "GLEANER_SERVE_MAX_RUNS",
+        flag: "--max-runs",
+        default: "4",
+        example: "2",
+        about: "Runs of the service that may go on at the same time.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.notify_desktop",
+        variable: "GLEANER_SERVE_NOTIFY_DESKTOP",
+        flag: "--notify-desktop",
+        default: "yes",
+        example: "\"no\"",
+        about: "Whether the service tells you on the desktop when you are needed.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.notify_command",
+        variable: "GLEANER_SERVE_NOTIFY_COMMAND",
+        flag: "--notify-command",
+        default: "none",
+        example: "\"mail -s Gleaner you@example.com <<< $GLEANER_MESSAGE\"",
+        about: "A command that the service runs when you are needed.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.notify_webhook",
+        variable: "GLEANER_SERVE_NOTIFY_WEBHOOK",
+        flag: "--notify-webhook",
+        default: "none",
+        example: "\"https://example.com/hook\"",
+        about: "An address to which the service posts JSON when you are needed.",
+        of: Of::Serve,
     },
     Declared {
         key: "proxy.listen",
@@ -191,6 +229,16 @@ impl Config {
         Ok(())
     }
 
+    /// The same for the service.
+    pub(crate) fn fill_serve(&self, args: &mut ServeArgs) -> Result<(), CliError> {
+        let said = parse::<ServeLine>(&[], &self.as_typed(Of::Serve)).map_err(unexpected)?.args;
+        args.max_runs = args.max_runs.or(said.max_runs);
+        args.notify_desktop = args.notify_desktop.or(said.notify_desktop);
+        args.notify_command = args.notify_command.take().or(said.notify_command);
+        args.notify_webhook = args.notify_webhook.take().or(said.notify_webhook);
+        Ok(())
+    }
+
     /// The same for the sidecar.
     pub(crate) fn fill_proxy(&self, args: &mut ProxyArgs) -> Result<(), CliError> {
         let said = parse::<ProxyLine>(PROXY_NEEDS, &self.as_typed(Of::Proxy)).map_err(unexpected)?.args;
@@ -224,6 +272,7 @@ impl Declared {
         match self.of {
             Of::Every => parse::<EveryLine>(&[], &typed).map(drop),
             Of::Run => parse::<RunLine>(RUN_NEEDS, &typed).map(drop),
+            Of::Serve => parse::<ServeLine>(&[], &typed).map(drop),
             Of::Proxy => parse::<ProxyLine>(PROXY_NEEDS, &typed).map(drop),
         }
     }
@@ -243,6 +292,12 @@ struct RunLine {
 
 /// What `run` does not go without.
 const RUN_NEEDS: &[&str] = &["connection"];
+
+#[derive(Parser)]
+struct ServeLine {
+    #[command(flatten)]
+    args: ServeArgs,
+}
 
 #[derive(Parser)]
 struct ProxyLine {
@@ -355,6 +410,11 @@ mod tests {
             |line| str::strip_prefix(line, "# ").filter(|rest: &&str| rest.contains(" = ")).unwrap_or(line);
         let set = template.lines().map(uncommented).collect::<Vec<_>>();
         assert_eq!(load(&set.join("\n"), &[]).unwrap().said.len(), OPTIONS.len());
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_service() {
+        assert_eq!(declared("serve.max_runs").default, gleaner_schedule::Limits::default().runs.to_string());
     }
 
     #[test]

@@ -44,6 +44,11 @@ impl Home {
         self.root.join("config.toml")
     }
 
+    /// Where the service writes down what it does.
+    pub(crate) fn logs_path(&self) -> PathBuf {
+        self.root.join("logs")
+    }
+
     /// Where connectors are that can be added by name.
     pub(crate) fn connectors_path(&self) -> PathBuf {
         self.root.join("connectors")

@@ -95,6 +95,14 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
             Config::load(&Home::find(&args.home)?)?.fill_run(&mut args)?;
             commands::run::run(&args, &mut out)
         }
+        Command::Serve(mut args) => {
+            Config::load(&Home::find(&args.home)?)?.fill_serve(&mut args)?;
+            drop(out);
+            commands::serve::run(&args)
+        }
+        Command::Schedule(args) => commands::schedule::run(&args, &mut out),
+        Command::Service(command) => commands::service::run(&command, &mut out),
+        Command::ScheduledRun(args) => commands::serve::scheduled_run(args, &mut out),
         Command::Status(args) => commands::status::run(&args, &mut out),
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),

@@ -11,7 +11,7 @@ mod pretty;
 mod watch;
 
 use crate::args::collect::CollectArgs;
-use crate::commands::run::{bindings, check_rest, check_state, launch, refused};
+use crate::commands::run::{bindings, check_state, launch, purpose, refused};
 use crate::connection::{Settings, read_manifest, stored};
 use crate::credentials::{Credentials, how_to_give};
 use crate::dates;
@@ -22,7 +22,7 @@ use crate::recorded;
 use crate::scope;
 use crate::stop_signals;
 use crate::trial::{hold, keep, scratch_folder};
-use gleaner_engine::Steady;
+use gleaner_engine::{CooldownPolicy, Steady};
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Redactor, RunReport, RunRequest};
 use gleaner_sdk::exchanges::{Exchange, RECORD_VARIABLE, REPLAY_VARIABLE, Recording};
@@ -138,7 +138,8 @@ impl Rehearsal<'_> {
         let mut store = home.store()?;
         if home.reader()?.connection(&self.name).is_ok() {
             check_state(self.args, home, &self.name)?;
-            check_rest(self.args, home, &mut store, &self.name, &self.manifest)?;
+            let policy = CooldownPolicy::of(None, self.manifest.refresh_policy.as_ref());
+            purpose(self.args, home, &mut store, &self.name, policy)?;
         }
         let account = self.credentials.account(&self.manifest, home)?;
         let leases = hold(&mut store, &self.name, account.as_ref())?;
@@ -186,7 +187,7 @@ impl Rehearsal<'_> {
             connection: self.name.clone(),
             scope: scope::of(self.args, &self.manifest, None)?,
             mode: CollectionMode::FullRefresh,
-            recovery_only: false,
+            purpose: gleaner_engine::RunPurpose::Full,
             grant: "rehearsal".to_owned(),
             // A recording may be looked at whenever one likes.
             grant_expires_at: self.settings.expires_at().filter(|_| self.replay.is_none()),

@@ -25,6 +25,11 @@ pub(crate) fn forward(orders: &Sender<Control>) {
     listen(move || next.next().is_some_and(|order| orders.send(order).is_ok()));
 }
 
+/// Calls for each signal, as long as the answer is yes.
+pub(crate) fn each(call: impl FnMut() -> bool + Send + 'static) {
+    listen(call);
+}
+
 /// For commands that only look: the first signal calls `stop` and is left to the command, a second one ends at
 /// once, also while nobody takes our output.
 pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {

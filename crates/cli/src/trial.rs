@@ -146,7 +146,7 @@ impl Trial<'_> {
             manifest: Arc::new(self.manifest.clone()),
             scope,
             mode: CollectionMode::FullRefresh,
-            recovery_only: false,
+            purpose: gleaner_engine::RunPurpose::Full,
             grant: "check".to_owned(),
             grant_expires_at: None,
             launch: launch(self.manifest, self.settings, self.credentials, budget)?,

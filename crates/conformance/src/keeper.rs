@@ -257,6 +257,7 @@ fn open(store: &mut Store, manifest: &Manifest, now: WallTime) -> Result<Session
         grant: "conformance".to_owned(),
         limits: AttemptLimits::of(policy),
         cooldown: CooldownPolicy::of(None, policy),
+        about: gleaner_store::RunAbout::default(),
     };
     store.begin_run(start, leases, now)
 }

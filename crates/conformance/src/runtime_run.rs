@@ -60,7 +60,7 @@ fn request(plan: &Plan<'_>) -> Result<RunRequest, String> {
         manifest: Arc::clone(&plan.manifest),
         scope: Scope::new(streams).map_err(|fault| fault.to_string())?,
         mode: CollectionMode::Incremental,
-        recovery_only: false,
+        purpose: gleaner_engine::RunPurpose::Full,
         grant: "conformance".to_owned(),
         grant_expires_at: None,
         launch: Launch {

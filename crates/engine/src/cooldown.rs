@@ -80,6 +80,14 @@ impl Cooldown {
         Self { reason, escalation, until: at + rest(policy.base, escalation), armed_by: run.clone() }
     }
 
+    /// The provider let a run through at `at`: the rest is over. How many there were is remembered for as long as
+    /// evidence counts, so that the next one is longer; but nobody has to look after it any more.
+    #[must_use]
+    pub fn lifted(self, at: WallTime, policy: CooldownPolicy) -> Self {
+        let escalation = self.escalation.min(policy.cycles_max.saturating_sub(1));
+        Self { until: self.until.min(at), escalation, ..self }
+    }
+
     /// What a schedule is told. Without a rest, `None` is what to pass.
     #[must_use]
     pub fn answer(cooldown: Option<&Self>, now: WallTime, policy: CooldownPolicy) -> Rest {
@@ -290,6 +298,19 @@ mod tests {
         assert_eq!(Cooldown::answer(Some(&last), last.until, policy()), attention);
         let later = last.until + EVIDENCE_WINDOW + Duration::from_millis(1);
         assert_eq!(Cooldown::answer(Some(&last), later, policy()), Rest::No);
+    }
+
+    #[test]
+    fn a_provider_that_lets_a_run_through_ends_the_rest_and_the_next_one_is_longer_all_the_same() {
+        let (_, last) = rests(13);
+        let lifted = last.clone().lifted(at(HOUR), policy());
+        assert_eq!(Cooldown::answer(Some(&lifted), at(HOUR), policy()), Rest::No);
+        assert_eq!(lifted.until, at(HOUR), "and evidence is old six hours from now");
+        let again = Cooldown::arm(Some(&lifted), REASON, &run(99), at(2 * HOUR), policy());
+        assert_eq!(again.until, at(8 * HOUR));
+        assert!(matches!(Cooldown::answer(Some(&again), at(2 * HOUR), policy()), Rest::NeedsAttention { .. }));
+        // A rest that was over is not begun again.
+        assert_eq!(last.clone().lifted(last.until + Duration::from_secs(1), policy()).until, last.until);
     }
 
     #[test]

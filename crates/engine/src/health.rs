@@ -6,6 +6,8 @@
 //! means healthy, except where there was no run yet: that is not known. Never counts a planned stop
 //! by our own budget as a fault.
 
+mod words;
+
 use crate::cooldown::Rest;
 use crate::time::WallTime;
 use gleaner_protocol::{

@@ -16,6 +16,7 @@
 //! | keeping secrets out of what people see | [`Redactor`] |
 //! | how a connection is doing | [`Health`], [`Finding`] |
 //! | that none of it is broken | [`invariants`] |
+//! | what a run is for | [`RunPurpose`] |
 //! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
 
 mod backlog;
@@ -28,6 +29,7 @@ mod ids;
 mod instant;
 pub mod invariants;
 mod page;
+mod purpose;
 mod redact;
 mod run;
 mod schema;
@@ -51,6 +53,7 @@ pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, REST_OF_RUN, 
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
+pub use purpose::RunPurpose;
 pub use redact::Redactor;
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};

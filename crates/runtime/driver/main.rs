@@ -78,7 +78,7 @@ fn request(manifest: Manifest, command: &[OsString], flags: &[OsString]) -> Fall
         manifest: Arc::new(manifest),
         scope: Scope::new(streams)?,
         mode: CollectionMode::Incremental,
-        recovery_only: false,
+        purpose: gleaner_engine::RunPurpose::Full,
         grant: "all".to_owned(),
         grant_expires_at: None,
         launch: Launch {

@@ -1,7 +1,7 @@
 //! What a run is asked to do, and what comes of it.
 
 use crate::process::{Launch, LaunchError};
-use gleaner_engine::{Redactor, Refusal, RunOutcome, Schemas, Validate, WallTime};
+use gleaner_engine::{Redactor, Refusal, RunOutcome, RunPurpose, Schemas, Validate, WallTime};
 use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget, Scope};
 use gleaner_store::{HeldBy, StoreError};
 use std::path::PathBuf;
@@ -19,8 +19,8 @@ pub struct RunRequest {
     pub scope: Scope,
     /// From the beginning, or from where the last run ended.
     pub mode: CollectionMode,
-    /// Recover gaps, and do not walk forward.
-    pub recovery_only: bool,
+    /// What for: with [`RunPurpose::RecoveryOnly`] it recovers gaps, and does not walk forward.
+    pub purpose: RunPurpose,
     /// The owner's permission, by its name.
     pub grant: String,
     /// The end of that permission.

@@ -1,7 +1,7 @@
 //! START: what a connector is told first.
 
 use crate::request::RunRequest;
-use gleaner_engine::{CatchUp, Track, WallTime, page_bytes};
+use gleaner_engine::{CatchUp, RunPurpose, Track, WallTime, page_bytes};
 use gleaner_protocol::{CollectionMode, RuntimeMessage, Start};
 use gleaner_store::{Session, Store, StoreError};
 
@@ -25,7 +25,7 @@ pub(crate) fn message<T: Track>(
         state: (!from_the_beginning && !state.is_empty()).then_some(state),
         bindings: request.bindings.clone(),
         detail_gaps: store.lease_gaps_page(session, &streams, page_bytes(None), now)?,
-        recovery_only: request.recovery_only,
+        recovery_only: request.purpose == RunPurpose::RecoveryOnly,
         run_budget: request.budget,
     };
     let mut line = Vec::new();

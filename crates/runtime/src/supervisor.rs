@@ -18,7 +18,7 @@ use gleaner_engine::{
     Schemas, Time, Track, WallTime,
 };
 use gleaner_protocol::{Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
-use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunStart, Session, Settled, Store, StoreError};
+use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunAbout, RunStart, Session, Settled, Store, StoreError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::thread;
@@ -202,6 +202,11 @@ fn open_session<T: Track>(store: &mut Store, request: &RunRequest, now: WallTime
         grant: request.grant.clone(),
         limits: AttemptLimits::of(policy),
         cooldown: CooldownPolicy::of(request.interval, policy),
+        about: RunAbout {
+            purpose: request.purpose,
+            connector_version: Some(request.manifest.version.clone()),
+            credential: request.credential.as_ref().map(|(_, hash)| hash.clone()),
+        },
     };
     match store.begin_run(start, leases.clone(), now) {
         Ok(session) => Ok(session),

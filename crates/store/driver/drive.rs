@@ -53,6 +53,7 @@ impl Driven {
             grant: "all".to_owned(),
             limits: AttemptLimits::of(parsed.refresh_policy.as_ref()),
             cooldown: CooldownPolicy::of(None, parsed.refresh_policy.as_ref()),
+            about: gleaner_store::RunAbout::default(),
         };
         let session = store.begin_run::<Steady>(start.clone(), leases, wall)?;
         let streams = parsed.streams.iter().map(|stream| StreamScope::all_of(&stream.name)).collect();

@@ -11,7 +11,9 @@ use crate::registry;
 use crate::rest_of_run;
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome, Track, WallTime, WithheldBecause};
+use gleaner_engine::{
+    Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Track, WallTime, WithheldBecause,
+};
 use gleaner_protocol::{PressureReason, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -89,8 +91,10 @@ fn write_end<T: Track>(
         rest_of_run::settle(connection, session)?;
     }
     end_run(connection, session.run, outcome, now)?;
-    if let Some(reason) = outcome.pressure {
-        arm(connection, session, reason, now)?;
+    match outcome.pressure {
+        Some(reason) => arm(connection, session, reason, now)?,
+        None if is_let_through(outcome.reason) => lift(connection, session, now)?,
+        None => {}
     }
     connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
     thin_out_commits(connection, session.connection)?;
@@ -119,11 +123,14 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
     ))?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, why(held.why))).collect::<Vec<_>>();
-    let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6
-               WHERE id = ?1";
+    let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,
+               error_retryable = ?7, error_action = ?8 WHERE id = ?1";
     let error = outcome.error.as_ref();
     let (code, message) = (error.and_then(|error| error.code.as_ref()), error.map(|error| &error.message));
-    let values = (run, json(&committed), json(&withheld), json(&outcome.failed_streams), code, message);
+    let (retryable, hint) = (error.map(|error| error.retryable), error.and_then(|error| error.recovery_hint));
+    let action = hint.map(|hint| hint.action.code());
+    let failed = json(&outcome.failed_streams);
+    let values = (run, json(&committed), json(&withheld), failed, code, message, retryable, action);
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }
@@ -148,16 +155,32 @@ fn arm<T: Track>(
     reason: PressureReason,
     now: WallTime,
 ) -> Result<(), Failure> {
-    let before = read_cooldown(connection, session.connection)?;
-    let rest = Cooldown::arm(before.as_ref(), reason, &session.start.run_id, now, session.start.cooldown);
+    let (before, start) = (read_cooldown(connection, session.connection)?, &session.start);
+    let rest = match before {
+        // It rests already, and looking whether it still has to is no reason to rest longer.
+        Some(before) if start.about.purpose == RunPurpose::Probe => Cooldown { reason, ..before },
+        before => Cooldown::arm(before.as_ref(), reason, &start.run_id, now, start.cooldown),
+    };
+    write_cooldown(connection, session.connection, &rest)
+}
+
+/// Whether a run got what it asked the provider for.
+const fn is_let_through(reason: TerminalReason) -> bool {
+    matches!(reason, TerminalReason::Succeeded | TerminalReason::BudgetReached)
+}
+
+/// The provider let a run through: it rests no longer. Gaps that were recovered meanwhile prove nothing.
+fn lift<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) -> Result<(), Failure> {
+    let rest = read_cooldown(connection, session.connection)?;
+    match rest.filter(|_| session.start.about.purpose != RunPurpose::RecoveryOnly) {
+        Some(rest) => write_cooldown(connection, session.connection, &rest.lifted(now, session.start.cooldown)),
+        None => Ok(()),
+    }
+}
+
+fn write_cooldown(connection: &Connection, of: i64, rest: &Cooldown) -> Result<(), Failure> {
     let sql = "INSERT OR REPLACE INTO cooldowns VALUES (?1, ?2, ?3, ?4, ?5)";
-    let values = (
-        session.connection,
-        rest.reason.code(),
-        i64::from(rest.escalation),
-        date_to_sql(rest.until),
-        rest.armed_by.as_str(),
-    );
+    let values = (of, rest.reason.code(), i64::from(rest.escalation), date_to_sql(rest.until), rest.armed_by.as_str());
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

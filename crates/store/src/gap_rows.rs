@@ -104,6 +104,11 @@ pub(crate) const HASHED: [&str; 23] = [
 ];
 
 impl GapRow {
+    /// The connection that it belongs to.
+    pub(crate) const fn connection(&self) -> i64 {
+        self.fixed.connection
+    }
+
     /// In the order of [`COLUMNS`].
     pub(crate) fn read(row: &Row<'_>) -> Result<Self, Failure> {
         let lease = |at| Ok::<_, Failure>(row.get::<_, Option<String>>(at)?.map(LeaseId::new));

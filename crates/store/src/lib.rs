@@ -13,6 +13,7 @@
 //! | everything that is shown | [`Reader`] |
 //! | whether the file is whole | [`Reader::verify`] |
 //! | a copy, and putting it back | [`Reader::backup`], [`restore()`] |
+//! | when a connection runs, as its owner said | [`Store::set_schedule`], [`OwnerSchedule`] |
 //! | forgetting | [`Store::purge`] |
 //! | what can go wrong, in words | [`StoreError`] |
 //!
@@ -40,9 +41,11 @@ mod open;
 mod purge;
 mod read;
 mod registry;
+mod renewal;
 mod rest_of_run;
 mod restore;
 mod row_hash;
+mod schedule;
 mod seen;
 mod session;
 mod slices;
@@ -57,11 +60,13 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Cell, Change, ConnectionState, ConnectionSummary, Evidence, GapCount, GapFilter, GapSummary, Interrupter,
-    LeaseStanding, Listing, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary,
-    Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GapCause, GapCount, GapFilter, GapSummary,
+    GapsWaiting, Interrupter, LeaseStanding, Listing, PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError,
+    QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary,
+    TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
-pub use session::{RunStart, Session};
+pub use schedule::{OwnerSchedule, Wanted, WantedBy};
+pub use session::{RunAbout, RunStart, Session};
 pub use store::Store;
 pub use verify::{Account, Damage};

@@ -30,8 +30,11 @@ const LOG_BYTES_KEPT: i64 = 16 * 1024 * 1024;
 const LOG_PAGES: i32 = 1000;
 
 /// The schema, one step per version. A step is never changed once it was released.
-pub(crate) const MIGRATIONS: &[&str] =
-    &[include_str!("../migrations/0001.sql"), include_str!("../migrations/0002.sql")];
+pub(crate) const MIGRATIONS: &[&str] = &[
+    include_str!("../migrations/0001.sql"),
+    include_str!("../migrations/0002.sql"),
+    include_str!("../migrations/0003.sql"),
+];
 
 /// Opens for writing, and brings an older schema up to date.
 pub(crate) fn writer(path: &Path) -> Result<(Connection, LogLength), StoreError> {

@@ -48,7 +48,7 @@ impl Store {
             }
         }
         self.write(leases, |transaction| {
-            for table in ["runs", "cooldowns", "streams"] {
+            for table in ["runs", "cooldowns", "schedules", "wanted", "notices", "streams"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE connection = ?1"), [of])?;
             }
             transaction.execute("UPDATE connections SET manifest = '', connector_id = '' WHERE id = ?1", [of])?;

@@ -10,8 +10,10 @@ mod cost;
 mod coverage;
 mod export;
 mod feed;
+mod gap_cause;
 mod gaps;
 mod health;
+mod looking;
 mod query;
 mod records;
 mod runs;
@@ -20,8 +22,10 @@ mod upkeep;
 pub use connections::{ConnectionState, ConnectionSummary, StreamSummary};
 pub use coverage::{Listing, Share, StreamCoverage, WhyUnknown};
 pub use export::{RecordRow, Snapshot};
-pub use gaps::{GapCount, GapFilter, GapSummary, QuarantinedRecord};
+pub use gap_cause::GapCause;
+pub use gaps::{GapCount, GapFilter, GapSummary, GapsWaiting, QuarantinedRecord};
 pub use health::Evidence;
+pub use looking::Found;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};
 pub use records::{Change, StoredRecord};
 pub use runs::{RunSummary, TracedEvent};
@@ -39,7 +43,7 @@ use std::path::{Path, PathBuf};
 pub const PAGE_ROWS_MAX: usize = 1000;
 /// A page ends with the row that makes it longer than this: one record may have 16 MiB, and a thousand of
 /// them would be more than a machine has. Ordinary pages are far below it.
-const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
+pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A store that is read.
 #[derive(Debug)]
@@ -71,6 +75,21 @@ impl Reader {
     /// When the store cannot be read.
     pub fn open_questions(&self) -> Result<Vec<OpenQuestion>, StoreError> {
         self.ask(interactions::open_questions)
+    }
+
+    /// The questions whose run still waits, the oldest first, each with who waits. A run that was killed asks nothing
+    /// any more.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn waiting_questions(&self, asking: &Holder, now: WallTime) -> Result<Vec<(OpenQuestion, HeldBy)>, StoreError> {
+        let mut waiting = Vec::new();
+        for question in self.open_questions()? {
+            let holder = self.held_by(LeaseOn::Connection(&question.connection), asking, now)?;
+            waiting.extend(holder.map(|holder| (question, holder)));
+        }
+        Ok(waiting)
     }
 
     /// One question, if it waits.

@@ -9,9 +9,12 @@ use crate::gap_rows;
 use crate::lease::Lease;
 use crate::listings::PendingListing;
 use crate::registry;
+use crate::renewal;
 use crate::store::Store;
 use crate::trace;
-use gleaner_engine::{AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, Track, WallTime};
+use gleaner_engine::{
+    AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, RunPurpose, Track, WallTime,
+};
 use gleaner_protocol::{RawJson, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeMap;
@@ -31,6 +34,19 @@ pub struct RunStart {
     pub limits: AttemptLimits,
     /// How long the connection rests after pressure.
     pub cooldown: CooldownPolicy,
+    /// What for, and with what.
+    pub about: RunAbout,
+}
+
+/// What a run is for, and what it runs with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunAbout {
+    /// What for.
+    pub purpose: RunPurpose,
+    /// Which version of the connector.
+    pub connector_version: Option<String>,
+    /// A keyed hash of the credential, never the credential.
+    pub credential: Option<String>,
 }
 
 /// A run that is open.
@@ -148,7 +164,9 @@ impl Store {
             let connection = registry::find(transaction, &start.connection)?;
             gap_rows::release_all(transaction, connection, start.limits)?;
             let interrupted = end_interrupted(transaction, connection, now)?;
+            renewal::reopen(transaction, connection, &start.about)?;
             let run = insert_run::<T>(transaction, &start, connection, epoch, now)?;
+            transaction.execute("DELETE FROM wanted WHERE connection = ?1", [connection])?;
             trace::forget_old(transaction, connection)?;
             let streams = StreamIds::read(transaction, connection, &start.connection)?;
             let bookmarks = read_bookmarks::<T>(transaction, connection)?;
@@ -166,10 +184,21 @@ fn insert_run<T: Track>(
     epoch: Epoch,
     now: WallTime,
 ) -> Result<i64, Failure> {
-    let sql = "INSERT INTO runs (run_id, connection, track, epoch, lease, started_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-               ON CONFLICT (run_id) DO NOTHING";
-    let lease = start.lease.as_str();
-    let values = (start.run_id.as_str(), of, T::NAME, to_sql(epoch.get()), lease, date_to_sql(now));
+    let sql = "INSERT INTO runs
+               (run_id, connection, track, epoch, lease, started_at, purpose, connector_version, credential)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (run_id) DO NOTHING";
+    let (lease, about) = (start.lease.as_str(), &start.about);
+    let values = (
+        start.run_id.as_str(),
+        of,
+        T::NAME,
+        to_sql(epoch.get()),
+        lease,
+        date_to_sql(now),
+        about.purpose.code(),
+        &about.connector_version,
+        &about.credential,
+    );
     if connection.execute(sql, values)? == 0 {
         return Err(StoreError::RunExists(start.run_id.as_str().to_owned()).into());
     }

@@ -3,6 +3,7 @@
 use super::author::AuthorArgs;
 use super::manage::{Expires, expires};
 use clap::{Args, ValueEnum, value_parser};
+use gleaner_schedule::Kind;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -94,6 +95,9 @@ pub(crate) struct CollectArgs {
     /// How to start the connector [default: as it was added, or what its manifest says].
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+    /// What the service wants of it, if the service starts it.
+    #[arg(skip)]
+    pub(crate) scheduled: Option<Kind>,
 }
 
 /// What happens to questions.

@@ -14,7 +14,7 @@ use crate::prompt::{self, Typed};
 use gleaner_engine::AnswerTaken;
 use gleaner_protocol::{Answer, InteractionKind, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::Control;
-use gleaner_store::{HeldBy, Holder, LeaseOn, OpenQuestion, Reader, StoreError};
+use gleaner_store::{HeldBy, Holder, OpenQuestion, Reader, StoreError};
 use gleaner_vault::{Secret, Vault};
 use serde_json::{Value, json};
 use std::io::Read;
@@ -35,15 +35,7 @@ pub(crate) fn run(args: &AnswerArgs, out: &mut Output) -> Result<ExitCode, CliEr
 /// The questions whose run still waits, each with who waits.
 pub(crate) fn waiting(reader: &Reader) -> Result<Vec<(OpenQuestion, HeldBy)>, CliError> {
     let ourselves = Holder::current().map_err(StoreError::Holder)?;
-    let mut waiting = Vec::new();
-    for question in reader.open_questions()? {
-        // A run that was killed asks nothing any more.
-        let on = LeaseOn::Connection(&question.connection);
-        if let Some(holder) = reader.held_by(on, &ourselves, dates::now())? {
-            waiting.push((question, holder));
-        }
-    }
-    Ok(waiting)
+    Ok(reader.waiting_questions(&ourselves, dates::now())?)
 }
 
 fn list(args: &AnswerArgs, reader: &Reader, out: &mut Output) -> Result<ExitCode, CliError> {

@@ -12,13 +12,15 @@ use crate::recorded;
 use crate::rehearsal;
 use crate::scope;
 use crate::stop_signals;
-use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, Steady, Trigger};
+use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Steady, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
+use gleaner_schedule::Kind;
 use gleaner_sdk::exchanges::RECORD_VARIABLE;
 use gleaner_store::{ConnectionState, HeldBy, LeaseOn, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -26,6 +28,9 @@ use std::time::Duration;
 
 /// How long a connector may go on after its time: what one request may take.
 const OVERRUN: Duration = Duration::from_secs(30);
+/// After so long without any news a connector that nobody watches is taken for stuck. Nobody is asked to wait longer
+/// than five minutes, and nothing that is worth waiting for takes an hour for one request.
+const SILENCE_MAX: Duration = Duration::from_secs(3600);
 /// The one grant of a connection, until there are several.
 const GRANT: &str = "owner";
 
@@ -47,11 +52,14 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let mut store = home.store()?;
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;
     check_state(args, &home, &name)?;
-    let recovery_only = check_rest(args, &home, &mut store, &name, &manifest)?;
+    let interval = interval(&home, &name, &manifest)?;
+    let purpose =
+        purpose(args, &home, &mut store, &name, CooldownPolicy::of(interval, manifest.refresh_policy.as_ref()))?;
     let credentials = Credentials::find(&manifest, &home, &name)?;
     let missing = credentials.missing_names();
     let asks = interact(args);
-    let mut request = request(args, &home, &name, manifest, &settings, &credentials, recovery_only)?;
+    let mut request = request(args, &home, &name, manifest, &settings, &credentials)?;
+    (request.purpose, request.interval) = (purpose, interval);
     if let Some(file) = &recording {
         request.launch.environment.set(RECORD_VARIABLE, file);
     }
@@ -114,23 +122,41 @@ pub(crate) fn check_state(args: &CollectArgs, home: &Home, name: &str) -> Result
     Err(CliError::NeedsOwner { message: format!("{} is {what}", visible(name)), hint: hint.to_owned() })
 }
 
-/// Whether the connection rests. What is not pressure may be recovered meanwhile; answers whether that is all.
-pub(crate) fn check_rest(
+/// How often it runs by itself, if it does: the base of its rests.
+fn interval(home: &Home, name: &str, manifest: &Manifest) -> Result<Option<Duration>, CliError> {
+    let reader = home.reader()?;
+    let state = reader.connection(name)?.state;
+    // What cannot be read is not heeded, and `gleaner schedule` says so.
+    let wish = gleaner_service::wish(&reader.schedule(name)?, state).unwrap_or_default();
+    let plan = gleaner_service::plan_of(Some(manifest), &wish, state);
+    Ok(plan.held_back.is_none().then(|| plan.cadence.length(dates::now(), &plan.zone)))
+}
+
+/// What the run is for. While the connection rests, what is not pressure may be recovered.
+pub(crate) fn purpose(
     args: &CollectArgs,
     home: &Home,
     store: &mut Store,
     name: &str,
-    manifest: &Manifest,
-) -> Result<bool, CliError> {
-    let policy = CooldownPolicy::of(None, manifest.refresh_policy.as_ref());
+    policy: CooldownPolicy,
+) -> Result<RunPurpose, CliError> {
+    match args.scheduled {
+        Some(Kind::Probe) => return Ok(RunPurpose::Probe),
+        Some(Kind::RecoveryOnly) => return Ok(RunPurpose::RecoveryOnly),
+        Some(Kind::Full | Kind::CatchUp) | None => {}
+    }
     let rest = store.rest(name, policy, dates::now())?;
     let reader = home.reader()?;
     let pending = reader.streams(name)?.iter().map(|stream| stream.gaps_pending).sum::<u64>();
     let other_gaps = pending > reader.pressure_backlog(name)?.total();
-    let trigger = if args.now { Trigger::OwnerNow } else { Trigger::Owner };
+    let trigger = match args.scheduled {
+        Some(_) => Trigger::Schedule,
+        None if args.now => Trigger::OwnerNow,
+        None => Trigger::Owner,
+    };
     match rest.permits(trigger, other_gaps) {
-        Permission::Full => Ok(false),
-        Permission::RecoveryOnly => Ok(true),
+        Permission::Full => Ok(RunPurpose::Full),
+        Permission::RecoveryOnly => Ok(RunPurpose::RecoveryOnly),
         Permission::Refused => {
             let until = match rest {
                 Rest::Until { until, .. } => format!("until {}", dates::rfc3339(until)),
@@ -150,7 +176,6 @@ fn request(
     manifest: Manifest,
     settings: &Settings,
     credentials: &Credentials,
-    recovery_only: bool,
 ) -> Result<RunRequest, CliError> {
     let catch_up_until = if args.catch_up { home.reader()?.first_run(name)? } else { None };
     let budget = RunBudget {
@@ -161,7 +186,7 @@ fn request(
         connection: name.to_owned(),
         scope: scope::of(args, &manifest, catch_up_until)?,
         mode: if args.full_refresh { CollectionMode::FullRefresh } else { CollectionMode::Incremental },
-        recovery_only,
+        purpose: RunPurpose::Full,
         grant: GRANT.to_owned(),
         grant_expires_at: settings.expires_at(),
         launch: launch(&manifest, settings, credentials, budget)?,
@@ -171,9 +196,17 @@ fn request(
         credential: credentials.account(&manifest, home)?,
         redactor: Redactor::new(credentials.secrets()),
         interval: None,
-        silence_max: None,
+        silence_max: args.scheduled.map(|_| SILENCE_MAX),
         control: Some(home.control_folder()),
         manifest: Arc::new(manifest),
+    })
+}
+
+/// This program, for processes of ours.
+pub(crate) fn ourselves() -> Result<PathBuf, CliError> {
+    std::env::current_exe().map_err(|error| CliError::Failed {
+        message: format!("cannot find this program: {error}"),
+        hint: "start gleaner by its full path".to_owned(),
     })
 }
 
@@ -184,10 +217,7 @@ pub(crate) fn launch(
     credentials: &Credentials,
     budget: RunBudget,
 ) -> Result<Launch, CliError> {
-    let ourselves = std::env::current_exe().map_err(|error| CliError::Failed {
-        message: format!("cannot find this program: {error}"),
-        hint: "start gleaner by its full path".to_owned(),
-    })?;
+    let ourselves = ourselves()?;
     let guard = |word: &str| vec![ourselves.clone().into_os_string(), OsString::from(word)];
     let mut environment = Environment::for_connector(std::env::vars_os(), &manifest.environment_variables);
     // What an owner may bound needs no leave of the connector's.

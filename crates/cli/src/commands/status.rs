@@ -2,6 +2,7 @@
 
 use crate::args::collect::StatusArgs;
 use crate::commands::answer;
+use crate::commands::schedule::{self, next_text, serving};
 use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
@@ -9,6 +10,7 @@ use crate::home::Home;
 use crate::output::{Output, Tone, visible};
 use gleaner_engine::{CooldownPolicy, Finding, Grade, Health};
 use gleaner_protocol::Assistance;
+use gleaner_service::{Outlook, outlook};
 use gleaner_store::{
     ConnectionState, ConnectionSummary, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, StoreError,
 };
@@ -22,6 +24,7 @@ struct Line {
     holder: Option<HeldBy>,
     questions: Vec<OpenQuestion>,
     help: Vec<Assistance>,
+    outlook: Outlook,
 }
 
 pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -38,12 +41,13 @@ pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliEr
         let questions = of_this.map(|(question, _)| question).collect();
         lines.push(gather(&reader, &connection.name, &ourselves, questions)?);
     }
+    let service = serving(&reader)?;
     lines.sort_by_key(|line| std::cmp::Reverse(line.health.as_ref().map(|health| health.grade)));
     if lines.is_empty() && gone.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
     for line in &lines {
-        if args.json { print_json(line, out)? } else { print(line, out)? }
+        if args.json { print_json(line, out)? } else { print(line, service.is_some(), out)? }
     }
     for connection in &gone {
         if args.json { print_gone_json(connection, out)? } else { print_gone(connection, out)? }
@@ -64,7 +68,8 @@ fn gather(reader: &Reader, name: &str, ourselves: &Holder, questions: Vec<OpenQu
     });
     let holder = reader.held_by(LeaseOn::Connection(name), ourselves, now)?;
     let help = reader.open_help(name, now)?;
-    Ok(Line { evidence, health, holder, questions, help })
+    let outlook = outlook(reader, name, now)?;
+    Ok(Line { evidence, health, holder, questions, help, outlook })
 }
 
 /// What is no longer collected, in a line.
@@ -85,9 +90,9 @@ fn print_gone_json(connection: &ConnectionSummary, out: &mut Output) -> Result<(
     Ok(out.line(&value.to_string())?)
 }
 
-fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
+fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError> {
     let summary = &line.evidence.summary;
-    let grade = line.health.as_ref().map_or("manifest is not valid", |health| word(health.grade));
+    let grade = line.health.as_ref().map_or("manifest is not valid", |health| health.grade.words());
     let bad = line.health.as_ref().is_none_or(|health| health.grade >= Grade::Degraded);
     let paused = if summary.state == ConnectionState::Paused { ", paused" } else { "" };
     let name = out.paint(Tone::Strong, &visible(&summary.name));
@@ -116,6 +121,9 @@ fn print(line: &Line, out: &mut Output) -> Result<(), CliError> {
     for help in &line.help {
         out.line(&format!("  asks for help: {}", in_a_line(&help.message)))?;
     }
+    if is_served {
+        out.line(&format!("  next: {}", next_text(&line.outlook, dates::now())))?;
+    }
     // An open question is there with its text.
     let findings = line.health.iter().flat_map(|health| &health.findings);
     for finding in findings.filter(|finding| **finding != Finding::QuestionOpen) {
@@ -129,38 +137,8 @@ fn in_a_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
-const fn word(grade: Grade) -> &'static str {
-    match grade {
-        Grade::Healthy => "healthy",
-        Grade::Unknown => "never ran",
-        Grade::CatchingUp => "catching up",
-        Grade::Resting => "resting",
-        Grade::Degraded => "incomplete",
-        Grade::Failing => "failing",
-        Grade::NeedsOwner => "needs you",
-    }
-}
-
 fn sentence(finding: &Finding) -> String {
-    match finding {
-        Finding::NeverRan => "it has not run yet".to_owned(),
-        Finding::GapsOpen(gaps) => format!("{gaps} gaps wait for the next runs"),
-        Finding::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
-        Finding::Resting { until, why } => format!("rests until {}: {}", dates::rfc3339(*until), why.wording().what),
-        Finding::GapsGivenUp(gaps) => format!("{gaps} gaps were given up"),
-        Finding::RecordsRejected(records) => format!("{records} records do not fit their schema"),
-        Finding::CoverageShort(streams) => format!("{streams} checkpoints wait for an account"),
-        Finding::Stale { since } => format!("no success since {}", dates::rfc3339(*since)),
-        Finding::RequiresTheImpossible(streams) => format!("it requires {streams} streams that it cannot collect"),
-        Finding::LastRunFailed(reason) => format!("{} {}", reason.wording().what, reason.wording().next),
-        Finding::BackingOff { failures } => format!("failed the same way {failures} times in a row"),
-        Finding::Blocked { failures } => {
-            format!("failed the same way {failures} times in a row; nothing runs by itself")
-        }
-        Finding::RestedTooOften { cycles, why } => format!("rested {cycles} times in a row: {}", why.wording().what),
-        Finding::QuestionOpen => "a question waits for you".to_owned(),
-        Finding::OwnerAction(action) => format!("the connector asks for: {}", action.code().replace('_', " ")),
-    }
+    finding.sentence(dates::rfc3339)
 }
 
 fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
@@ -169,7 +147,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
     let findings = line.health.iter().flat_map(|health| &health.findings).map(sentence).collect::<Vec<_>>();
     let value = json!({
         "connection": summary.name, "connector_id": summary.connector_id,
-        "health": line.health.as_ref().map(|health| word(health.grade)), "findings": findings,
+        "health": line.health.as_ref().map(|health| health.grade.words()), "findings": findings,
         "paused": summary.state == ConnectionState::Paused, "records": totals.records,
         "tombstones": totals.tombstones, "quarantined": totals.quarantined, "gaps_open": totals.gaps_open(),
         "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),
@@ -179,6 +157,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "running": line.holder.as_ref().map(|by| json!({"pid": by.pid, "since": dates::rfc3339(by.since)})),
         "questions": line.questions.iter().map(answer::as_json).collect::<Vec<_>>(),
         "help": line.help.iter().map(|help| &help.message).collect::<Vec<_>>(),
+        "next": schedule::as_json(&line.outlook),
         "circuit": line.evidence.circuit.as_ref().map(|budget| budget.circuit),
     });
     Ok(out.line(&value.to_string())?)

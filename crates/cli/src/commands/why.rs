@@ -4,6 +4,7 @@
 //! service that pushed back are told apart everywhere.
 
 use crate::args::look::WhyArgs;
+use crate::commands::schedule::serving;
 use crate::commands::why_missing;
 use crate::connection::parse_manifest;
 use crate::dates;
@@ -12,6 +13,7 @@ use crate::home::Home;
 use crate::output::{Output, Tone, visible};
 use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Rest, WallTime};
 use gleaner_protocol::{BackoffReason, CircuitReason, CircuitState, TerminalReason};
+use gleaner_service::{Outlook, outlook};
 use gleaner_store::{ConnectionState, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, RunSummary};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -44,6 +46,9 @@ struct Known {
     rest: Rest,
     held: Option<HeldBy>,
     question: Option<OpenQuestion>,
+    outlook: Outlook,
+    /// Whether a service runs, so that something begins by itself.
+    is_served: bool,
 }
 
 pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -85,6 +90,8 @@ fn gather(reader: &Reader, name: &str) -> Result<Known, CliError> {
         now,
         rest: Cooldown::answer(evidence.cooldown.as_ref(), now, policy),
         held: reader.held_by(LeaseOn::Connection(name), &us, now)?,
+        outlook: outlook(reader, name, now)?,
+        is_served: serving(reader)?.is_some(),
         question: reader.open_questions()?.into_iter().find(|question| question.connection == name),
         evidence,
     })
@@ -193,6 +200,12 @@ impl Known {
             format!("Answer the question: `gleaner answer {}`.", question.id)
         } else if self.held.is_some() {
             "The run goes on by itself.".to_owned()
+        } else if let Some(at) = self.outlook.at().filter(|_| self.is_served) {
+            let when = self.outlook.plan.zone.show(at.max(self.now));
+            visible(&format!("The service runs it at {when}: {}.", self.outlook.why().trim_end_matches('.')))
+        } else if self.is_served && self.outlook.what_to_do().is_some() {
+            let todo = self.outlook.what_to_do().unwrap_or_default();
+            visible(&format!("Nothing by itself: {}. To do: {todo}", self.outlook.why().trim_end_matches('.')))
         } else if self.evidence.summary.state == ConnectionState::Paused {
             format!("`gleaner resume {name}`, then `gleaner run {name}`.")
         } else if let Rest::Until { until, .. } = self.rest {
@@ -202,7 +215,8 @@ impl Known {
         } else {
             format!("`gleaner run {name}` fetches what is new and what is missing.")
         };
-        Line::new("next", text, json!({}))
+        let facts = json!({"code": self.outlook.code(), "at": self.outlook.at().map(dates::rfc3339)});
+        Line::new("next", text, if self.is_served { facts } else { json!({}) })
     }
 }
 

@@ -29,6 +29,7 @@ mod proxy_support;
 mod races;
 mod rehearsal;
 mod scenarios;
+mod serve;
 mod stops;
 mod support;
 mod tables;

@@ -376,6 +376,7 @@ impl<T: Track> Rig<T> {
             grant: "all".to_owned(),
             limits: AttemptLimits::of(None),
             cooldown: CooldownPolicy::of(None, None),
+            about: gleaner_store::RunAbout::default(),
         };
         let session = store.begin_run::<T>(start.clone(), leases, now.wall).unwrap();
         let of = |name: &str| StreamScope { resources: terms.resources.clone(), ..StreamScope::all_of(name) };

@@ -56,7 +56,7 @@ impl World {
             manifest: Arc::new(manifest),
             scope: Scope::new(self.streams.iter().copied().map(StreamScope::all_of).collect()).unwrap(),
             mode: CollectionMode::Incremental,
-            recovery_only: false,
+            purpose: gleaner_engine::RunPurpose::Full,
             grant: "all".to_owned(),
             grant_expires_at: None,
             launch: Launch {

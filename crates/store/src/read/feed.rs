@@ -67,6 +67,16 @@ impl Reader {
         })
     }
 
+    /// A number that is another one after somebody else has changed anything in the file. It means something for this
+    /// reader alone.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn change_number(&self) -> Result<i64, StoreError> {
+        self.ask(|connection| Ok(connection.query_row("PRAGMA data_version", [], |row| row.get(0))?))
+    }
+
     /// Whether the path still leads to the file that was opened.
     #[must_use]
     pub fn is_current(&self) -> bool {

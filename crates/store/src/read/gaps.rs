@@ -95,7 +95,35 @@ impl std::fmt::Debug for QuarantinedRecord {
     }
 }
 
+/// What waits and when it may be tried, as far as a schedule asks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapsWaiting {
+    /// Something was left at a run's own budget.
+    pub at_budget: bool,
+    /// The provider said until when it does not want to be asked.
+    pub told_until: Option<WallTime>,
+}
+
 impl Reader {
+    /// What waits, as far as a schedule asks.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn gaps_waiting(&self, name: &str) -> Result<GapsWaiting, StoreError> {
+        self.ask(|connection| {
+            let of = registry::find(connection, name)?;
+            let sql = "SELECT EXISTS (SELECT 1 FROM gaps INDEXED BY gaps_by_reason
+                       WHERE connection = ?1 AND state = 'pending' AND state != 'recovered' AND run_cap = 1)";
+            let at_budget = connection.prepare_cached(sql)?.query_row([of], |row| row.get(0))?;
+            let sql = "SELECT max(not_before) FROM gaps INDEXED BY gaps_under_pressure
+                       WHERE connection = ?1 AND state IN ('pending', 'in_progress')
+                       AND reason IN ('rate_limited', 'upstream_pressure')";
+            let told = connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, Option<i64>>(0))?;
+            Ok(GapsWaiting { at_budget, told_until: told.map(date_from_sql) })
+        })
+    }
+
     /// A page of a connection's gaps, in the order in which they were found, after the one with this
     /// number.
     ///

@@ -5,7 +5,7 @@
 
 use super::{ConnectionSummary, Reader, RunSummary};
 use crate::error::StoreError;
-use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, WallTime};
+use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, RunPurpose, WallTime};
 use gleaner_protocol::{
     Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason,
 };
@@ -114,9 +114,11 @@ impl Reader {
     }
 }
 
-/// How many runs in a row ended in the failure of the newest one. Stops that are no failures end the row.
+/// How many runs in a row ended in the failure of the newest one. Stops that are no failures end the row, probes are
+/// not in it.
 fn equal_failures(runs: &[RunSummary]) -> u32 {
-    let failure = |run: &RunSummary| {
+    let runs = runs.iter().filter(|run| run.purpose != RunPurpose::Probe).collect::<Vec<_>>();
+    let failure = |run: &&RunSummary| {
         run.reason.filter(|reason| {
             !matches!(
                 reason,

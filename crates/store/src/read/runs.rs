@@ -3,8 +3,8 @@
 use super::{Reader, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::registry;
-use gleaner_engine::{Counts, WallTime};
-use gleaner_protocol::{PressureReason, TerminalReason};
+use gleaner_engine::{Counts, RunPurpose, Track, WallTime};
+use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
 
 /// One run.
@@ -14,6 +14,12 @@ pub struct RunSummary {
     pub run_id: String,
     /// `steady` or `catch_up`.
     pub track: String,
+    /// What it was for.
+    pub purpose: RunPurpose,
+    /// With which version of the connector.
+    pub connector_version: Option<String>,
+    /// With which credential, as a keyed hash.
+    pub credential: Option<String>,
     /// Since when.
     pub started_at: WallTime,
     /// Until when; absent while it goes on.
@@ -26,6 +32,10 @@ pub struct RunSummary {
     pub error_code: Option<String>,
     /// The same as a sentence. Text from outside.
     pub error_message: Option<String>,
+    /// Whether the connector thinks that another run may succeed.
+    pub error_retryable: bool,
+    /// What it thinks may help.
+    pub error_action: Option<RecoveryAction>,
     /// What the provider said, if it pushed back.
     pub pressure: Option<PressureReason>,
     /// What went through it; zero while it goes on.
@@ -63,7 +73,8 @@ pub struct TracedEvent {
 
 const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, pressure, seen, collected, deleted, \
                    rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
-                   collection_rate, provider_budget, events_dropped, error_code, error_message";
+                   collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
+                   connector_version, credential, error_retryable, error_action";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -95,6 +106,11 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         events_dropped: count(21)?,
         error_code: row.get(22)?,
         error_message: row.get(23)?,
+        purpose: code(24)?.as_deref().and_then(RunPurpose::from_code).unwrap_or_default(),
+        connector_version: row.get(25)?,
+        credential: row.get(26)?,
+        error_retryable: row.get::<_, Option<bool>>(27)?.unwrap_or(false),
+        error_action: code(28)?.as_deref().and_then(RecoveryAction::from_code),
     })
 }
 
@@ -109,6 +125,47 @@ impl Reader {
             let id = registry::find(connection, name)?;
             let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT ?2");
             rows(connection, &sql, (id, page(limit)), read_run)
+        })
+    }
+
+    /// A page of a connection's runs, the newest first; of those before the run with this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn runs_before(&self, name: &str, before: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!(
+                "SELECT {RUN} FROM runs WHERE connection = ?1 AND id < (SELECT id FROM runs WHERE run_id = ?2) \
+                 ORDER BY id DESC LIMIT ?3"
+            );
+            rows(connection, &sql, (id, before, page(limit)), read_run)
+        })
+    }
+
+    /// The connection of a run, by the name of the run.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn connection_of_run(&self, run_id: &str) -> Result<Option<String>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT c.name FROM runs r JOIN connections c ON c.id = r.connection WHERE r.run_id = ?1";
+            Ok(connection.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?)
+        })
+    }
+
+    /// The last run of one track.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn last_run_of<T: Track>(&self, name: &str) -> Result<Option<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 ORDER BY id DESC LIMIT 1");
+            Ok(connection.prepare_cached(&sql)?.query_row((id, T::NAME), read_run).optional()?)
         })
     }
 

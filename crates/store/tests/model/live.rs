@@ -105,6 +105,7 @@ impl<T: Track> LiveRun<T> {
             grant: "all".to_owned(),
             limits: LIMITS,
             cooldown: policy(),
+            about: gleaner_store::RunAbout::default(),
         };
         let session = store.begin_run::<T>(start, leases, now.wall).unwrap();
         let config = RunConfig {

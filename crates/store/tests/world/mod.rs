@@ -232,6 +232,7 @@ pub(crate) fn start(connection: &str, name: &str, manifest: &Manifest) -> RunSta
         grant: "all".to_owned(),
         limits: AttemptLimits::of(manifest.refresh_policy.as_ref()),
         cooldown: CooldownPolicy::of(None, manifest.refresh_policy.as_ref()),
+        about: gleaner_store::RunAbout::default(),
     }
 }
 

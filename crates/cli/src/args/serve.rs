@@ -1,0 +1,180 @@
+//! What can be typed about running by itself: the service, its unit, and when a connection runs.
+
+use super::collect::HomeArgs;
+use clap::{Args, Subcommand, ValueEnum, value_parser};
+use gleaner_schedule::{Kind, Mode};
+use gleaner_service::Setting;
+use std::path::PathBuf;
+use std::time::Duration;
+
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Runs that may go on at the same time [default: 4].
+    #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
+    pub(crate) max_runs: Option<u16>,
+    /// Tells you on the desktop when you are needed: yes or no [default: yes].
+    #[arg(long, value_enum, value_name = "WHETHER", hide_possible_values = true)]
+    pub(crate) notify_desktop: Option<YesNo>,
+    /// Runs a command when you are needed; GLEANER_CONNECTION, GLEANER_EVENT and GLEANER_MESSAGE say why.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) notify_command: Option<String>,
+    /// Posts JSON to this address when you are needed.
+    #[arg(long, value_name = "URL", value_parser = webhook)]
+    pub(crate) notify_webhook: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// Prints nothing but warnings and errors; the log has the rest.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum YesNo {
+    Yes,
+    No,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ScheduleArgs {
+    /// The connection [default: lists all].
+    pub(crate) connection: Option<String>,
+    /// Whether it runs by itself: automatic, manual, paused, or default for what its author recommends.
+    #[arg(long, value_name = "MODE", value_parser = mode, requires = "connection")]
+    pub(crate) mode: Option<Setting<Mode>>,
+    /// Once in so long, for example 30m, 6h or 1d; or default.
+    #[arg(long, value_name = "TIME", value_parser = every, requires = "connection", conflicts_with = "cron")]
+    pub(crate) every: Option<Setting<Duration>>,
+    /// At the times of a cron pattern, for example "0 3 * * *"; or default.
+    #[arg(long, value_name = "PATTERN", value_parser = text, requires = "connection")]
+    pub(crate) cron: Option<Setting<String>>,
+    /// Hours in which nothing begins by itself, for example 22:00-07:00; or default for none.
+    #[arg(long, value_name = "HOURS", value_parser = text, requires = "connection")]
+    pub(crate) quiet: Option<Setting<String>>,
+    /// Whose hours these are, for example Europe/Berlin; or default for UTC.
+    #[arg(long, value_name = "ZONE", value_parser = text, requires = "connection")]
+    pub(crate) zone: Option<Setting<String>>,
+    /// Prints one JSON object per line and connection.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ServiceCommand {
+    /// Lets systemd run `gleaner serve` for you: writes a unit, enables and starts it.
+    Install(ServiceInstallArgs),
+    /// Stops the service and removes its unit. What was collected stays.
+    Uninstall(ServiceArgs),
+    /// Whether the service is installed, and whether one runs.
+    Status(ServiceArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServiceInstallArgs {
+    /// Only prints the unit.
+    #[arg(long)]
+    pub(crate) print: bool,
+    /// Writes the unit, and leaves enabling and starting it to you.
+    #[arg(long)]
+    pub(crate) no_start: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ServiceArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// A run that the service starts. Nobody types this.
+#[derive(Args, Debug)]
+pub(crate) struct ScheduledRunArgs {
+    /// The service: the run ends with it.
+    #[arg(long)]
+    pub(crate) parent: u32,
+    #[arg(long, value_parser = kind)]
+    pub(crate) kind: Kind,
+    #[arg(long)]
+    pub(crate) connection: String,
+    #[arg(long)]
+    pub(crate) root: PathBuf,
+}
+
+const DEFAULT: &str = "default";
+
+fn mode(text: &str) -> Result<Setting<Mode>, String> {
+    match text {
+        "automatic" => Ok(Setting::Set(Mode::Automatic)),
+        "manual" => Ok(Setting::Set(Mode::Manual)),
+        "paused" => Ok(Setting::Set(Mode::Paused)),
+        DEFAULT => Ok(Setting::Default),
+        _ => Err("give automatic, manual, paused or default".to_owned()),
+    }
+}
+
+/// `30m`, `6h`, `1d`; what is too often is said by the schedule.
+fn every(text: &str) -> Result<Setting<Duration>, String> {
+    if text == DEFAULT {
+        return Ok(Setting::Default);
+    }
+    let units = [('s', 1), ('m', 60), ('h', 3600), ('d', 86_400)];
+    let read = units.into_iter().find_map(|(unit, seconds)| {
+        let number = text.strip_suffix(unit)?.parse::<u64>().ok()?;
+        number.checked_mul(seconds).map(Duration::from_secs)
+    });
+    read.map(Setting::Set).ok_or_else(|| "give a number with m, h or d, for example 6h; or default".to_owned())
+}
+
+fn text(text: &str) -> Result<Setting<String>, String> {
+    match text {
+        "" => Err("give a value, or default".to_owned()),
+        DEFAULT => Ok(Setting::Default),
+        _ => Ok(Setting::Set(text.to_owned())),
+    }
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let all = [Kind::Full, Kind::RecoveryOnly, Kind::Probe, Kind::CatchUp];
+    let found = all.into_iter().find(|kind| gleaner_service::kind_code(*kind) == text);
+    found.ok_or_else(|| "there is no such kind of run".to_owned())
+}
+
+/// In plain text only on this machine.
+fn webhook(text: &str) -> Result<String, String> {
+    let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+    let ends_host = |rest: &str| rest.is_empty() || rest.starts_with(['/', ':', '?']);
+    let is_local = local.iter().any(|start| text.strip_prefix(start).is_some_and(ends_host));
+    let is_https = text.strip_prefix("https://").is_some_and(|rest| !rest.is_empty());
+    let is_one = (is_https || is_local) && !text.contains(|c: char| c.is_control() || c.is_whitespace());
+    if is_one { Ok(text.to_owned()) } else { Err("give an address that begins with https://".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_a_unit_and_everything_can_be_taken_back() {
+        assert_eq!(every("6h"), Ok(Setting::Set(Duration::from_secs(6 * 3600))));
+        assert_eq!(every("1d"), Ok(Setting::Set(Duration::from_secs(86_400))));
+        for parsed in [every("default").is_ok(), mode("default").is_ok(), text("default").is_ok()] {
+            assert!(parsed);
+        }
+        for wrong in ["", "6", "h", "-1h", "1.5h", "99999999999999999999d"] {
+            assert!(every(wrong).is_err(), "{wrong}");
+        }
+        assert!(mode("never").is_err() && text("").is_err());
+    }
+
+    #[test]
+    fn a_webhook_is_not_told_in_plain_text_to_another_machine() {
+        for right in ["https://example.com/hook", "http://127.0.0.1:8080/x", "http://localhost/", "http://[::1]:9/"] {
+            assert!(webhook(right).is_ok(), "{right}");
+        }
+        for wrong in ["http://example.com", "http://127.0.0.1.example.com", "ftp://x", "https://", "https://a b", ""] {
+            assert!(webhook(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! `gleaner schedule`: when connections run by themselves, what comes next and why; and the way to set it.
+
+use crate::args::serve::ScheduleArgs;
+use crate::dates;
+use crate::error::CliError;
+use crate::home::Home;
+use crate::output::{Output, Tone, visible};
+use gleaner_engine::WallTime;
+use gleaner_schedule::{Held, Next};
+use gleaner_service::{ActionError, Actions, Outlook, OwnerActions, ScheduleChange, Setting, kind_code, outlook};
+use gleaner_store::{ConnectionState, HeldBy, Holder, LeaseOn, Reader, StoreError};
+use serde_json::{Value, json};
+use std::process::ExitCode;
+
+pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let home = Home::find(&args.home)?;
+    let reader = home.reader()?;
+    let change = change(args);
+    if let Some(name) = &args.connection
+        && !change.is_empty()
+    {
+        actions(&home).set_schedule(name, &change).map_err(refused)?;
+    }
+    let names = match &args.connection {
+        Some(name) => vec![reader.connection(name)?.name],
+        None => {
+            let known = reader.connections()?.into_iter();
+            let is_there = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
+            known.filter(|known| is_there(known.state)).map(|known| known.name).collect()
+        }
+    };
+    for name in &names {
+        let outlook = outlook(&reader, name, dates::now())?;
+        if args.json { out.line(&as_json(&outlook).to_string())? } else { print(&outlook, out)? }
+    }
+    if !args.json {
+        out.line(&out.paint(Tone::Quiet, &service_line(serving(&reader)?.as_ref())))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What an owner can do on a data root.
+pub(crate) fn actions(home: &Home) -> OwnerActions {
+    OwnerActions::new(home.store_path(), home.control_folder())
+}
+
+fn change(args: &ScheduleArgs) -> ScheduleChange {
+    fn of<T: Clone>(setting: Option<&Setting<T>>) -> Setting<T> {
+        setting.map_or(Setting::Keep, Clone::clone)
+    }
+    ScheduleChange {
+        mode: of(args.mode.as_ref()),
+        every: of(args.every.as_ref()),
+        cron: of(args.cron.as_ref()),
+        quiet: of(args.quiet.as_ref()),
+        zone: of(args.zone.as_ref()),
+    }
+}
+
+/// Why something was not done, as a user meets it.
+pub(crate) fn refused(error: ActionError) -> CliError {
+    let message = visible(&error.to_string());
+    match error {
+        ActionError::NoSuchConnection(_) => CliError::usage(message, "`gleaner status` lists the connections"),
+        ActionError::Setting(_) => CliError::usage(message, "nothing was changed; docs/serve.md has examples"),
+        ActionError::Removed(_) => CliError::NeedsOwner { message, hint: "`gleaner add` adds it again".to_owned() },
+        ActionError::Paused(_) => CliError::NeedsOwner { message, hint: "`gleaner resume` lets it run".to_owned() },
+        ActionError::NotRunning(_) | ActionError::NoSuchQuestion(_) | ActionError::NoSuchGap { .. } => {
+            CliError::usage(message, "`gleaner status` shows what goes on, `gleaner gaps` what is missing")
+        }
+        ActionError::Unreachable { .. } => CliError::Failed { message, hint: "try again in a moment".to_owned() },
+        ActionError::Store(error) => error.into(),
+    }
+}
+
+/// Who serves this store.
+pub(crate) fn serving(reader: &Reader) -> Result<Option<HeldBy>, CliError> {
+    let ourselves = Holder::current().map_err(StoreError::Holder)?;
+    Ok(reader.held_by(LeaseOn::Serve, &ourselves, dates::now())?)
+}
+
+pub(crate) fn service_line(service: Option<&HeldBy>) -> String {
+    match service {
+        Some(by) => format!("process {} serves this data root since {}", by.pid, dates::rfc3339(by.since)),
+        None => "no service runs, so nothing begins by itself: gleaner serve, or gleaner service install".to_owned(),
+    }
+}
+
+fn print(outlook: &Outlook, out: &mut Output) -> Result<(), CliError> {
+    let name = out.paint(Tone::Strong, &visible(&outlook.connection));
+    out.line(&format!("{name}  {}", visible(&how(outlook))))?;
+    out.line(&format!("  next: {}", next_text(outlook, dates::now())))?;
+    if let Next::Run { at, .. } = outlook.history {
+        let when = outlook.plan.zone.show(at.max(dates::now()));
+        out.line(&format!("  history: a part of it is left; the next one from {when} on"))?;
+    }
+    if let Some(todo) = outlook.what_to_do() {
+        out.line(&format!("  to do: {}", visible(&todo)))?;
+    }
+    if let Some(fault) = &outlook.setting_fault {
+        let fault = visible(fault);
+        out.line(&out.paint(Tone::Bad, &format!("  what you set cannot be read, and is not heeded: {fault}")))?;
+    }
+    Ok(())
+}
+
+/// How it is run, in a few words.
+fn how(outlook: &Outlook) -> String {
+    match outlook.next {
+        Next::Held(Held::Back(_)) => format!("not by itself: {}", outlook.why()),
+        Next::Run { .. } | Next::Held(_) => outlook.cadence(),
+    }
+}
+
+/// What comes next, in a line.
+pub(crate) fn next_text(outlook: &Outlook, now: WallTime) -> String {
+    let running =
+        outlook.running.as_ref().map(|by| format!("process {} runs it now; then ", by.pid)).unwrap_or_default();
+    let what = match outlook.next {
+        Next::Held(_) => format!("nothing by itself: {}", outlook.why()),
+        Next::Run { at, .. } if at <= now => format!("now: {}", outlook.why()),
+        Next::Run { at, .. } => format!("{}: {}", outlook.plan.zone.show(at), outlook.why()),
+    };
+    visible(&format!("{running}{what}"))
+}
+
+pub(crate) fn as_json(outlook: &Outlook) -> Value {
+    let kind = match outlook.next {
+        Next::Run { kind, .. } => Some(kind_code(kind)),
+        Next::Held(_) => None,
+    };
+    let set = &outlook.set;
+    json!({
+        "connection": outlook.connection, "by_itself": !matches!(outlook.next, Next::Held(Held::Back(_))),
+        "cadence": outlook.cadence(), "next_at": outlook.at().map(dates::rfc3339), "kind": kind,
+        "code": outlook.code(), "why": outlook.why(), "to_do": outlook.what_to_do(),
+        "history_left": matches!(outlook.history, Next::Run { .. }),
+        "running": outlook.running.as_ref().map(|by| json!({"pid": by.pid, "since": dates::rfc3339(by.since)})),
+        "set": {
+            "mode": set.mode, "every_seconds": set.every.map(|every| every.as_secs()), "cron": set.cron,
+            "quiet": set.quiet, "zone": set.zone,
+        },
+        "setting_fault": outlook.setting_fault,
+    })
+}

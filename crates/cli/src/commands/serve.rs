@@ -1,0 +1,122 @@
+//! `gleaner serve`: keeps every connection as fresh as its plan says, until it is told to stop.
+//!
+//! And `gleaner scheduled-run`, which nobody types: one run of the service's, in a process of its own that ends with it.
+
+use crate::args::author::AuthorArgs;
+use crate::args::collect::{CollectArgs, HomeArgs, Interact};
+use crate::args::serve::{ScheduledRunArgs, ServeArgs, YesNo};
+use crate::commands::run;
+use crate::connection::stored;
+use crate::credentials::Credentials;
+use crate::dates;
+use crate::error::CliError;
+use crate::home::Home;
+use crate::log;
+use crate::output::Output;
+use crate::stop_signals;
+use gleaner_schedule::{Kind, Limits};
+use gleaner_service::{Channels, LogFile, ServeError, Service, ServiceConfig, Supervisor};
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use std::ffi::OsString;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, CliError> {
+    let home = Home::find(&args.home)?;
+    home.make_root()?;
+    let folder = home.logs_path();
+    let log = LogFile::open(&folder, "serve.log").map_err(|error| CliError::Failed {
+        message: format!("cannot write the log in {}: {error}", folder.display()),
+        hint: "give a data root that you may write to, with room on its disk".to_owned(),
+    })?;
+    log::to_file(log, args.quiet);
+    let service = Service::begin(config(args, &home)?).map_err(refused)?;
+    let handle = service.handle();
+    stop_signals::each(move || {
+        handle.stop();
+        true
+    });
+    service.serve().map_err(refused)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn config(args: &ServeArgs, home: &Home) -> Result<ServiceConfig, CliError> {
+    let ourselves = run::ourselves()?;
+    let mut root = OsString::from("--root=");
+    root.push(home.root());
+    let parent = format!("--parent={}", std::process::id());
+    let default = Limits::default();
+    let find_in = home.clone();
+    Ok(ServiceConfig {
+        store: home.store_path(),
+        secrets: home.root().join("secrets"),
+        run: vec![ourselves.into_os_string(), "scheduled-run".into(), parent.into(), root],
+        limits: Limits { runs: args.max_runs.map_or(default.runs, usize::from), ..default },
+        channels: Channels {
+            desktop: args.notify_desktop != Some(YesNo::No),
+            command: args.notify_command.clone(),
+            webhook: args.notify_webhook.clone(),
+        },
+        supervisor: Supervisor::from_environment(|name| std::env::var_os(name)),
+        find_credential: Arc::new(move |name| {
+            let (_, manifest, _) = stored(&find_in, name).ok()?;
+            let credentials = Credentials::find(&manifest, &find_in, name).ok()?;
+            Some(credentials.account(&manifest, &find_in).ok()??.1)
+        }),
+    })
+}
+
+fn refused(error: ServeError) -> CliError {
+    match error {
+        ServeError::Held(by) => {
+            let (pid, since, until) = (by.pid, dates::rfc3339(by.since), dates::rfc3339(by.until));
+            CliError::Held {
+                message: format!(
+                    "process {pid} serves this data root since {since}, and until {until} if it gives no sign"
+                ),
+                hint: format!("one service is enough; to end that one: kill {pid}, or gleaner service uninstall"),
+            }
+        }
+        ServeError::Store(error) => error.into(),
+        ServeError::Thread(_) => CliError::Failed {
+            message: error.to_string(),
+            hint: "the system has too many threads or too little memory".to_owned(),
+        },
+    }
+}
+
+/// One run of the service's.
+pub(crate) fn scheduled_run(args: ScheduledRunArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    // Nothing goes on that nobody supervises: what is durable is gone on with by the next service.
+    let tied = set_parent_process_death_signal(Some(Signal::KILL));
+    let parent = getppid().map(rustix::process::Pid::as_raw_nonzero);
+    if tied.is_err() || parent.is_none_or(|pid| i64::from(pid.get()) != i64::from(args.parent)) {
+        let hint = "this command is for `gleaner serve`; use `gleaner run`";
+        return Err(CliError::usage("the service that started this run is gone", hint));
+    }
+    let mut collect = CollectArgs {
+        connection: Some(args.connection),
+        manifest: None,
+        name: None,
+        streams: Vec::new(),
+        resources: Vec::new(),
+        since: None,
+        full_refresh: false,
+        catch_up: args.kind == Kind::CatchUp,
+        max_requests: None,
+        max_duration: None,
+        interact: Some(Interact::Park),
+        now: false,
+        json: false,
+        quiet: true,
+        author: AuthorArgs::default(),
+        home: HomeArgs { home: Some(args.root) },
+        command: Vec::new(),
+        scheduled: Some(args.kind),
+    };
+    crate::config::Config::load(&Home::find(&collect.home)?)?.fill_run(&mut collect)?;
+    if args.kind == Kind::Probe {
+        collect.max_requests = Some(1);
+    }
+    run::run(&collect, out)
+}

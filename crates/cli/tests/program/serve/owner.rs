@@ -1,0 +1,103 @@
+//! What a service needs of its owner, and how it says so: once.
+
+use super::{NAMES, Served};
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+const REFUSED: &str = r#"done(0, "failed", error={"message": "no", "retryable": False, "code": "credentials_refused",
+    "recovery_hint": "refresh_credentials"}); end(1)"#;
+const TOLD: &str = r#"printf '%s|%s|%s\n' "$GLEANER_CONNECTION" "$GLEANER_EVENT" "$GLEANER_MESSAGE" >> told"#;
+
+#[test]
+fn the_owner_is_told_once_also_after_a_restart() {
+    let mut served = Served::new();
+    served.add(NAMES[0], REFUSED);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hook = format!("http://{}/hook", listener.local_addr().unwrap());
+    let (sender, posts) = channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+            let (mut text, mut buffer) = (String::new(), [0; 4096]);
+            while !text.contains("\"message\"") {
+                let read = stream.read(&mut buffer).unwrap_or(0);
+                if read == 0 {
+                    break;
+                }
+                text.push_str(&String::from_utf8_lossy(&buffer[..read]));
+            }
+            let _sent = stream.write_all(b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n");
+            if sender.send(text).is_err() {
+                return;
+            }
+        }
+    });
+    let options = ["--notify-command", TOLD, "--notify-webhook", &hook];
+    served.serve(&options);
+    served.wait("the owner is told", || served.place.read("told").lines().count() == 1);
+    let post = posts.recv_timeout(super::PATIENCE).unwrap();
+    assert!(post.starts_with("POST /hook ") && post.contains("held credentials_refused"), "{post}");
+    let told = served.place.read("told");
+    assert!(told.starts_with(&format!("{}|held credentials_refused|", NAMES[0])), "{told}");
+    assert!(told.contains(&format!("gleaner check {} --sign-in", NAMES[0])), "{told}");
+    served.kill();
+    served.serve(&options);
+    served.add(NAMES[1], super::TWO);
+    served.wait("it serves again", || served.reasons(NAMES[1]) == ["succeeded"]);
+    assert_eq!(served.reasons(NAMES[0]), ["credentials_refused"], "trying again helps nobody");
+    assert_eq!(served.place.read("told").lines().count(), 1);
+    assert!(posts.try_recv().is_err());
+    // When it is over and comes again, the owner is told again.
+    served.add(NAMES[0], super::TWO);
+    assert_eq!(served.place.gleaner(&["run", NAMES[0], "--quiet"]).code, 0);
+    served.wait("it is over", || {
+        let notices = served.place.gleaner(&["query", "SELECT count(*) AS n FROM notices", "--json"]);
+        crate::place::last_line(&notices.stdout)["n"] == 0
+    });
+    served.add(NAMES[0], REFUSED);
+    assert_eq!(served.place.gleaner(&["run", NAMES[0], "--quiet"]).code, 12);
+    served.wait("the owner is told again", || served.place.read("told").lines().count() == 2);
+}
+
+#[test]
+fn a_question_waits_for_the_owner_and_takes_nobodys_place() {
+    let mut served = Served::new();
+    let asks = r#"
+say(type="INTERACTION", request_id="q", kind="otp", message="The code?", schema={"type": "object", "properties": {"code": {"type": "string"}}})
+answer = json.loads(sys.stdin.readline())
+assert answer["data"]["code"] == "1234", answer["status"]
+record(7); slice(1); done(1); end()"#;
+    served.add(NAMES[0], asks);
+    served.serve(&["--max-runs", "1", "--notify-command", TOLD]);
+    served.wait("it asks", || served.place.gleaner(&["answer"]).stdout.contains("The code?"));
+    served.wait("the owner is told", || served.place.read("told").contains("|question "));
+    assert!(!served.place.read("told").contains("The code?"), "what a connector says is not passed on");
+    // The one place is free meanwhile.
+    served.add(NAMES[1], super::TWO);
+    served.wait("another runs", || served.reasons(NAMES[1]) == ["succeeded"]);
+    let id = served.place.gleaner(&["answer"]).stdout.split_whitespace().next().unwrap().to_owned();
+    let mut command = served.place.command(&["answer", &id, "--stdin"]);
+    let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(b"{\"code\": \"1234\"}").unwrap();
+    assert!(child.wait().unwrap().success());
+    served.wait("it went on", || served.reasons(NAMES[0]) == ["succeeded"]);
+}
+
+#[test]
+fn another_version_of_the_connector_is_tried_at_once() {
+    let mut served = Served::new();
+    let needs_upgrade = r#"done(0, "failed", error={"message": "changed", "retryable": False,
+        "recovery_hint": "retry_on_connector_upgrade"}); end(1)"#;
+    served.add(NAMES[0], needs_upgrade);
+    served.serve(&[]);
+    served.wait("it fails", || served.reasons(NAMES[0]) == ["connector_failed"]);
+    let next = served.next(NAMES[0]);
+    assert_eq!((&next["code"], &next["next_at"]), (&"retry_on_connector_upgrade".into(), &serde_json::Value::Null));
+    assert!(next["to_do"].as_str().unwrap().contains("Update the connector"), "{next}");
+    served.place.write("manifest.json", &super::MANIFEST.replace("VERSION", "2"));
+    served.add(NAMES[0], super::TWO);
+    served.wait("it is tried", || served.reasons(NAMES[0]) == ["succeeded", "connector_failed"]);
+}

@@ -1,0 +1,122 @@
+//! All connections, each in a few figures.
+
+use super::health::HealthView;
+use super::page::{Page, limit};
+use super::schedule::NextView;
+use crate::asking::Wanted;
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use crate::standing::{self, Standing};
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_service::{Outlook, outlook};
+use gleaner_store::{ConnectionState, HeldBy};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// A connection in a few figures.
+#[derive(Debug, Serialize)]
+pub(crate) struct ConnectionView {
+    name: String,
+    connector_id: String,
+    state: &'static str,
+    created_at: String,
+    health: Option<HealthView>,
+    running: Option<RunningView>,
+    question_open: bool,
+    records: u64,
+    tombstones: u64,
+    quarantined: u64,
+    gaps_open: u64,
+    gaps_given_up: u64,
+    last_run: Option<LastRunView>,
+    last_success: Option<String>,
+    next: NextView,
+}
+
+#[derive(Debug, Serialize)]
+struct RunningView {
+    pid: u32,
+    since: String,
+    /// Absent for the moment in which a run has not begun yet.
+    run_id: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct LastRunView {
+    run_id: String,
+    reason: Option<&'static str>,
+    ended_at: Option<String>,
+}
+
+impl ConnectionView {
+    pub(crate) fn of(standing: &Standing, outlook: &Outlook) -> Self {
+        let evidence = &standing.evidence;
+        let (summary, totals) = (&evidence.summary, &evidence.summary.totals);
+        let running = |holder: &HeldBy| RunningView {
+            pid: holder.pid,
+            since: date::rfc3339(holder.since),
+            run_id: evidence.open_run.as_ref().map(|run| run.run_id.clone()),
+        };
+        let last_run = evidence.last_run.as_ref().map(|run| LastRunView {
+            run_id: run.run_id.clone(),
+            reason: run.reason.map(|reason| reason.code()),
+            ended_at: run.ended_at.map(date::rfc3339),
+        });
+        Self {
+            name: summary.name.clone(),
+            connector_id: summary.connector_id.clone(),
+            state: state(summary.state),
+            created_at: date::rfc3339(summary.created_at),
+            health: standing.health.as_ref().map(HealthView::of),
+            running: standing.holder.as_ref().map(running),
+            question_open: summary.question_open,
+            records: totals.records,
+            tombstones: totals.tombstones,
+            quarantined: totals.quarantined,
+            gaps_open: totals.gaps_open(),
+            gaps_given_up: totals.gaps_terminal,
+            last_run,
+            last_success: evidence.last_success.map(date::rfc3339),
+            next: NextView::of(outlook),
+        }
+    }
+}
+
+pub(crate) const fn state(state: ConnectionState) -> &'static str {
+    match state {
+        ConnectionState::Active => "active",
+        ConnectionState::Paused => "paused",
+        ConnectionState::Removed => "removed",
+        ConnectionState::Purging => "being_forgotten",
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectionsWanted {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+/// A page of them, by name. Those that are being forgotten are not shown.
+pub(crate) async fn all(
+    State(inside): State<Arc<Inside>>,
+    Wanted(wanted): Wanted<ConnectionsWanted>,
+) -> Result<Response, Problem> {
+    let limit = limit(wanted.limit)?;
+    let page = inside.reading.ask(move |reader| {
+        let waiting = standing::waiting(reader)?;
+        let mut names = reader.connections()?;
+        names.retain(|connection| connection.state != ConnectionState::Purging);
+        let is_after = |name: &String| wanted.after.as_ref().is_none_or(|after| name > after);
+        let names = names.into_iter().map(|connection| connection.name).filter(is_after).take(limit);
+        let look = |name: String| Ok((Standing::of(reader, &name, &waiting)?, outlook(reader, &name, date::now())?));
+        let found = names.map(look).collect::<Result<Vec<_>, Problem>>()?;
+        let name = |(standing, _): &(Standing, _)| standing.evidence.summary.name.clone();
+        let show = |(standing, outlook): (Standing, _)| ConnectionView::of(&standing, &outlook);
+        Ok(Page::of(found, limit, |_| 0, name, show))
+    });
+    inside.giving.json(&page.await?)
+}

@@ -1,0 +1,105 @@
+//! How complete each stream is, and honest where nobody can know.
+
+use gleaner_protocol::{CoveragePolicy, Manifest};
+use gleaner_store::{GapCause, GapCount, Listing, Share, StreamCoverage};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// One stream.
+#[derive(Debug, Serialize)]
+pub(crate) struct StreamView {
+    name: String,
+    semantics: Option<&'static str>,
+    declared: bool,
+    records: u64,
+    tombstones: u64,
+    versions: u64,
+    quarantined: u64,
+    gaps_open: u64,
+    gaps_recovered: u64,
+    /// What is known and not here.
+    missing: u64,
+    /// In hundredths of a percent, rounded down; absent where nobody can say.
+    share: Option<u64>,
+    why_no_share: Option<WhyView>,
+    listing: Option<ListingView>,
+    gaps: Vec<GapCountView>,
+}
+
+#[derive(Debug, Serialize)]
+struct WhyView {
+    code: &'static str,
+    sentence: &'static str,
+}
+
+#[derive(Debug, Serialize)]
+struct ListingView {
+    required: u64,
+    hydrated: u64,
+    gaps: u64,
+    skipped: u64,
+    unaccounted: u64,
+    run_id: String,
+}
+
+#[derive(Debug, Serialize)]
+struct GapCountView {
+    code: String,
+    origin: &'static str,
+    state: String,
+    message: Option<&'static str>,
+    part_of_list: bool,
+    count: u64,
+}
+
+/// All streams of a connection.
+pub(crate) fn streams(manifest: Option<&Manifest>, coverage: Vec<StreamCoverage>) -> Vec<StreamView> {
+    let declared = manifest.map(|manifest| &*manifest.streams).unwrap_or_default();
+    let policies = declared.iter().map(|stream| (stream.name.as_str(), stream.coverage_policy));
+    let policies = policies.collect::<BTreeMap<_, _>>();
+    let view = |stream: StreamCoverage| {
+        let policy = policies.get(stream.summary.name.as_str()).copied().unwrap_or(CoveragePolicy::Collect);
+        of_stream(stream, policy)
+    };
+    coverage.into_iter().map(view).collect()
+}
+
+fn of_stream(stream: StreamCoverage, policy: CoveragePolicy) -> StreamView {
+    let (share, why_no_share) = match stream.share(policy) {
+        Share::Known(share) => (Some(share), None),
+        Share::Unknown(why) => (None, Some(WhyView { code: why.code(), sentence: why.sentence() })),
+    };
+    StreamView {
+        share,
+        why_no_share,
+        missing: stream.missing(),
+        gaps_open: stream.summary.gaps_open(),
+        gaps: stream.gaps.iter().map(of_gaps).collect(),
+        listing: stream.listing.map(of_listing),
+        semantics: stream.summary.semantics.map(|semantics| semantics.code()),
+        declared: stream.summary.declared,
+        records: stream.summary.records,
+        tombstones: stream.summary.tombstones,
+        versions: stream.summary.versions,
+        quarantined: stream.summary.quarantined,
+        gaps_recovered: stream.summary.gaps_recovered,
+        name: stream.summary.name,
+    }
+}
+
+fn of_listing(listing: Listing) -> ListingView {
+    let Listing { required, hydrated, gaps, skipped, unaccounted, run_id, .. } = listing;
+    ListingView { required, hydrated, gaps, skipped, unaccounted, run_id }
+}
+
+fn of_gaps(count: &GapCount) -> GapCountView {
+    let cause = GapCause::of_count(count);
+    GapCountView {
+        code: cause.code().to_owned(),
+        origin: cause.origin(),
+        state: count.state.clone(),
+        message: cause.wording().map(|wording| wording.what),
+        part_of_list: count.part_of_list,
+        count: count.count,
+    }
+}

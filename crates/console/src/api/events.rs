@@ -1,0 +1,16 @@
+//! The stream of events, for pages that are to be live.
+
+use crate::inside::Inside;
+use crate::problem::Problem;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use std::sync::Arc;
+
+/// One client more.
+pub(crate) async fn stream(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
+    let stream = inside.events.subscribe()?;
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    Ok((headers, Body::new(stream)).into_response())
+}

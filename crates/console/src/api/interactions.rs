@@ -1,0 +1,51 @@
+//! Questions that wait for the owner. Answers are in no answer of ours.
+
+use super::page::raw;
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use crate::standing;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_store::OpenQuestion;
+use serde::Serialize;
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+#[derive(Debug, Serialize)]
+pub(crate) struct QuestionView {
+    id: i64,
+    connection: String,
+    run_id: String,
+    kind: String,
+    message: String,
+    schema: Option<Box<RawValue>>,
+    asked_at: String,
+    expires_at: Option<String>,
+}
+
+impl QuestionView {
+    pub(crate) fn of(question: OpenQuestion) -> Self {
+        Self {
+            id: question.id,
+            connection: question.connection,
+            run_id: question.run_id,
+            kind: question.kind,
+            message: question.message,
+            schema: raw(question.schema),
+            asked_at: date::rfc3339(question.asked_at),
+            expires_at: question.expires_at.map(date::rfc3339),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct QuestionsView {
+    items: Vec<QuestionView>,
+}
+
+/// All of them, the oldest first. There is at most one per run that goes on.
+pub(crate) async fn all(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
+    let waiting = inside.reading.ask(|reader| standing::waiting(reader)).await?;
+    inside.giving.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
+}

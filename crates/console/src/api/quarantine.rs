@@ -1,0 +1,52 @@
+//! Records that do not fit their schema.
+
+use super::page::{Page, limit, place, raw};
+use crate::asking::{Place, Wanted};
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_store::QuarantinedRecord;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+#[derive(Serialize)]
+struct QuarantinedView {
+    stream: String,
+    key: String,
+    /// The JSON pointer of the fault; empty for the whole record.
+    pointer: String,
+    stored_at: String,
+    body: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QuarantineWanted {
+    after: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// The records of a connection that do not fit their schema, in the order in which they came.
+pub(crate) async fn of_connection(
+    State(inside): State<Arc<Inside>>,
+    Place(name): Place<String>,
+    Wanted(wanted): Wanted<QuarantineWanted>,
+) -> Result<Response, Problem> {
+    let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
+    let page = inside.reading.ask(move |reader| {
+        let records = reader.quarantine(&name, after, limit)?;
+        let size = |record: &QuarantinedRecord| record.body.as_ref().map_or(0, String::len) + record.key.len();
+        let show = |record: QuarantinedRecord| QuarantinedView {
+            stream: record.stream,
+            key: record.key,
+            pointer: record.pointer,
+            stored_at: date::rfc3339(record.stored_at),
+            body: raw(record.body),
+        };
+        Ok(Page::of(records, limit, size, |record| record.id, show))
+    });
+    inside.giving.json(&page.await?)
+}

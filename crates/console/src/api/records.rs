@@ -1,0 +1,112 @@
+//! Records and their history. Bodies go out as they were stored, byte for byte.
+//!
+//! A key may be any text, also `..` or one with slashes, which programs between here and there take for parts of a path.
+//! So a key is in the query.
+
+use super::page::{Page, limit, place, raw};
+use crate::asking::{Place, Wanted};
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_store::StoredRecord;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+#[derive(Serialize)]
+struct RecordView {
+    key: String,
+    /// Its place in the feed of changes.
+    seq: u64,
+    deleted: bool,
+    emitted_at: Option<String>,
+    stored_at: String,
+    body: Option<Box<RawValue>>,
+}
+
+impl RecordView {
+    fn of(record: StoredRecord) -> Self {
+        Self {
+            key: record.key,
+            seq: record.seq,
+            deleted: record.deleted,
+            emitted_at: record.emitted_at,
+            stored_at: date::rfc3339(record.stored_at),
+            body: raw(record.body),
+        }
+    }
+}
+
+fn size(record: &StoredRecord) -> usize {
+    record.body.as_ref().map_or(0, String::len) + record.key.len()
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordsWanted {
+    after: Option<String>,
+    limit: Option<usize>,
+}
+
+/// The present records of a stream by key, tombstones included.
+pub(crate) async fn of_stream(
+    State(inside): State<Arc<Inside>>,
+    Place((name, stream)): Place<(String, String)>,
+    Wanted(wanted): Wanted<RecordsWanted>,
+) -> Result<Response, Problem> {
+    let limit = limit(wanted.limit)?;
+    let page = inside.reading.ask(move |reader| {
+        let records = reader.records(&name, &stream, wanted.after.as_deref(), limit)?;
+        Ok(Page::of(records, limit, size, |record| record.key.clone(), RecordView::of))
+    });
+    inside.giving.json(&page.await?)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordWanted {
+    key: String,
+}
+
+/// The present version of one record.
+pub(crate) async fn one(
+    State(inside): State<Arc<Inside>>,
+    Place((name, stream)): Place<(String, String)>,
+    Wanted(RecordWanted { key }): Wanted<RecordWanted>,
+) -> Result<Response, Problem> {
+    let record = inside.reading.ask(move |reader| {
+        let found = reader.record(&name, &stream, &key)?;
+        found.map(RecordView::of).ok_or_else(no_record)
+    });
+    inside.giving.json(&record.await?)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HistoryWanted {
+    key: String,
+    before: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// The versions of one record, the newest first.
+pub(crate) async fn history(
+    State(inside): State<Arc<Inside>>,
+    Place((name, stream)): Place<(String, String)>,
+    Wanted(wanted): Wanted<HistoryWanted>,
+) -> Result<Response, Problem> {
+    let limit = limit(wanted.limit)?;
+    place(wanted.before)?;
+    let page = inside.reading.ask(move |reader| {
+        reader.record(&name, &stream, &wanted.key)?.ok_or_else(no_record)?;
+        let versions = reader.history(&name, &stream, &wanted.key, wanted.before, limit)?;
+        Ok(Page::of(versions, limit, size, |version| version.seq, RecordView::of))
+    });
+    inside.giving.json(&page.await?)
+}
+
+fn no_record() -> Problem {
+    Problem::not_found("there is no record with this key", "the list of the stream's records has its keys")
+}

@@ -1,0 +1,162 @@
+//! Runs and what was said during them.
+
+use super::page::{Page, limit, place, raw};
+use crate::asking::{Place, Wanted};
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_engine::Counts;
+use gleaner_store::{RunSummary, TracedEvent};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::sync::Arc;
+
+/// One run.
+#[derive(Debug, Serialize)]
+pub(crate) struct RunView {
+    run_id: String,
+    connection: String,
+    track: String,
+    started_at: String,
+    ended_at: Option<String>,
+    reason: Option<&'static str>,
+    /// The end of it in a sentence.
+    sentence: Option<String>,
+    violation: Option<String>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+    pressure: Option<&'static str>,
+    counts: CountsView,
+    slices: u64,
+    committed: Option<Box<RawValue>>,
+    withheld: Option<Box<RawValue>>,
+    collection_rate: Option<Box<RawValue>>,
+    provider_budget: Option<Box<RawValue>>,
+    events_dropped: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct CountsView {
+    seen: u64,
+    collected: u64,
+    deleted: u64,
+    rejected: u64,
+    gaps: u64,
+    recovered: u64,
+    unaccounted: u64,
+    unchanged: u64,
+    repeated: u64,
+}
+
+impl RunView {
+    pub(crate) fn of(connection: &str, run: RunSummary) -> Self {
+        let Counts { seen, collected, deleted, rejected, gaps, recovered, unaccounted } = run.counts;
+        let (unchanged, repeated) = (run.unchanged, run.repeated);
+        let sentence = run.reason.map(|reason| format!("{} {}", reason.wording().what, reason.wording().next));
+        Self {
+            connection: connection.to_owned(),
+            track: run.track,
+            started_at: date::rfc3339(run.started_at),
+            ended_at: run.ended_at.map(date::rfc3339),
+            reason: run.reason.map(|reason| reason.code()),
+            sentence: sentence.map(|sentence| sentence.trim_end().to_owned()),
+            violation: run.violation,
+            error_code: run.error_code,
+            error_message: run.error_message,
+            pressure: run.pressure.map(|pressure| pressure.code()),
+            counts: CountsView {
+                seen,
+                collected,
+                deleted,
+                rejected,
+                gaps,
+                recovered,
+                unaccounted,
+                unchanged,
+                repeated,
+            },
+            slices: run.slices,
+            committed: raw(run.committed),
+            withheld: raw(run.withheld),
+            collection_rate: raw(run.collection_rate),
+            provider_budget: raw(run.provider_budget),
+            events_dropped: run.events_dropped,
+            run_id: run.run_id,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct EventView {
+    id: i64,
+    at: String,
+    kind: String,
+    message: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunsWanted {
+    before: Option<String>,
+    limit: Option<usize>,
+}
+
+/// The runs of a connection, the newest first.
+pub(crate) async fn of_connection(
+    State(inside): State<Arc<Inside>>,
+    Place(name): Place<String>,
+    Wanted(wanted): Wanted<RunsWanted>,
+) -> Result<Response, Problem> {
+    let limit = limit(wanted.limit)?;
+    let page = inside.reading.ask(move |reader| {
+        let runs = match &wanted.before {
+            Some(before) => reader.runs_before(&name, before, limit)?,
+            None => reader.runs(&name, limit)?,
+        };
+        Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run)))
+    });
+    inside.giving.json(&page.await?)
+}
+
+/// One run.
+pub(crate) async fn one(State(inside): State<Arc<Inside>>, Place(run_id): Place<String>) -> Result<Response, Problem> {
+    let run = inside.reading.ask(move |reader| {
+        let found = reader.run(&run_id)?.zip(reader.connection_of_run(&run_id)?);
+        found.map(|(run, connection)| RunView::of(&connection, run)).ok_or_else(no_run)
+    });
+    inside.giving.json(&run.await?)
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventsWanted {
+    after: Option<u64>,
+    limit: Option<usize>,
+}
+
+/// What was said during a run, in order.
+pub(crate) async fn events(
+    State(inside): State<Arc<Inside>>,
+    Place(run_id): Place<String>,
+    Wanted(wanted): Wanted<EventsWanted>,
+) -> Result<Response, Problem> {
+    let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
+    let page = inside.reading.ask(move |reader| {
+        reader.run(&run_id)?.ok_or_else(no_run)?;
+        let events = reader.events(&run_id, after, limit)?;
+        let show = |event: TracedEvent| EventView {
+            id: event.id,
+            at: date::rfc3339(event.at),
+            kind: event.kind,
+            message: raw(Some(event.message)),
+        };
+        Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, show))
+    });
+    inside.giving.json(&page.await?)
+}
+
+pub(crate) fn no_run() -> Problem {
+    Problem::not_found("there is no run with this name", "/api/v1/connections/NAME/runs lists them")
+}

@@ -1,0 +1,110 @@
+//! When a connection runs, and what it does next.
+
+use crate::date;
+use gleaner_schedule::{Mode, Next};
+use gleaner_service::{Outlook, ScheduleChange, Setting, kind_code};
+use gleaner_store::OwnerSchedule;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::time::Duration;
+
+/// What the owner set; what is absent is as the manifest recommends.
+#[derive(Debug, Serialize)]
+pub(crate) struct ScheduleView {
+    mode: Option<String>,
+    every_seconds: Option<u64>,
+    cron: Option<String>,
+    quiet: Option<String>,
+    zone: Option<String>,
+    /// How often it runs by itself, for people.
+    sentence: String,
+    /// Why what the owner set is not heeded, if it cannot be read.
+    fault: Option<String>,
+}
+
+impl ScheduleView {
+    pub(crate) fn of(outlook: &Outlook) -> Self {
+        let OwnerSchedule { mode, every, cron, quiet, zone } = outlook.set.clone();
+        let (sentence, fault) = (outlook.cadence(), outlook.setting_fault.clone());
+        Self { mode, every_seconds: every.map(|every| every.as_secs()), cron, quiet, zone, sentence, fault }
+    }
+}
+
+/// What is changed: a member that is left out stays as it is, `null` is as the manifest recommends.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ScheduleWish {
+    #[serde(default, deserialize_with = "setting")]
+    mode: Setting<ModeWish>,
+    #[serde(default, deserialize_with = "setting")]
+    every_seconds: Setting<u64>,
+    #[serde(default, deserialize_with = "setting")]
+    cron: Setting<String>,
+    #[serde(default, deserialize_with = "setting")]
+    quiet: Setting<String>,
+    #[serde(default, deserialize_with = "setting")]
+    zone: Setting<String>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum ModeWish {
+    Automatic,
+    Manual,
+    Paused,
+}
+
+fn setting<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Setting<T>, D::Error> {
+    Ok(Option::<T>::deserialize(from)?.map_or(Setting::Default, Setting::Set))
+}
+
+fn map<T, R>(setting: Setting<T>, change: impl FnOnce(T) -> R) -> Setting<R> {
+    match setting {
+        Setting::Keep => Setting::Keep,
+        Setting::Default => Setting::Default,
+        Setting::Set(value) => Setting::Set(change(value)),
+    }
+}
+
+impl From<ScheduleWish> for ScheduleChange {
+    fn from(wish: ScheduleWish) -> Self {
+        let mode = |mode| match mode {
+            ModeWish::Automatic => Mode::Automatic,
+            ModeWish::Manual => Mode::Manual,
+            ModeWish::Paused => Mode::Paused,
+        };
+        Self {
+            mode: map(wish.mode, mode),
+            every: map(wish.every_seconds, Duration::from_secs),
+            cron: wish.cron,
+            quiet: wish.quiet,
+            zone: wish.zone,
+        }
+    }
+}
+
+/// What comes next, and why.
+#[derive(Debug, Serialize)]
+pub(crate) struct NextView {
+    at: Option<String>,
+    kind: Option<&'static str>,
+    code: &'static str,
+    sentence: String,
+    /// What the owner can do about it, where only the owner can.
+    what_to_do: Option<String>,
+}
+
+impl NextView {
+    pub(crate) fn of(outlook: &Outlook) -> Self {
+        let kind = match outlook.next {
+            Next::Run { kind, .. } => Some(kind_code(kind)),
+            Next::Held(_) => None,
+        };
+        Self {
+            at: outlook.at().map(date::rfc3339),
+            kind,
+            code: outlook.code(),
+            sentence: outlook.why(),
+            what_to_do: outlook.what_to_do(),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The HTTP server of `gleaner serve`: what is collected and how it goes, as JSON over loopback, and the owner's actions.
+//!
+//! **One guard before everything.** Host, origin and credential of a request are judged before anybody looks at its path,
+//! so a stranger cannot tell what is there from what is not. **It reads, and asks others to act.** The store is opened for
+//! reading only; whatever changes something goes through [`gleaner_service::Actions`]. **It is bounded.** Connections, heads, bodies,
+//! questions to the store, long answers, streams of events and wrong credentials have a most each, so that nobody who
+//! talks to the console slows collection down.
+//!
+//! | for | see |
+//! |---|---|
+//! | starting it, and the link that signs a browser in | [`Console`], [`Settings`] |
+//! | the token for programs of the owner's | [`token_of`] |
+//! //! | the API itself | `openapi.json`, served as `/api/v1/openapi.json` |
+//!
+//! # What is deliberately absent
+//!
+//! - A way to change anything by GET.
+//! - CORS: no page of another origin may ask anything.
+//! - Secrets in answers: credentials and answers to questions go in and never come out.
+//! - TLS. Whoever wants the console elsewhere puts a proxy of their own before it, or uses a tunnel.
+
+mod answering;
+mod api;
+mod asking;
+mod date;
+mod door;
+mod error;
+mod events;
+mod figures;
+mod giving;
+mod guard;
+mod guesses;
+mod inside;
+mod keys;
+mod pages;
+mod private_file;
+mod problem;
+mod reading;
+mod routes;
+mod security_headers;
+mod server;
+mod stall;
+mod standing;
+
+pub use error::ConsoleError;
+pub use guard::OtherName;
+pub use keys::token_of;
+pub use server::{Console, LISTEN_DEFAULT, Settings};
+
+/// Every method and path, for tests that compare them with the description.
+#[must_use]
+pub fn routes() -> Vec<(String, &'static str)> {
+    routes::Routes::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
+}
+
+/// The description of the API, in OpenAPI 3.1.
+#[must_use]
+pub const fn openapi() -> &'static str {
+    routes::OPENAPI
+}

@@ -1,0 +1,58 @@
+//! The pages: what the owner looks at and clicks on, made on the server.
+//!
+//! One file per page: what it shows as plain values (the view), read from the store's read model, and the template that
+//! writes it. A page is whole without a script: it can be read, and its forms can be sent. Nothing is changed by GET;
+//! everything that changes something is a form of this origin, and goes through [`Actions`](gleaner_service::Actions). Text from
+//! outside is [`Outside`](outside::Outside), and only templates write markup.
+
+mod assets;
+mod change;
+mod connection;
+mod data;
+mod error_page;
+mod frame;
+mod gap_list;
+mod gaps;
+mod inbox;
+mod json_text;
+mod outside;
+mod overview;
+mod query;
+mod rate;
+mod rate_chart;
+mod record;
+mod run;
+mod settings;
+mod share;
+mod trace;
+mod words;
+
+use crate::inside::Inside;
+use axum::Router;
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// Every page and every form.
+pub(crate) fn router() -> Router<Arc<Inside>> {
+    Router::new()
+        .route("/", get(overview::page))
+        .route("/connections/{connection}", get(connection::page))
+        .route("/connections/{connection}/rate.json", get(rate_chart::points))
+        .route("/connections/{connection}/gaps", get(gap_list::page))
+        .route("/connections/{connection}/gaps/{gap}/retry", post(change::retry_gap))
+        .route("/connections/{connection}/run", post(change::run_now))
+        .route("/connections/{connection}/pause", post(change::pause))
+        .route("/connections/{connection}/resume", post(change::resume))
+        .route("/connections/{connection}/schedule", post(change::schedule))
+        .route("/runs/{run}", get(run::page))
+        .route("/runs/{run}/cancel", post(change::cancel))
+        .route("/gaps", get(gaps::page))
+        .route("/inbox", get(inbox::page))
+        .route("/inbox/{question}/answer", post(inbox::answer))
+        .route("/data", get(data::page))
+        .route("/data/sql", get(query::page))
+        .route("/data/{connection}/{stream}", get(data::stream))
+        .route("/data/{connection}/{stream}/record", get(record::page))
+        .route("/settings", get(settings::page))
+        .route("/assets/{hash}/{name}", get(assets::file))
+}

@@ -1,0 +1,316 @@
+//! One connection: what it needs, how fast it goes and why not faster, its streams, runs and schedule.
+
+use super::error_page::{PageProblem, show};
+use super::frame::{Frame, Part};
+use super::outside::{Outside, href, href_with};
+use super::overview::tone;
+use super::rate::{RateReadout, circuit_words};
+use super::rate_chart::{BackoffLine, backoffs};
+use super::share::{policies, policy_of};
+use super::words::{Due, When, number, percent, person_date, span};
+use crate::asking::{Place, Wanted};
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use crate::standing::{self, Standing};
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_engine::{Finding, Grade, WallTime};
+use gleaner_protocol::{CoveragePolicy, RefreshPolicy, TerminalReason};
+use gleaner_service::{Outlook, outlook};
+use gleaner_store::{ConnectionState, OwnerSchedule, Reader, RunSummary, Share, StreamCoverage};
+use serde::Deserialize;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Runs of one page.
+const RUNS_SHOWN: usize = 20;
+/// Back-offs in the table under the chart.
+const BACKOFFS_SHOWN: usize = 20;
+
+#[derive(Template)]
+#[template(path = "connection.html")]
+struct ConnectionPage {
+    frame: Frame,
+    name: Outside,
+    href: String,
+    connector: Outside,
+    grade: &'static str,
+    tone: &'static str,
+    state: Doing,
+    findings: Vec<Said>,
+    help: Vec<Outside>,
+    questions: usize,
+    rate: Option<RateReadout>,
+    circuit: Option<String>,
+    backoffs: Vec<BackoffLine>,
+    streams: Vec<StreamLine>,
+    next: NextLine,
+    schedule: ScheduleFields,
+    recommended: String,
+    runs: Vec<RunLine>,
+    older: Option<String>,
+}
+
+/// Whether it may run, and does.
+struct Doing {
+    is_running: bool,
+    is_paused: bool,
+    is_collected: bool,
+    run_href: Option<String>,
+    since: Option<When>,
+}
+
+struct Said {
+    tone: &'static str,
+    grade: &'static str,
+    text: String,
+}
+
+struct StreamLine {
+    name: Outside,
+    href: String,
+    gaps_href: String,
+    is_declared: bool,
+    records: String,
+    deleted: u64,
+    missing: u64,
+    share: Option<u64>,
+    percent: String,
+    why: Option<&'static str>,
+    changed: Option<When>,
+}
+
+struct NextLine {
+    at: Option<Due>,
+    sentence: Outside,
+    cadence: Outside,
+    /// Why what the owner set is not heeded.
+    fault: Option<Outside>,
+}
+
+/// What stands in the form.
+struct ScheduleFields {
+    mode: String,
+    every_minutes: String,
+    cron: Outside,
+    quiet: Outside,
+    zone: Outside,
+}
+
+/// One run in the list.
+pub(crate) struct RunLine {
+    pub(crate) href: String,
+    pub(crate) started: When,
+    pub(crate) lasted: String,
+    pub(crate) reason: &'static str,
+    pub(crate) tone: &'static str,
+    pub(crate) records: String,
+    pub(crate) gaps: u64,
+    pub(crate) recovered: u64,
+    pub(crate) track: Outside,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ConnectionWanted {
+    /// What was just done.
+    done: Option<String>,
+    /// Runs before this one.
+    runs_before: Option<String>,
+}
+
+pub(crate) async fn page(
+    State(inside): State<Arc<Inside>>,
+    Place(name): Place<String>,
+    Wanted(wanted): Wanted<ConnectionWanted>,
+) -> Result<Response, PageProblem> {
+    let page = inside.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
+    show(&page)
+}
+
+fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<ConnectionPage, Problem> {
+    let now = date::now();
+    let waiting = standing::waiting(reader)?;
+    let standing = Standing::of(reader, name, &waiting)?;
+    let questions = waiting.iter().filter(|question| question.connection == name).count();
+    let here = href(&["connections", name]);
+    let manifest = standing.manifest.as_ref();
+    let policies = policies(manifest);
+    let evidence = &standing.evidence;
+    let (runs, older) = runs(reader, name, wanted.runs_before.as_deref(), now)?;
+    let streams = reader.coverage(name)?;
+    let grade = standing.health.as_ref().map(|health| health.grade);
+    let outlook = outlook(reader, name, now)?;
+    Ok(ConnectionPage {
+        frame: Frame::new(name, Part::Overview, here.clone(), waiting.len()).after(wanted.done.as_deref()),
+        name: Outside::new(name),
+        href: here,
+        connector: connector(&standing),
+        grade: grade.map_or("not collected", Grade::words),
+        tone: tone(grade),
+        state: state(&standing, now),
+        findings: findings(&standing),
+        help: reader.open_help(name, now)?.into_iter().map(|help| Outside::new(help.message)).collect(),
+        questions,
+        rate: RateReadout::of(evidence),
+        circuit: evidence.circuit.as_ref().and_then(circuit_words),
+        backoffs: backoffs(reader, name, BACKOFFS_SHOWN)?,
+        streams: streams
+            .iter()
+            .map(|stream| StreamLine::of(name, stream, policy_of(&policies, &stream.summary.name), now))
+            .collect(),
+        next: NextLine::of(&outlook, now),
+        schedule: ScheduleFields::of(outlook.set),
+        recommended: recommended(manifest.and_then(|manifest| manifest.refresh_policy.as_ref())),
+        runs,
+        older,
+    })
+}
+
+fn connector(standing: &Standing) -> Outside {
+    let id = &standing.evidence.summary.connector_id;
+    Outside::new(match &standing.manifest {
+        Some(manifest) if manifest.display_name.is_empty() => format!("{id}, version {}", manifest.version),
+        Some(manifest) => format!("{} ({id}, version {})", manifest.display_name, manifest.version),
+        None => id.clone(),
+    })
+}
+
+fn state(standing: &Standing, now: WallTime) -> Doing {
+    let evidence = &standing.evidence;
+    let is_running = standing.holder.is_some();
+    let open_run = evidence.open_run.as_ref().filter(|_| is_running);
+    Doing {
+        is_running,
+        is_paused: evidence.summary.state == ConnectionState::Paused,
+        is_collected: matches!(evidence.summary.state, ConnectionState::Active | ConnectionState::Paused),
+        run_href: open_run.map(|run| href(&["runs", &run.run_id])),
+        since: open_run.map(|run| When::new(run.started_at, now)),
+    }
+}
+
+/// What is worth saying, but for the question, which has a link of its own.
+fn findings(standing: &Standing) -> Vec<Said> {
+    let findings = standing.health.iter().flat_map(|health| &health.findings);
+    let said = |finding: &Finding| Said {
+        tone: tone(Some(finding.grade())),
+        grade: finding.grade().words(),
+        text: finding.sentence(person_date),
+    };
+    findings.filter(|finding| **finding != Finding::QuestionOpen).map(said).collect()
+}
+
+fn recommended(policy: Option<&RefreshPolicy>) -> String {
+    let Some(policy) = policy else { return "The connector recommends nothing.".to_owned() };
+    let every =
+        policy.recommended_interval_seconds.map(|every| format!(", every {}", span(Duration::from_secs(every))));
+    let stale = policy
+        .maximum_staleness_seconds
+        .map(|max| format!("; older than {} is too old", span(Duration::from_secs(max))));
+    let (every, stale) = (every.unwrap_or_default(), stale.unwrap_or_default());
+    format!("The connector recommends: {}{every}{stale}.", policy.recommended_mode.code())
+}
+
+impl NextLine {
+    fn of(outlook: &Outlook, now: WallTime) -> Self {
+        Self {
+            at: outlook.at().map(|at| Due::new(at, now)),
+            sentence: Outside::new(outlook.why()),
+            cadence: Outside::new(outlook.cadence()),
+            fault: outlook.setting_fault.clone().map(Outside::new),
+        }
+    }
+}
+
+impl ScheduleFields {
+    fn of(wish: OwnerSchedule) -> Self {
+        let minutes = |every: Duration| every.as_secs().div_ceil(60).to_string();
+        Self {
+            mode: wish.mode.unwrap_or_default(),
+            every_minutes: wish.every.map(minutes).unwrap_or_default(),
+            cron: Outside::new(wish.cron.unwrap_or_default()),
+            quiet: Outside::new(wish.quiet.unwrap_or_default()),
+            zone: Outside::new(wish.zone.unwrap_or_default()),
+        }
+    }
+}
+
+impl StreamLine {
+    fn of(connection: &str, stream: &StreamCoverage, policy: CoveragePolicy, now: WallTime) -> Self {
+        let summary = &stream.summary;
+        let (share, why) = match stream.share(policy) {
+            Share::Known(share) => (Some(share), None),
+            Share::Unknown(why) => (None, Some(why.sentence())),
+        };
+        Self {
+            href: href(&["data", connection, &summary.name]),
+            gaps_href: href_with(&["connections", connection, "gaps"], &[("stream", &summary.name)]),
+            is_declared: summary.declared,
+            records: number(summary.records),
+            deleted: summary.tombstones,
+            missing: stream.missing(),
+            share,
+            percent: share.map_or_else(|| "unknown".to_owned(), percent),
+            why,
+            changed: summary.last_stored_at.map(|at| When::new(at, now)),
+            name: Outside::new(&summary.name),
+        }
+    }
+}
+
+fn runs(
+    reader: &Reader,
+    name: &str,
+    before: Option<&str>,
+    now: WallTime,
+) -> Result<(Vec<RunLine>, Option<String>), Problem> {
+    let runs = match before {
+        Some(before) => reader.runs_before(name, before, RUNS_SHOWN)?,
+        None => reader.runs(name, RUNS_SHOWN)?,
+    };
+    let last = runs.last().filter(|_| runs.len() == RUNS_SHOWN);
+    let older = last.map(|run| href_with(&["connections", name], &[("runs_before", &run.run_id)]));
+    Ok((runs.iter().map(|run| RunLine::of(run, now)).collect(), older))
+}
+
+impl RunLine {
+    pub(crate) fn of(run: &RunSummary, now: WallTime) -> Self {
+        Self {
+            href: href(&["runs", &run.run_id]),
+            started: When::new(run.started_at, now),
+            lasted: span(run.ended_at.unwrap_or(now).since(run.started_at)),
+            reason: ending(run),
+            tone: ending_tone(run),
+            records: number(run.counts.collected),
+            gaps: run.counts.gaps,
+            recovered: run.counts.recovered,
+            track: Outside::new(run.track.replace('_', " ")),
+        }
+    }
+}
+
+/// How a run ended, in a word or two.
+pub(crate) fn ending(run: &RunSummary) -> &'static str {
+    match (run.reason, run.ended_at) {
+        (_, None) => "not ended",
+        (Some(TerminalReason::Succeeded), _) => "succeeded",
+        (Some(TerminalReason::Cancelled), _) => "cancelled",
+        (Some(TerminalReason::BudgetReached), _) => "stopped at its budget",
+        (Some(TerminalReason::SourceCooldown), _) => "the service pushed back",
+        (Some(TerminalReason::Interrupted | TerminalReason::Superseded), _) => "cut short",
+        (Some(_), _) => "failed",
+        (None, Some(_)) => "unknown",
+    }
+}
+
+/// A stop that was planned is no failure, and has no colour of one.
+pub(crate) fn ending_tone(run: &RunSummary) -> &'static str {
+    match run.reason {
+        Some(TerminalReason::Succeeded) => "good",
+        Some(TerminalReason::BudgetReached | TerminalReason::Cancelled) | None => "calm",
+        Some(TerminalReason::SourceCooldown | TerminalReason::Interrupted | TerminalReason::Superseded) => "wait",
+        Some(_) => "bad",
+    }
+}

@@ -1,0 +1,94 @@
+//! What all pages have around them: title, navigation, and a line about what was just done.
+
+use super::assets;
+use super::outside::Outside;
+
+/// The parts of the console that the navigation names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Overview,
+    Gaps,
+    Inbox,
+    Data,
+    Settings,
+}
+
+const PARTS: [(Part, &str, &str); 5] = [
+    (Part::Overview, "Overview", "/"),
+    (Part::Inbox, "Inbox", "/inbox"),
+    (Part::Gaps, "Gaps", "/gaps"),
+    (Part::Data, "Data", "/data"),
+    (Part::Settings, "Settings", "/settings"),
+];
+
+/// What is around a page.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) title: Outside,
+    part: Part,
+    /// The address of this page, from where its live part is asked for again.
+    pub(crate) here: String,
+    /// Questions that wait.
+    questions: usize,
+    pub(crate) notice: Option<Notice>,
+}
+
+/// A line about what was just done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) tone: &'static str,
+    pub(crate) text: &'static str,
+}
+
+/// One entry of the navigation.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) name: &'static str,
+    pub(crate) href: &'static str,
+    pub(crate) current: bool,
+    pub(crate) is_inbox: bool,
+    pub(crate) count: Option<usize>,
+}
+
+impl Frame {
+    pub(crate) fn new(title: impl Into<String>, part: Part, here: String, questions: usize) -> Self {
+        Self { title: Outside::new(title), part, here, questions, notice: None }
+    }
+
+    /// With a line about what was done, by the code that stands in the address after a form was sent.
+    pub(crate) fn after(self, done: Option<&str>) -> Self {
+        Self { notice: done.and_then(notice), ..self }
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Entry> {
+        let entry = |(part, name, href): (Part, &'static str, &'static str)| Entry {
+            name,
+            href,
+            current: part == self.part,
+            is_inbox: part == Part::Inbox,
+            count: (part == Part::Inbox && self.questions > 0).then_some(self.questions),
+        };
+        PARTS.map(entry).into()
+    }
+
+    #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
+    pub(crate) fn asset(&self, name: &str) -> &'static str {
+        assets::address_of(name)
+    }
+}
+
+/// Only known codes say something, so an address cannot put words into our mouth.
+fn notice(done: &str) -> Option<Notice> {
+    let text = match done {
+        "run" => "A run is wanted. It begins as soon as it can.",
+        "paused" => "It is paused: no run begins until you let it go on.",
+        "resumed" => "It goes on: runs begin again by themselves.",
+        "scheduled" => "The schedule is saved.",
+        "cancelled" => "The run was told to stop. What it has stored stays.",
+        "retried" => "The gap will be tried again by the next run.",
+        "answered" => "Your answer was handed to the run. It is stored nowhere.",
+        "declined" => "The question was declined. The run was told so.",
+        _ => return None,
+    };
+    Some(Notice { tone: "good", text })
+}

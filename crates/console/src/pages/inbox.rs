@@ -1,0 +1,220 @@
+//! What runs ask the owner: codes, passwords, steps to do by hand, each with the time that is left.
+//!
+//! An answer goes from the form to the run and nowhere else: it is not stored, not logged, not shown again, and in no
+//! error.
+
+use super::change::{fields, see};
+use super::error_page::{PageProblem, show};
+use super::frame::{Frame, Part};
+use super::outside::{Outside, href};
+use super::words::{Until, When};
+use crate::asking::{Form, Place, Wanted};
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use crate::standing;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_engine::WallTime;
+use gleaner_protocol::{InteractionKind, Manifest, ManifestOrigin, RawJson};
+use gleaner_service::Reply;
+use gleaner_store::{ConnectionState, OpenQuestion, Reader};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Fields that a form may have: more than anybody would fill in.
+const FIELDS_MAX: usize = 20;
+/// Before the name of a field, so that it cannot be one of ours.
+const FIELD: &str = "field.";
+
+#[derive(Template)]
+#[template(path = "inbox.html")]
+struct InboxPage {
+    frame: Frame,
+    questions: Vec<QuestionView>,
+    help: Vec<HelpView>,
+}
+
+struct QuestionView {
+    id: i64,
+    href: String,
+    connection: Outside,
+    connection_href: String,
+    run_href: String,
+    kind: &'static str,
+    message: Outside,
+    asked: When,
+    until: Option<Until>,
+    fields: Vec<FieldView>,
+}
+
+struct FieldView {
+    name: Outside,
+    label: Outside,
+    hint: Outside,
+    is_secret: bool,
+    is_code: bool,
+}
+
+/// Something that is asked for and blocks nothing.
+struct HelpView {
+    connection: Outside,
+    href: String,
+    message: Outside,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct InboxWanted {
+    done: Option<String>,
+}
+
+pub(crate) async fn page(
+    State(inside): State<Arc<Inside>>,
+    Wanted(wanted): Wanted<InboxWanted>,
+) -> Result<Response, PageProblem> {
+    show(&inside.reading.ask(move |reader| gather(reader, wanted.done.as_deref())).await?)
+}
+
+fn gather(reader: &Reader, done: Option<&str>) -> Result<InboxPage, Problem> {
+    let now = date::now();
+    let waiting = standing::waiting(reader)?;
+    let frame = Frame::new("Inbox", Part::Inbox, href(&["inbox"]), waiting.len()).after(done);
+    let questions = waiting.iter().map(|question| QuestionView::of(reader, question, now)).collect::<Result<_, _>>()?;
+    let mut help = Vec::new();
+    for connection in reader.connections()? {
+        if !matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
+            continue;
+        }
+        let name = &connection.name;
+        help.extend(reader.open_help(name, now)?.into_iter().map(|help| HelpView {
+            connection: Outside::new(name),
+            href: href(&["connections", name]),
+            message: Outside::new(help.message),
+        }));
+    }
+    Ok(InboxPage { frame, questions, help })
+}
+
+impl QuestionView {
+    fn of(reader: &Reader, question: &OpenQuestion, now: WallTime) -> Result<Self, Problem> {
+        let kind = InteractionKind::from_code(&question.kind).unwrap_or(InteractionKind::ManualAction);
+        let names = names(reader, question, kind)?;
+        Ok(Self {
+            id: question.id,
+            href: href(&["inbox", &question.id.to_string(), "answer"]),
+            connection: Outside::new(&question.connection),
+            connection_href: href(&["connections", &question.connection]),
+            run_href: href(&["runs", &question.run_id]),
+            kind: match kind {
+                InteractionKind::Otp => "a code",
+                InteractionKind::Credentials => "a sign-in",
+                InteractionKind::MissingCredentials => "credentials",
+                InteractionKind::ManualAction => "something to do",
+            },
+            message: Outside::new(&question.message),
+            asked: When::new(question.asked_at, now),
+            until: question.expires_at.map(|at| Until::new(at, now)),
+            fields: names.into_iter().map(|(name, schema)| FieldView::of(&name, &schema, kind)).collect(),
+        })
+    }
+}
+
+/// What is asked for: the properties of the schema, or what questions of this kind need. Nothing means that something
+/// is to be done, and no value is wanted.
+fn names(reader: &Reader, question: &OpenQuestion, kind: InteractionKind) -> Result<Vec<(String, Value)>, Problem> {
+    let schema = question.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
+    let properties = schema.as_ref().and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let named = properties.into_iter().flatten().take(FIELDS_MAX);
+    let named = named.map(|(name, schema)| (name.clone(), schema.clone())).collect::<Vec<_>>();
+    if !named.is_empty() {
+        return Ok(named);
+    }
+    let usual = match kind {
+        InteractionKind::Otp => vec!["code".to_owned()],
+        InteractionKind::Credentials => vec!["username".to_owned(), "password".to_owned()],
+        InteractionKind::ManualAction => Vec::new(),
+        InteractionKind::MissingCredentials => {
+            let text = reader.manifest_text(&question.connection)?;
+            let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::Foreign).ok();
+            // Of several names for one thing the first is asked for.
+            let required = manifest.and_then(|manifest| manifest.auth).map(|auth| auth.required).unwrap_or_default();
+            required.into_iter().filter_map(|names| names.into_iter().next()).collect()
+        }
+    };
+    Ok(usual.into_iter().take(FIELDS_MAX).map(|name| (name, Value::Null)).collect())
+}
+
+impl FieldView {
+    fn of(name: &str, schema: &Value, kind: InteractionKind) -> Self {
+        let text = |key: &str| schema.get(key).and_then(Value::as_str).unwrap_or_default();
+        let title = text("title");
+        let plain = ["user", "email", "account", "name", "phone", "url", "host"];
+        let lower = name.to_lowercase();
+        let is_code = kind == InteractionKind::Otp;
+        Self {
+            name: Outside::new(name),
+            label: Outside::short(if title.is_empty() { name } else { title }, 80),
+            hint: Outside::short(text("description"), 300),
+            // What is not clearly plain is hidden.
+            is_secret: !is_code && (text("format") == "password" || !plain.iter().any(|word| lower.contains(word))),
+            is_code,
+        }
+    }
+}
+
+/// Takes an answer, or that there will be none, and hands it on.
+pub(crate) async fn answer(
+    State(inside): State<Arc<Inside>>,
+    Place(question): Place<i64>,
+    Form(form): Form,
+) -> Result<Response, PageProblem> {
+    let (answer, done) = read(&fields(&form))?;
+    inside.act(move |actions| actions.answer(question, answer)).await?;
+    Ok(see(format!("/inbox?done={done}")))
+}
+
+fn read(fields: &BTreeMap<String, String>) -> Result<(Reply, &'static str), Problem> {
+    if fields.contains_key("decline") {
+        return Ok((Reply::Declined, "declined"));
+    }
+    let given = fields.iter().filter_map(|(name, value)| name.strip_prefix(FIELD).map(|name| (name, value)));
+    let mut answer = given
+        .take(FIELDS_MAX)
+        .map(|(name, value)| (name.to_owned(), Value::from(value.as_str())))
+        .collect::<Map<_, _>>();
+    if answer.values().any(|value| value == "") {
+        return Err(Problem::bad_request("a field was left empty", "go back and fill it in, or decline the question"));
+    }
+    if answer.is_empty() {
+        answer.insert("done".to_owned(), Value::Bool(true));
+    }
+    let raw = RawJson::new(Value::Object(answer).to_string()).ok();
+    let raw = raw.ok_or_else(|| Problem::bad_request("the answer cannot be handed on", "type it again"))?;
+    Ok((Reply::Given(raw), "answered"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(form: &str) -> String {
+        match read(&fields(form.as_bytes())) {
+            Ok((Reply::Given(raw), _)) => raw.as_str().to_owned(),
+            Ok((Reply::Declined, _)) => "declined".to_owned(),
+            Err(_) => "refused".to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_answer_is_an_object_of_what_was_typed_and_of_nothing_else() {
+        assert_eq!(given("field.code=12+34&other=x"), r#"{"code":"12 34"}"#);
+        assert_eq!(given("field.a=%22%7D&field.b=%00"), r#"{"a":"\"}","b":"\u0000"}"#);
+        assert_eq!(given(""), r#"{"done":true}"#);
+        assert_eq!(given("field.code=1&decline=yes"), "declined");
+        assert_eq!(given("field.code="), "refused");
+    }
+}

@@ -1,0 +1,125 @@
+//! Questions in SQL. They only read: the store refuses everything else, in three ways.
+
+use super::error_page::{PageProblem, show};
+use super::frame::{Frame, Part};
+use super::outside::{Outside, href};
+use crate::asking::Wanted;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use crate::standing;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_store::{Cell, ConnectionState, QueryError, QuerySink, Reader};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Rows that are shown.
+const ROWS_MAX: usize = 200;
+/// Columns that are shown.
+const COLUMNS_MAX: usize = 60;
+/// Of a value, so much is shown.
+const CELL_CHARS: usize = 400;
+/// The longest question.
+const QUESTION_CHARS_MAX: usize = 10_000;
+
+#[derive(Template)]
+#[template(path = "query.html")]
+struct QueryPage {
+    frame: Frame,
+    question: Outside,
+    views: Vec<Outside>,
+    answer: Option<Answer>,
+    refused: Option<Outside>,
+}
+
+#[derive(Default)]
+struct Answer {
+    columns: Vec<Outside>,
+    rows: Vec<Vec<Outside>>,
+    is_cut: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct QueryWanted {
+    q: Option<String>,
+}
+
+pub(crate) async fn page(
+    State(inside): State<Arc<Inside>>,
+    Wanted(wanted): Wanted<QueryWanted>,
+) -> Result<Response, PageProblem> {
+    show(&inside.reading.ask(move |reader| gather(reader, wanted.q.as_deref().unwrap_or_default())).await?)
+}
+
+fn gather(reader: &mut Reader, question: &str) -> Result<QueryPage, Problem> {
+    let frame = Frame::new("SQL", Part::Data, href(&["data", "sql"]), standing::waiting(reader)?.len());
+    let mut views = Vec::new();
+    for connection in reader.connections()?.iter().filter(|known| known.state != ConnectionState::Purging) {
+        views.extend(
+            reader.streams(&connection.name)?.into_iter().filter_map(|stream| stream.view_name).map(Outside::new),
+        );
+    }
+    let asked = question.trim();
+    let (answer, refused) = if asked.is_empty() {
+        (None, None)
+    } else if asked.chars().count() > QUESTION_CHARS_MAX {
+        (None, Some(Outside::new("The question is too long.")))
+    } else {
+        match ask(reader, asked) {
+            Ok(answer) => (Some(answer), None),
+            Err(refused) => (None, Some(Outside::new(refused))),
+        }
+    };
+    Ok(QueryPage { frame, question: Outside::new(question), views, answer, refused })
+}
+
+fn ask(reader: &mut Reader, question: &str) -> Result<Answer, String> {
+    let mut answer = Answer::default();
+    match reader.query(question, &mut answer) {
+        Ok(()) | Err(Stop::Enough) => Ok(answer),
+        Err(Stop::Failed(QueryError::Interrupted)) => Err("It took too long and was stopped. Ask for less.".to_owned()),
+        Err(Stop::Failed(error)) => Err(error.to_string()),
+    }
+}
+
+/// Why a question ends before its last row.
+enum Stop {
+    Enough,
+    Failed(QueryError),
+}
+
+impl From<QueryError> for Stop {
+    fn from(error: QueryError) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl QuerySink for Answer {
+    type Error = Stop;
+
+    fn columns(&mut self, names: &[&str]) -> Result<(), Stop> {
+        self.columns = names.iter().take(COLUMNS_MAX).map(|name| Outside::short(name, 80)).collect();
+        Ok(())
+    }
+
+    fn row(&mut self, cells: &[Cell<'_>]) -> Result<(), Stop> {
+        if self.rows.len() == ROWS_MAX {
+            self.is_cut = true;
+            return Err(Stop::Enough);
+        }
+        self.rows.push(cells.iter().take(COLUMNS_MAX).map(shown).collect());
+        Ok(())
+    }
+}
+
+fn shown(cell: &Cell<'_>) -> Outside {
+    match cell {
+        Cell::Null => Outside::default(),
+        Cell::Integer(number) => Outside::new(number.to_string()),
+        Cell::Real(number) => Outside::new(number.to_string()),
+        Cell::Text(text) => Outside::short(text, CELL_CHARS),
+        Cell::Blob(bytes) => Outside::new(format!("{} bytes", bytes.len())),
+    }
+}

@@ -1,0 +1,179 @@
+//! One run: how it goes or how it ended in one sentence, what it did, and what was said, the newest first.
+
+use super::connection::{ending, ending_tone};
+use super::error_page::{PageProblem, show};
+use super::frame::{Frame, Part};
+use super::outside::{Outside, href, href_with};
+use super::trace::{TraceLine, lines};
+use super::words::{When, counted, number, pace, span};
+use crate::api::runs::no_run;
+use crate::asking::{Place, Wanted};
+use crate::date;
+use crate::inside::Inside;
+use crate::problem::Problem;
+use crate::standing;
+use askama::Template;
+use axum::extract::State;
+use axum::response::Response;
+use gleaner_engine::WallTime;
+use gleaner_protocol::CollectionRate;
+use gleaner_store::{LeaseOn, Reader, RunSummary};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Events of one page.
+const EVENTS_SHOWN: usize = 100;
+
+#[derive(Template)]
+#[template(path = "run.html")]
+struct RunPage {
+    frame: Frame,
+    connection: Outside,
+    connection_href: String,
+    run_id: Outside,
+    cancel_href: String,
+    is_running: bool,
+    ending: &'static str,
+    tone: &'static str,
+    /// How it goes or ended, in one sentence.
+    cause: String,
+    /// What to do next, if anything.
+    next: &'static str,
+    details: Vec<Outside>,
+    started: When,
+    lasted: String,
+    figures: Vec<Figure>,
+    pace: Option<String>,
+    committed: Vec<Outside>,
+    withheld: Vec<(Outside, Outside)>,
+    trace: Vec<TraceLine>,
+    dropped: u64,
+    older: Option<String>,
+    is_first_page: bool,
+}
+
+struct Figure {
+    name: &'static str,
+    value: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunWanted {
+    done: Option<String>,
+    /// Events before this one.
+    before: Option<i64>,
+}
+
+pub(crate) async fn page(
+    State(inside): State<Arc<Inside>>,
+    Place(run_id): Place<String>,
+    Wanted(wanted): Wanted<RunWanted>,
+) -> Result<Response, PageProblem> {
+    let page = inside.reading.ask(move |reader| gather(reader, &run_id, &wanted)).await?;
+    show(&page)
+}
+
+fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, Problem> {
+    let now = date::now();
+    let run = reader.run(run_id)?.ok_or_else(no_run)?;
+    let connection = reader.connection_of_run(run_id)?.ok_or_else(no_run)?;
+    let waiting = standing::waiting(reader)?;
+    let holder = reader.held_by(LeaseOn::Connection(&connection), &standing::ourselves()?, now)?;
+    let is_running = run.ended_at.is_none() && holder.is_some();
+    let events = reader.last_events(run_id, None, wanted.before, EVENTS_SHOWN)?;
+    let oldest = events.last().filter(|_| events.len() == EVENTS_SHOWN).map(|event| event.id.to_string());
+    let here = match wanted.before {
+        Some(before) => href_with(&["runs", run_id], &[("before", &before.to_string())]),
+        None => href(&["runs", run_id]),
+    };
+    let (cause, next) = cause(&run, is_running, now);
+    let title = format!("Run of {connection}");
+    Ok(RunPage {
+        frame: Frame::new(title, Part::Overview, here, waiting.len()).after(wanted.done.as_deref()),
+        connection_href: href(&["connections", &connection]),
+        connection: Outside::new(connection),
+        run_id: Outside::new(run_id),
+        cancel_href: href(&["runs", run_id, "cancel"]),
+        is_running,
+        ending: if is_running {
+            "running"
+        } else if run.ended_at.is_none() {
+            "cut short"
+        } else {
+            ending(&run)
+        },
+        tone: if is_running { "good" } else { ending_tone(&run) },
+        cause,
+        next,
+        details: [&run.violation, &run.error_message]
+            .into_iter()
+            .flatten()
+            .map(|text| Outside::new(text.as_str()))
+            .collect(),
+        started: When::new(run.started_at, now),
+        lasted: span(run.ended_at.unwrap_or(now).since(run.started_at)),
+        figures: figures(&run),
+        pace: last_pace(&run),
+        committed: reader.committed_streams(run_id)?.into_iter().map(Outside::new).collect(),
+        withheld: withheld(&run),
+        trace: lines(&events),
+        dropped: run.events_dropped,
+        older: oldest.map(|oldest| href_with(&["runs", run_id], &[("before", &oldest)])),
+        is_first_page: wanted.before.is_none(),
+    })
+}
+
+/// How it goes or ended, and what to do next.
+fn cause(run: &RunSummary, is_running: bool, now: WallTime) -> (String, &'static str) {
+    let since = span(now.since(run.started_at));
+    match (run.reason, run.ended_at) {
+        (_, None) if is_running => (format!("It is at work for {since}."), ""),
+        (_, None) => (
+            "It was cut short: its process is gone. What it had stored stays.".to_owned(),
+            "Nothing to do: the next run goes on from there.",
+        ),
+        (Some(reason), Some(_)) => {
+            let wording = reason.wording();
+            (wording.what.to_owned(), if reason.is_success() { "" } else { wording.next })
+        }
+        (None, Some(_)) => ("How it ended is not known.".to_owned(), ""),
+    }
+}
+
+fn figures(run: &RunSummary) -> Vec<Figure> {
+    let counts = &run.counts;
+    let always = [
+        ("Records stored", counts.collected),
+        ("Slices saved", run.slices),
+        ("New gaps", counts.gaps),
+        ("Closed gaps", counts.recovered),
+    ];
+    let sometimes = [
+        ("Deleted", counts.deleted),
+        ("Unchanged", run.unchanged),
+        ("In quarantine", counts.rejected),
+        ("Without an outcome", counts.unaccounted),
+        ("Sent twice", run.repeated),
+    ];
+    let sometimes = sometimes.into_iter().filter(|(_, count)| *count > 0);
+    always.into_iter().chain(sometimes).map(|(name, count)| Figure { name, value: number(count) }).collect()
+}
+
+fn last_pace(run: &RunSummary) -> Option<String> {
+    let reported = serde_json::from_str::<CollectionRate>(run.collection_rate.as_deref()?).ok()?;
+    Some(pace(&reported))
+}
+
+/// Checkpoints that stayed where they were, and why.
+fn withheld(run: &RunSummary) -> Vec<(Outside, Outside)> {
+    let pairs = serde_json::from_str::<Vec<(String, String)>>(run.withheld.as_deref().unwrap_or("[]"));
+    let view = |(stream, why): (String, String)| (Outside::new(stream), Outside::new(why.replace('_', " ")));
+    pairs.unwrap_or_default().into_iter().map(view).collect()
+}
+
+impl RunPage {
+    fn dropped_words(&self) -> String {
+        counted(self.dropped, "event was", "events were")
+    }
+}

@@ -1,0 +1,12 @@
+//! The console as a whole, over its socket: real store, real runs as processes, real actions.
+
+mod acts;
+mod client;
+mod description;
+mod load;
+mod matrix;
+mod reads;
+mod secrets;
+mod sign_in;
+mod streams;
+mod world;

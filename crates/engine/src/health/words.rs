@@ -1,0 +1,84 @@
+//! Health in codes for programs and in words for people, the same on the terminal and in the console.
+//!
+//! How a date is written is the caller's business: a terminal and a page do it differently.
+
+use super::{Finding, Grade};
+use crate::time::WallTime;
+
+impl Grade {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unknown => "never_ran",
+            Self::CatchingUp => "catching_up",
+            Self::Resting => "resting",
+            Self::Degraded => "incomplete",
+            Self::Failing => "failing",
+            Self::NeedsOwner => "needs_you",
+        }
+    }
+
+    /// What a person is told.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Healthy => "healthy",
+            Self::Unknown => "never ran",
+            Self::CatchingUp => "catching up",
+            Self::Resting => "resting",
+            Self::Degraded => "incomplete",
+            Self::Failing => "failing",
+            Self::NeedsOwner => "needs you",
+        }
+    }
+}
+
+impl Finding {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::NeverRan => "never_ran",
+            Self::GapsOpen(_) => "gaps_open",
+            Self::CircuitNotClosed(_) => "circuit_not_closed",
+            Self::Resting { .. } => "resting",
+            Self::GapsGivenUp(_) => "gaps_given_up",
+            Self::RecordsRejected(_) => "records_rejected",
+            Self::CoverageShort(_) => "coverage_short",
+            Self::Stale { .. } => "stale",
+            Self::RequiresTheImpossible(_) => "requires_the_impossible",
+            Self::LastRunFailed(_) => "last_run_failed",
+            Self::BackingOff { .. } => "backing_off",
+            Self::Blocked { .. } => "blocked",
+            Self::RestedTooOften { .. } => "rested_too_often",
+            Self::QuestionOpen => "question_open",
+            Self::OwnerAction(_) => "owner_action",
+        }
+    }
+
+    /// What a person is told.
+    #[must_use]
+    pub fn sentence(&self, date: impl Fn(WallTime) -> String) -> String {
+        match self {
+            Self::NeverRan => "it has not run yet".to_owned(),
+            Self::GapsOpen(gaps) => format!("{gaps} gaps wait for the next runs"),
+            Self::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
+            Self::Resting { until, why } => format!("rests until {}: {}", date(*until), why.wording().what),
+            Self::GapsGivenUp(gaps) => format!("{gaps} gaps were given up"),
+            Self::RecordsRejected(records) => format!("{records} records do not fit their schema"),
+            Self::CoverageShort(streams) => format!("{streams} checkpoints wait for an account"),
+            Self::Stale { since } => format!("no success since {}", date(*since)),
+            Self::RequiresTheImpossible(streams) => format!("it requires {streams} streams that it cannot collect"),
+            Self::LastRunFailed(reason) => format!("{} {}", reason.wording().what, reason.wording().next),
+            Self::BackingOff { failures } => format!("failed the same way {failures} times in a row"),
+            Self::Blocked { failures } => {
+                format!("failed the same way {failures} times in a row; nothing runs by itself")
+            }
+            Self::RestedTooOften { cycles, why } => format!("rested {cycles} times in a row: {}", why.wording().what),
+            Self::QuestionOpen => "a question waits for you".to_owned(),
+            Self::OwnerAction(action) => format!("the connector asks for: {}", action.code().replace('_', " ")),
+        }
+    }
+}

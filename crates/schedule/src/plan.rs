@@ -1,0 +1,180 @@
+//! What the owner and the manifest say together.
+//!
+//! The owner has the last word but for two: what is not safe in the background is not run there, and nothing runs more
+//! often than its author says a provider bears.
+
+use crate::calendar::{Cadence, Every, QuietHours, Zone};
+use gleaner_engine::WallTime;
+use gleaner_protocol::{RecommendedMode, RefreshPolicy};
+use std::time::Duration;
+
+/// Once a day, where nobody says how often.
+const EVERY_DEFAULT: Duration = Duration::from_secs(86_400);
+
+/// Whether a connection runs without being asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// By itself.
+    Automatic,
+    /// When asked.
+    Manual,
+    /// Not even when asked.
+    Paused,
+}
+
+/// What the owner set. Everything may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnerWish {
+    /// Whether it runs by itself.
+    pub mode: Option<Mode>,
+    /// How often.
+    pub cadence: Option<Cadence>,
+    /// When not.
+    pub quiet: Option<QuietHours>,
+    /// Whose hours those are.
+    pub zone: Option<Zone>,
+}
+
+/// Why a connection does not run by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeldBack {
+    /// The owner paused it.
+    Paused,
+    /// The owner wants to be the one who starts it.
+    ManualByOwner,
+    /// Its author recommends it, or says nothing about when to run it.
+    ManualByManifest,
+    /// Its author says that it must not run while nobody is there.
+    NotSafeInTheBackground,
+}
+
+/// How a connection is run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Why it does not run by itself, if it does not.
+    pub held_back: Option<HeldBack>,
+    /// How often.
+    pub cadence: Cadence,
+    /// Never again before this time has passed, whatever the cadence says.
+    pub apart: Duration,
+    /// When not.
+    pub quiet: Option<QuietHours>,
+    /// Whose hours those are.
+    pub zone: Zone,
+    /// It runs by itself only for as long as the owner's sign-in lasts.
+    pub session: Option<Session>,
+}
+
+/// The owner's sign-in, without which a connection does not run by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Session {
+    /// How long it lasts after a run that worked; without an end if nobody says.
+    pub lifetime: Option<Duration>,
+}
+
+impl Session {
+    /// Whether one that was used then is still good.
+    #[must_use]
+    pub fn lasts(self, used: WallTime, now: WallTime) -> bool {
+        self.lifetime.is_none_or(|lifetime| now < used + lifetime)
+    }
+}
+
+impl Plan {
+    /// The plan of a connection. Without a policy it runs when it is asked to.
+    #[must_use]
+    pub fn of(policy: Option<&RefreshPolicy>, wish: &OwnerWish) -> Self {
+        let seconds = |pick: fn(&RefreshPolicy) -> Option<u64>| policy.and_then(pick).map(Duration::from_secs);
+        let recommended = seconds(|policy| policy.recommended_interval_seconds).unwrap_or(EVERY_DEFAULT);
+        // Data that would be called old before the next run comes too late.
+        let recommended =
+            seconds(|policy| policy.maximum_staleness_seconds).map_or(recommended, |max| max.min(recommended));
+        let cadence = wish.cadence.clone().unwrap_or_else(|| Cadence::Every(Every::nearest(recommended)));
+        Self {
+            held_back: held_back(policy, wish.mode),
+            cadence,
+            apart: seconds(|policy| policy.minimum_interval_seconds).unwrap_or_default(),
+            quiet: wish.quiet,
+            zone: wish.zone.clone().unwrap_or(Zone::UTC),
+            session: policy
+                .filter(|policy| policy.assisted_after_owner_auth == Some(true))
+                .map(|policy| Session { lifetime: policy.session_lifetime_seconds.map(Duration::from_secs) }),
+        }
+    }
+}
+
+fn held_back(policy: Option<&RefreshPolicy>, mode: Option<Mode>) -> Option<HeldBack> {
+    let is_unsafe = policy.is_some_and(|policy| policy.background_safe == Some(false));
+    match mode {
+        Some(Mode::Paused) => Some(HeldBack::Paused),
+        Some(Mode::Manual) => Some(HeldBack::ManualByOwner),
+        Some(Mode::Automatic) | None if is_unsafe => Some(HeldBack::NotSafeInTheBackground),
+        Some(Mode::Automatic) => None,
+        None => match policy.map(|policy| policy.recommended_mode) {
+            Some(RecommendedMode::Automatic) => None,
+            Some(RecommendedMode::Manual | RecommendedMode::Paused) | None => Some(HeldBack::ManualByManifest),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(mode: RecommendedMode) -> RefreshPolicy {
+        RefreshPolicy {
+            recommended_mode: mode,
+            rationale: "because".to_owned(),
+            recommended_interval_seconds: Some(7200),
+            minimum_interval_seconds: Some(600),
+            maximum_staleness_seconds: None,
+            session_lifetime_seconds: None,
+            interaction_posture: None,
+            rate_limit_sensitivity: None,
+            bot_detection_sensitivity: None,
+            background_safe: None,
+            assisted_after_owner_auth: None,
+            max_cooldown_cycles: None,
+            max_recovery_attempts: None,
+        }
+    }
+
+    fn wish(mode: Mode) -> OwnerWish {
+        OwnerWish { mode: Some(mode), ..OwnerWish::default() }
+    }
+
+    #[test]
+    fn the_owner_has_the_last_word_but_for_what_is_not_safe() {
+        let automatic = policy(RecommendedMode::Automatic);
+        let manual = policy(RecommendedMode::Manual);
+        let risky = RefreshPolicy { background_safe: Some(false), ..automatic.clone() };
+        let held = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| Plan::of(policy, wish).held_back;
+        let nothing = OwnerWish::default();
+        assert_eq!(held(Some(&automatic), &nothing), None);
+        assert_eq!(held(Some(&manual), &nothing), Some(HeldBack::ManualByManifest));
+        assert_eq!(held(None, &nothing), Some(HeldBack::ManualByManifest));
+        assert_eq!(held(Some(&manual), &wish(Mode::Automatic)), None);
+        assert_eq!(held(Some(&automatic), &wish(Mode::Manual)), Some(HeldBack::ManualByOwner));
+        assert_eq!(held(Some(&automatic), &wish(Mode::Paused)), Some(HeldBack::Paused));
+        assert_eq!(held(Some(&risky), &wish(Mode::Automatic)), Some(HeldBack::NotSafeInTheBackground));
+        assert_eq!(held(Some(&risky), &nothing), Some(HeldBack::NotSafeInTheBackground));
+    }
+
+    #[test]
+    fn the_interval_is_the_owners_or_the_recommended_one_or_a_day() {
+        let automatic = policy(RecommendedMode::Automatic);
+        let seconds = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| match Plan::of(policy, wish).cadence {
+            Cadence::Every(every) => every.length().as_secs(),
+            Cadence::Cron(_) => 0,
+        };
+        let hourly = Cadence::Every(Every::new(Duration::from_secs(3600)).unwrap());
+        let hourly = OwnerWish { cadence: Some(hourly), ..OwnerWish::default() };
+        assert_eq!(seconds(Some(&automatic), &OwnerWish::default()), 7200);
+        assert_eq!(seconds(Some(&automatic), &hourly), 3600);
+        assert_eq!(seconds(None, &OwnerWish::default()), 86_400);
+        assert_eq!(Plan::of(Some(&automatic), &hourly).apart, Duration::from_secs(600));
+        let stale_soon = RefreshPolicy { maximum_staleness_seconds: Some(1800), ..automatic };
+        assert_eq!(seconds(Some(&stale_soon), &OwnerWish::default()), 1800, "data is never old by plan");
+        assert_eq!(seconds(Some(&stale_soon), &hourly), 3600, "unless the owner wants it so");
+    }
+}

@@ -1,0 +1,63 @@
+//! Why records are missing, in words: whose doing it is, and what a person is told.
+
+use super::gaps::{GapCount, GapSummary};
+use gleaner_protocol::{AbsenceReason, ErrorClass, GapReason, Wording};
+
+/// What is known about the cause of one gap, or of many of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct GapCause<'a> {
+    /// Why they are missing, as a code of the protocol.
+    pub reason: Option<&'a str>,
+    /// Why they were given up.
+    pub terminal_reason: Option<&'a str>,
+    /// Whether they are a planned stop at a cap that the owner set.
+    pub run_cap: bool,
+}
+
+impl<'a> GapCause<'a> {
+    /// Of one.
+    #[must_use]
+    pub fn of(gap: &'a GapSummary) -> Self {
+        let GapSummary { reason, terminal_reason, run_cap, .. } = gap;
+        Self { reason: reason.as_deref(), terminal_reason: terminal_reason.as_deref(), run_cap: *run_cap }
+    }
+
+    /// Of many.
+    #[must_use]
+    pub fn of_count(count: &'a GapCount) -> Self {
+        let GapCount { reason, terminal_reason, run_cap, .. } = count;
+        Self { reason: reason.as_deref(), terminal_reason: terminal_reason.as_deref(), run_cap: *run_cap }
+    }
+
+    /// The most telling code; text from outside where no vocabulary of ours has it.
+    #[must_use]
+    pub fn code(self) -> &'a str {
+        if self.run_cap {
+            return ErrorClass::RunCapDeferred.code();
+        }
+        self.terminal_reason.or(self.reason).unwrap_or("no_reason_given")
+    }
+
+    /// What a person is told. A planned stop has words of its own.
+    #[must_use]
+    pub fn wording(self) -> Option<Wording> {
+        if self.run_cap {
+            return Some(ErrorClass::RunCapDeferred.wording());
+        }
+        let terminal = self.terminal_reason.and_then(AbsenceReason::from_code).map(AbsenceReason::wording);
+        terminal.or_else(|| self.reason.and_then(GapReason::from_code).map(GapReason::wording))
+    }
+
+    /// Whose doing it is: `source` for the service's, `own_budget` for a cap that the owner set, `given_up`, or
+    /// `other`.
+    #[must_use]
+    pub fn origin(self) -> &'static str {
+        let pressure = self.reason.and_then(GapReason::from_code).and_then(GapReason::pressure);
+        match (self.terminal_reason, self.run_cap, pressure) {
+            (Some(_), ..) => "given_up",
+            (None, true, _) => "own_budget",
+            (None, false, Some(_)) => "source",
+            (None, false, None) => "other",
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Gaps that were given up, and may work now: with another version of the connector, or another credential.
+//!
+//! A record that every try failed on may be read by the next version; one that the account was not allowed to see may be
+//! visible to another sign-in. So the run that comes with either gets them back, in the transaction that opens it.
+
+use crate::error::Failure;
+use crate::gap_rows::{self, COLUMNS};
+use crate::session::RunAbout;
+use gleaner_protocol::AbsenceReason;
+use rusqlite::{Connection, OptionalExtension};
+
+/// Gives the gaps of a connection back that what is new may help.
+pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Result<(), Failure> {
+    let sql = "SELECT connector_version, credential FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT 1";
+    let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?));
+    let Some((version, credential)) = connection.prepare_cached(sql)?.query_row([of], row).optional()? else {
+        return Ok(());
+    };
+    // What nobody noted, because an older program ran it, has not changed.
+    let differs = |before: &Option<String>, now: &Option<String>| before.is_some() && now.is_some() && before != now;
+    if differs(&version, &about.connector_version) {
+        reopen_all(connection, of, AbsenceReason::Quarantined)?;
+    }
+    if differs(&credential, &about.credential) {
+        reopen_all(connection, of, AbsenceReason::AuthFailure)?;
+    }
+    Ok(())
+}
+
+/// One after the other: a single gap may be as large as a line.
+fn reopen_all(connection: &Connection, of: i64, given_up: AbsenceReason) -> Result<(), Failure> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'terminal' AND terminal_reason = ?2 LIMIT 1"
+    );
+    while let Some(mut row) = gap_rows::read_all(connection, &sql, (of, given_up.code()))?.pop() {
+        let before = row.gap.state.clone();
+        row.gap.reopen();
+        row.update(connection, &before)?;
+    }
+    Ok(())
+}

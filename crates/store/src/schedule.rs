@@ -1,0 +1,203 @@
+//! What the owner wants of a schedule, and what the owner was told: rows, without a rule.
+//!
+//! What a pattern or a zone means is for others to say. A wish for a run outlives the process that noted it, and is gone
+//! with the transaction in which a run begins.
+
+use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
+use crate::gap_rows::{GapRow, parse_gap_id};
+use crate::read::Reader;
+use crate::registry;
+use crate::store::Store;
+use gleaner_engine::{GapId, WallTime};
+use rusqlite::{Connection, OptionalExtension};
+use std::time::Duration;
+
+/// When a connection runs, as its owner said. What is absent is as its manifest recommends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnerSchedule {
+    /// `automatic` or `manual`.
+    pub mode: Option<String>,
+    /// Once in so long.
+    pub every: Option<Duration>,
+    /// At the times of a pattern.
+    pub cron: Option<String>,
+    /// Hours in which nothing begins, as `22:00-07:00`.
+    pub quiet: Option<String>,
+    /// Whose hours those are.
+    pub zone: Option<String>,
+}
+
+/// Who wants a run before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WantedBy {
+    /// The owner.
+    Owner,
+    /// A service that was stopped in the middle of it.
+    HandedOver,
+}
+
+/// A run that is wanted before its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// By whom.
+    pub by: WantedBy,
+    /// Since when.
+    pub at: WallTime,
+}
+
+impl WantedBy {
+    const fn code(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::HandedOver => "handed_over",
+        }
+    }
+}
+
+impl Store {
+    /// Keeps when a connection runs.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn set_schedule(&mut self, name: &str, schedule: &OwnerSchedule) -> Result<(), StoreError> {
+        self.write(&[], |transaction| {
+            let id = registry::find(transaction, name)?;
+            let every = schedule.every.map(|every| to_sql(u64::try_from(every.as_millis()).unwrap_or(u64::MAX)));
+            let OwnerSchedule { mode, cron, quiet, zone, .. } = schedule;
+            let sql = "INSERT OR REPLACE INTO schedules VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+            transaction.execute(sql, (id, mode, every, cron, quiet, zone))?;
+            Ok(())
+        })
+    }
+
+    /// A run is wanted before its time. The owner's wish takes the place of any other.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn want_run(&mut self, name: &str, wanted: Wanted) -> Result<(), StoreError> {
+        self.write(&[], |transaction| {
+            let id = registry::find(transaction, name)?;
+            let sql = "INSERT INTO wanted VALUES (?1, ?2, ?3) ON CONFLICT (connection) DO UPDATE
+                       SET by = excluded.by, at = excluded.at WHERE by != 'owner'";
+            transaction.execute(sql, (id, wanted.by.code(), date_to_sql(wanted.at)))?;
+            Ok(())
+        })
+    }
+
+    /// A run is no longer wanted before its time.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn forget_wanted(&mut self, name: &str) -> Result<(), StoreError> {
+        self.write(&[], |transaction| {
+            let id = registry::find(transaction, name)?;
+            transaction.execute("DELETE FROM wanted WHERE connection = ?1", [id])?;
+            Ok(())
+        })
+    }
+
+    /// Notes which of these events the owner has not been told of, and forgets those that are over. Answers the new
+    /// ones; whoever asks again gets none.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn note_events(&mut self, name: &str, events: &[String], now: WallTime) -> Result<Vec<String>, StoreError> {
+        let known = self.read(|connection| known_events(connection, registry::find(connection, name)?))?;
+        if known.iter().all(|event| events.contains(event)) && events.iter().all(|event| known.contains(event)) {
+            return Ok(Vec::new());
+        }
+        self.write(&[], |transaction| {
+            let id = registry::find(transaction, name)?;
+            for over in known_events(transaction, id)?.iter().filter(|event| !events.contains(event)) {
+                transaction.execute("DELETE FROM notices WHERE connection = ?1 AND event = ?2", (id, over))?;
+            }
+            let mut new = Vec::new();
+            for event in events {
+                let sql = "INSERT INTO notices VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
+                if transaction.execute(sql, (id, event, date_to_sql(now)))? == 1 {
+                    new.push(event.clone());
+                }
+            }
+            Ok(new)
+        })
+    }
+
+    /// The owner asks for another try of a gap: of one that was given up, and of one that waits for its time. Answers
+    /// whether there is such a gap and it is open.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn retry_gap(&mut self, name: &str, gap_id: &str) -> Result<bool, StoreError> {
+        self.write(&[], |transaction| {
+            let of = registry::find(transaction, name)?;
+            let Some(identity) = parse_gap_id(&GapId::new(gap_id)) else { return Ok(false) };
+            let Some(mut row) = GapRow::find(transaction, &identity)? else { return Ok(false) };
+            if row.connection() != of || !row.gap.is_open() {
+                return Ok(false);
+            }
+            let before = row.gap.state.clone();
+            row.gap.reopen();
+            row.gap.not_before = None;
+            row.update(transaction, &before)?;
+            Ok(true)
+        })
+    }
+
+    /// A number that is another one whenever somebody else has changed the store. What is written here does not count.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn changes_of_others(&self) -> Result<i64, StoreError> {
+        self.read(|connection| Ok(connection.query_row("PRAGMA data_version", [], |row| row.get(0))?))
+    }
+}
+
+fn known_events(connection: &Connection, of: i64) -> Result<Vec<String>, Failure> {
+    let mut statement = connection.prepare_cached("SELECT event FROM notices WHERE connection = ?1")?;
+    let events = statement.query_map([of], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    Ok(events)
+}
+
+impl Reader {
+    /// When a connection runs, as its owner said.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn schedule(&self, name: &str) -> Result<OwnerSchedule, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = "SELECT mode, every_ms, cron, quiet, zone FROM schedules WHERE connection = ?1";
+            let row = |row: &rusqlite::Row<'_>| {
+                let every = row.get::<_, Option<i64>>(1)?.map(|every| Duration::from_millis(from_sql(every)));
+                let [mode, cron, quiet, zone] = [row.get(0)?, row.get(2)?, row.get(3)?, row.get(4)?];
+                Ok(OwnerSchedule { mode, every, cron, quiet, zone })
+            };
+            Ok(connection.prepare_cached(sql)?.query_row([id], row).optional()?.unwrap_or_default())
+        })
+    }
+
+    /// Whether a run is wanted before its time.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn wanted(&self, name: &str) -> Result<Option<Wanted>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = "SELECT by, at FROM wanted WHERE connection = ?1";
+            let row = |row: &rusqlite::Row<'_>| {
+                let is_owner = row.get::<_, String>(0)? == WantedBy::Owner.code();
+                let by = if is_owner { WantedBy::Owner } else { WantedBy::HandedOver };
+                Ok(Wanted { by, at: date_from_sql(row.get(1)?) })
+            };
+            Ok(connection.prepare_cached(sql)?.query_row([id], row).optional()?)
+        })
+    }
+}
