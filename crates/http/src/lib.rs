@@ -52,6 +52,8 @@ mod causes;
 pub mod client;
 mod clock;
 mod domains;
+#[cfg(feature = "client")]
+pub mod elsewhere;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 mod figures;

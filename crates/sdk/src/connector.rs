@@ -6,7 +6,7 @@
 use crate::budget::Budget;
 use crate::caps::Caps;
 use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
-use crate::collect::Collect;
+use crate::collect::{Collect, Variables};
 use crate::credentials::{self, Credentials};
 use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Recording, Tape};
@@ -220,11 +220,14 @@ fn collect<'r>(
         mode: start.collection_mode,
         recovery_only: start.recovery_only,
         someone_can_answer,
+        bindings: start.bindings,
+        variable: Variables(around.variable),
         cursors,
         started,
         learned,
         governors: Governors::new(),
         client: None,
+        governor: None,
         accounted_for: BTreeSet::new(),
         last_readout: None,
         tape,

@@ -1,0 +1,13 @@
+//! ChatGPT: the owner's conversations and their messages, through the page that the owner is signed in to.
+//!
+//! There is no API for this. So a browser of the connection's own holds the session, and requests are made out of its
+//! page, one at a time, at a pace that is found and remembered. Never writes anything at the service, and never keeps
+//! a password.
+
+mod moment;
+mod pages;
+mod parse;
+mod sign_in;
+
+/// What it says about itself.
+pub(crate) const MANIFEST: &str = include_str!("chatgpt/manifest.json");
