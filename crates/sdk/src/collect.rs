@@ -38,6 +38,8 @@ pub struct Collect<'r> {
     pub(crate) mode: CollectionMode,
     pub(crate) recovery_only: bool,
     pub(crate) someone_can_answer: bool,
+    /// What the runtime lets this run use, each with its descriptor.
+    pub(crate) bindings: BTreeMap<String, serde_json::Value>,
     /// What the author put into each cursor; the pace that rides along is taken out.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) started: Time,
@@ -94,6 +96,13 @@ impl<'r> Collect<'r> {
     #[must_use]
     pub const fn is_recovery_only(&self) -> bool {
         self.recovery_only
+    }
+
+    /// What the runtime says about something that this run may use, such as where its browser profile is; `None` when
+    /// it may not.
+    #[must_use]
+    pub fn binding(&self, name: &str) -> Option<&serde_json::Value> {
+        self.bindings.get(name)
     }
 
     /// A credential that the manifest requires, by its name or an alias of it.
