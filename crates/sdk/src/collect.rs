@@ -19,8 +19,7 @@ use gleaner_http::client::ClientBuilder;
 use gleaner_http::elsewhere::Elsewhere;
 use gleaner_http::governor::RunBudgetConfig;
 use gleaner_http::{Governors, SendGovernor, Settings};
-use gleaner_protocol::{CollectionMode, Manifest, Progress, RawJson, RecoveryAction, StreamScope};
-use serde_json::Value;
+use gleaner_protocol::{CollectionMode, Manifest, Progress, RecoveryAction, StreamScope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,7 +39,8 @@ pub struct Collect<'r> {
     pub(crate) mode: CollectionMode,
     pub(crate) recovery_only: bool,
     pub(crate) someone_can_answer: bool,
-    pub(crate) bindings: Vec<(String, RawJson<'static>)>,
+    /// What the runtime lets this run use, each with its descriptor.
+    pub(crate) bindings: BTreeMap<String, serde_json::Value>,
     pub(crate) variable: Variables<'r>,
     /// What the author put into each cursor; the pace that rides along is taken out.
     pub(crate) cursors: BTreeMap<String, Cursor>,
@@ -120,6 +120,13 @@ impl<'r> Collect<'r> {
     #[must_use]
     pub const fn is_recovery_only(&self) -> bool {
         self.recovery_only
+    }
+
+    /// What the runtime says about something that this run may use, such as where its browser profile is; `None` when
+    /// it may not.
+    #[must_use]
+    pub fn binding(&self, name: &str) -> Option<&serde_json::Value> {
+        self.bindings.get(name)
     }
 
     /// A credential that the manifest requires, by its name or an alias of it.
@@ -206,14 +213,6 @@ impl<'r> Collect<'r> {
     /// Masks these from now on in everything that is said for people: what a sign-in brought, such as a token.
     pub fn mask(&mut self, secrets: impl IntoIterator<Item = String>) {
         self.emitter.keep_answers(secrets);
-    }
-
-    /// What the runtime says about something that it provides, such as `browser`; `None` when it does not.
-    #[must_use]
-    pub fn binding(&self, name: &str) -> Option<Value> {
-        let (_, told) = self.bindings.iter().find(|(known, _)| known == name)?;
-        // A binding that cannot be read is there all the same, and says nothing.
-        Some(serde_json::from_str(told.as_str()).unwrap_or_default())
     }
 
     /// A setting of the connector's own, from its environment: one that the manifest declares. Never for secrets, which
