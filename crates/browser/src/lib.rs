@@ -28,6 +28,7 @@
 //! | what is started, and where | [`BrowserRequest`], [`ProfileName`], [`Limits`] |
 //! | the browser: pages, cookies, downloads, what it did on its own | [`Browser`], [`Notice`] |
 //! | one page | [`Page`], [`PageRequest`] |
+//! | signing in: checkpoints, a watchdog, questions to the owner | [`session`] |
 //! | what can go wrong | [`BrowserError`] |
 //!
 //! # What is deliberately absent
@@ -48,6 +49,7 @@ mod notice;
 mod page;
 mod profile;
 mod request;
+pub mod session;
 
 pub use acquire::acquire_isolated_browser;
 pub use browser::{Browser, BrowserCounts, Cookie, Download};

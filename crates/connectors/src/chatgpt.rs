@@ -4,10 +4,16 @@
 //! page, one at a time, at a pace that is found and remembered. Never writes anything at the service, and never keeps
 //! a password.
 
+mod api;
+mod collect;
 mod moment;
 mod pages;
 mod parse;
+mod service;
+mod session;
 mod sign_in;
+
+pub(crate) use collect::ChatGpt;
 
 /// What it says about itself.
 pub(crate) const MANIFEST: &str = include_str!("chatgpt/manifest.json");

@@ -5,6 +5,8 @@
 
 #![warn(missing_docs)]
 
+mod chatgpt;
+
 use gleaner_sdk::Connector;
 
 /// A connector that comes with the program.
@@ -25,4 +27,5 @@ impl std::fmt::Debug for FirstParty {
 }
 
 /// All of them, in the order of their names.
-pub const ALL: &[FirstParty] = &[];
+pub const ALL: &[FirstParty] =
+    &[FirstParty { name: "chatgpt", manifest: chatgpt::MANIFEST, connector: &chatgpt::ChatGpt }];

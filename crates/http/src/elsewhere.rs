@@ -14,7 +14,9 @@ use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{Finished, Transport};
 use bytes::Bytes;
-use gleaner_governor::{Classifier, DefaultClassifier, Outcome, ResponseView, WallTime, network_error};
+use gleaner_governor::{
+    Classifier, DefaultClassifier, Outcome, ResponseView, WallTime, network_error, untrusted_certificate,
+};
 use http::{HeaderMap, Method, StatusCode};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -42,6 +44,8 @@ pub enum NoReply {
     Lost,
     /// Not within the time that it was given.
     TimedOut,
+    /// Asking again would be in vain: what sends is gone, or cannot take the answer.
+    InVain,
 }
 
 /// A governed way to a provider that has no sockets of its own. Cheap to clone.
@@ -112,7 +116,7 @@ impl Elsewhere {
             Err(no_reply) => {
                 let kind = match no_reply {
                     NoReply::NotSent => TransportKind::Connect,
-                    NoReply::Lost => TransportKind::Lost,
+                    NoReply::Lost | NoReply::InVain => TransportKind::Lost,
                     NoReply::TimedOut => TransportKind::Timeout { after: self.patience.attempt_timeout },
                 };
                 return Err(Error::Transport { place, kind, source: None, deferred });
@@ -179,6 +183,8 @@ where
                 let view = if is_error { view.with_body(&reply.body) } else { view };
                 self.classifier.classify(&view, wall_now)
             }
+            // It says nothing about the provider.
+            Err(NoReply::InVain) => untrusted_certificate(),
             Err(_) => network_error(),
         }
     }
@@ -186,6 +192,7 @@ where
     fn may_repeat(&self, result: Result<&Reply, &NoReply>, outcome: &Outcome) -> bool {
         match result {
             Ok(reply) => self.repeatable.after_answer(reply.status, outcome.retry_after.is_some()),
+            Err(NoReply::InVain) => false,
             Err(NoReply::NotSent) => self.repeatable.after_failure(Failure::NotSent),
             Err(NoReply::Lost | NoReply::TimedOut) => self.repeatable.after_failure(Failure::Lost),
         }
@@ -263,6 +270,14 @@ mod tests {
         let took = sent[20] - sent[0];
         assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CEILING - Duration::from_millis(2)), "{sent:?}");
         assert!(took < CEILING * 20 * 13 / 10, "{took:?}");
+    }
+
+    #[test]
+    fn what_is_in_vain_is_not_sent_again() {
+        let way = elsewhere(Duration::ZERO);
+        let error = way.send(&Method::GET, &url(), |_| Err(NoReply::InVain)).unwrap_err();
+        assert!(matches!(error, Error::Transport { .. }), "{error}");
+        assert_eq!(way.governor().status().sent, 1);
     }
 
     #[test]

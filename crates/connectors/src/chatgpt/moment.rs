@@ -44,7 +44,11 @@ impl Moment {
         if hour > 23 || minute > 59 || second > 60 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
-        let micros = fraction.bytes().chain(std::iter::repeat(b'0')).take(6).fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+        let micros = fraction
+            .bytes()
+            .chain(std::iter::repeat(b'0'))
+            .take(6)
+            .fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0'));
         let seconds = days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second - offset(zone)?;
         (0..=LATEST).contains(&seconds).then_some(Self(seconds * MICROS + micros))
     }
@@ -118,9 +122,21 @@ mod tests {
     #[test]
     fn what_is_no_time_is_none_and_never_now() {
         for told in [
-            json!(null), json!(""), json!("soon"), json!(-1), json!(1e300), json!("NaN"), json!("2026-13-01T00:00:00Z"),
-            json!("2026-01-25"), json!("2026-01-25T25:00:00Z"), json!("2026-01-25T00:00:00.x"), json!([1]),
-            json!("2026-01-25T00:00:00+é"), json!("T"), json!("99999-01-01T00:00:00Z"), json!("2026-01-25T00:00:00+0"),
+            json!(null),
+            json!(""),
+            json!("soon"),
+            json!(-1),
+            json!(1e300),
+            json!("NaN"),
+            json!("2026-13-01T00:00:00Z"),
+            json!("2026-01-25"),
+            json!("2026-01-25T25:00:00Z"),
+            json!("2026-01-25T00:00:00.x"),
+            json!([1]),
+            json!("2026-01-25T00:00:00+é"),
+            json!("T"),
+            json!("99999-01-01T00:00:00Z"),
+            json!("2026-01-25T00:00:00+0"),
         ] {
             assert_eq!(Moment::read(&told), None, "{told}");
         }

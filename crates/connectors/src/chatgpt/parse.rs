@@ -96,7 +96,11 @@ pub(super) fn token(body: &[u8]) -> Option<String> {
 fn object(body: &[u8], what: &str) -> Result<Map<String, Value>, FetchError> {
     // A sign-in page or a notice of somebody on the way is no JSON: nothing is known then, and nothing is concluded.
     serde_json::from_slice(body).map_err(|fault| {
-        FetchError::unexpected(format!("{what} is not JSON as expected, at line {}, column {}", fault.line(), fault.column()))
+        FetchError::unexpected(format!(
+            "{what} is not JSON as expected, at line {}, column {}",
+            fault.line(),
+            fault.column()
+        ))
     })
 }
 
@@ -212,10 +216,7 @@ mod tests {
     fn a_list_is_read_and_items_without_a_place_are_counted() {
         let answer = list(LIST).unwrap();
         let shown = answer.items.iter().map(|item| (item.id.as_str(), item.updated.as_str())).collect::<Vec<_>>();
-        assert_eq!(shown, [
-            ("6a-first", "2026-01-25T10:00:00.500000Z"),
-            ("6b-second", "2026-01-24T09:00:00.000000Z"),
-        ]);
+        assert_eq!(shown, [("6a-first", "2026-01-25T10:00:00.500000Z"), ("6b-second", "2026-01-24T09:00:00.000000Z"),]);
         assert_eq!((answer.total, answer.unreadable), (Some(5), 3), "no id, no time, and an id that is a path");
         assert_eq!(answer.items[0].record["title"], "Gardening");
         assert_eq!(answer.items[0].record["current_node"], Value::Null);
@@ -232,12 +233,21 @@ mod tests {
         let of = |id: &str| &read.messages.iter().find(|(known, _)| known == id).unwrap().1;
         assert_eq!(of("m1")["parent_id"], Value::Null, "the root is no message");
         assert_eq!(of("m1")["children_ids"], json!(["m2", "m3"]));
-        assert_eq!((of("m2")["on_current_branch"].clone(), of("m3")["on_current_branch"].clone()), (json!(false), json!(true)));
+        assert_eq!(
+            (of("m2")["on_current_branch"].clone(), of("m3")["on_current_branch"].clone()),
+            (json!(false), json!(true))
+        );
         assert_eq!(of("m1")["content"], "what grows in\nthe shade?");
         assert_eq!(of("m1")["attachment_ids"], json!(["file-1", "sediment://file-2"]));
         assert_eq!(of("m3")["tool_calls"], json!([{"recipient": "web"}]));
-        assert_eq!((of("m3")["content"].clone(), of("m3")["content_type"].clone()), (json!("search('ferns')"), json!("code")));
-        assert_eq!((of("m4")["finish_reason"].clone(), of("m4")["model_slug"].clone()), (json!("stop"), json!("model-1")));
+        assert_eq!(
+            (of("m3")["content"].clone(), of("m3")["content_type"].clone()),
+            (json!("search('ferns')"), json!("code"))
+        );
+        assert_eq!(
+            (of("m4")["finish_reason"].clone(), of("m4")["model_slug"].clone()),
+            (json!("stop"), json!("model-1"))
+        );
         assert_eq!(of("m5")["create_time"], "2026-01-25T09:00:00.000000Z", "without a time it has the conversation's");
     }
 

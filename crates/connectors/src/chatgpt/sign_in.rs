@@ -205,12 +205,10 @@ mod tests {
     #[test]
     fn a_refused_code_is_asked_for_again_and_three_times_is_enough() {
         let mut sign_in = SignIn::new(Way::Form, true);
-        assert_eq!([(); 4].map(|()| sign_in.next(CODE_FORM)), [
-            Next::AskCode,
-            Next::AskCode,
-            Next::AskCode,
-            Next::GiveUp(REFUSED_CODE)
-        ]);
+        assert_eq!(
+            [(); 4].map(|()| sign_in.next(CODE_FORM)),
+            [Next::AskCode, Next::AskCode, Next::AskCode, Next::GiveUp(REFUSED_CODE)]
+        );
     }
 
     #[test]
