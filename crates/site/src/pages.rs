@@ -40,6 +40,13 @@ pub(crate) fn challenge() -> String {
     page("Just a moment...", body)
 }
 
+/// The same, with a renderer that hangs as soon as anybody reads the title.
+pub(crate) fn wedged_title() -> String {
+    let body = "<div id=challenge>Verify that you are human</div>\
+        <script>Object.defineProperty(document, 'title', {get() { for (;;) {} }})</script>";
+    page("Just a moment...", body)
+}
+
 /// A sign-in whose button does nothing.
 pub(crate) fn stalled() -> String {
     let form = "<form onsubmit='return false'>\

@@ -10,6 +10,10 @@ use std::time::Duration;
 const COOKIE: &str = "site_session";
 
 pub(crate) fn answer(shared: &Shared, request: &Request) -> Response {
+    let delay = shared.world().delay;
+    if !request.path.starts_with("/backend-api/") {
+        std::thread::sleep(delay);
+    }
     let mut world = shared.world();
     // The time is taken under the lock, so that the list is in the order of its times.
     let at = shared.started.elapsed();
@@ -36,6 +40,7 @@ fn route(world: &mut World, request: &Request, session: Option<&str>, at: Durati
         ("POST", "/auth/password") => take_password(world, request, session),
         ("GET", "/auth/code") => Response::page(pages::code(false)),
         ("POST", "/auth/code") => take_code(world, request, session),
+        ("GET", "/auth/challenge") if world.is_title_wedged => Response::page(pages::wedged_title()),
         ("GET", "/auth/challenge") => Response::page(pages::challenge()),
         ("GET", "/api/auth/session") => session_of(world, session),
         ("GET", "/wedge") => Response::page(pages::wedge()),

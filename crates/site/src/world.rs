@@ -58,6 +58,10 @@ pub struct World {
     pub deletes_after_lists: Option<u64>,
     /// The sign-in page whose button does nothing.
     pub is_stalled: bool,
+    /// Who asks a page of the challenge for its title never hears from its renderer again.
+    pub is_title_wedged: bool,
+    /// How long every page takes to come.
+    pub delay: Duration,
     /// The page after the sign-in wedges its renderer.
     pub wedges_after_sign_in: bool,
     /// Everything that was asked.
@@ -94,6 +98,8 @@ impl Default for World {
             refused: BTreeMap::new(),
             deletes_after_lists: None,
             is_stalled: false,
+            is_title_wedged: false,
+            delay: Duration::ZERO,
             wedges_after_sign_in: false,
             asked: Vec::new(),
             bucket: None,
