@@ -14,7 +14,7 @@ mod world;
 
 pub use bucket::Limit;
 pub use history::{Conversation, History};
-pub use world::{Asked, Owner, World};
+pub use world::{Asked, Books, Owner, World};
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -17,7 +17,7 @@ pub(crate) fn answer(shared: &Shared, request: &Request) -> Response {
     let mut world = shared.world();
     // The time is taken under the lock, so that the list is in the order of its times.
     let at = shared.started.elapsed();
-    let session = request.cookie(COOKIE).filter(|name| world.sessions.contains_key(*name)).map(ToOwned::to_owned);
+    let session = request.cookie(COOKIE).filter(|name| world.books.sessions.contains_key(*name)).map(ToOwned::to_owned);
     let response = route(&mut world, request, session.as_deref(), at);
     world.asked.push(Asked {
         at,
@@ -54,9 +54,9 @@ fn route(world: &mut World, request: &Request, session: Option<&str>, at: Durati
 
 fn home(world: &mut World, session: Option<&str>) -> Response {
     let Some(name) = session else { return Response::redirect("/auth/login") };
-    let step = world.sessions.get(name).copied();
+    let step = world.books.sessions.get(name).copied();
     let step = if step == Some(Step::Challenge) && world.is_challenge_passed {
-        world.sessions.insert(name.to_owned(), Step::SignedIn);
+        world.books.sessions.insert(name.to_owned(), Step::SignedIn);
         Some(Step::SignedIn)
     } else {
         step
@@ -75,7 +75,7 @@ fn take_email(world: &mut World, request: &Request) -> Response {
     let session = world.name("session");
     let is_known = request.field("email") == world.owner.email;
     if is_known {
-        world.sessions.insert(session.clone(), Step::Password);
+        world.books.sessions.insert(session.clone(), Step::Password);
     }
     Response::redirect("/auth/password").with("Set-Cookie", cookie(&session))
 }
@@ -101,12 +101,12 @@ fn take_code(world: &mut World, request: &Request, session: Option<&str>) -> Res
 
 fn pass(world: &mut World, session: &str, step: Step) -> Response {
     let next = world.after(step);
-    world.sessions.insert(session.to_owned(), next);
+    world.books.sessions.insert(session.to_owned(), next);
     Response::redirect("/")
 }
 
 fn is_signed_in(world: &World, session: Option<&str>) -> bool {
-    session.is_some_and(|name| world.sessions.get(name) == Some(&Step::SignedIn))
+    session.is_some_and(|name| world.books.sessions.get(name) == Some(&Step::SignedIn))
 }
 
 fn session_of(world: &mut World, session: Option<&str>) -> Response {
@@ -114,7 +114,7 @@ fn session_of(world: &mut World, session: Option<&str>) -> Response {
         return json_of(&json!({}));
     }
     let token = world.name("token");
-    world.tokens.insert(token.clone());
+    world.books.tokens.insert(token.clone());
     json_of(&json!({"user": {"email": world.owner.email}, "accessToken": token, "expires": "2099-01-01T00:00:00.000Z"}))
 }
 
@@ -124,18 +124,18 @@ fn json_of(value: &Value) -> Response {
 
 fn api(world: &mut World, request: &Request, path: &str, at: Duration) -> Response {
     // As many services do it: the limit is looked at first, and tells nothing about itself.
-    if world.bucket.as_mut().is_some_and(|bucket| !bucket.take(at)) {
+    if world.books.bucket.as_mut().is_some_and(|bucket| !bucket.take(at)) {
         return Response::bare(429);
     }
-    world.api_requests += 1;
-    if world.expires_after.take_if(|after| *after < world.api_requests).is_some() {
+    world.books.api_requests += 1;
+    if world.expires_after.take_if(|after| *after < world.books.api_requests).is_some() {
         world.expire_sessions();
     }
-    if world.tokens_expire_after.take_if(|after| *after < world.api_requests).is_some() {
-        world.tokens.clear();
+    if world.tokens_expire_after.take_if(|after| *after < world.books.api_requests).is_some() {
+        world.books.tokens.clear();
     }
     let token = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
-    if !token.is_some_and(|token| world.tokens.contains(token)) {
+    if !token.is_some_and(|token| world.books.tokens.contains(token)) {
         return Response::of(401, "application/json", r#"{"detail":"Could not parse your authentication token."}"#);
     }
     if path == "/backend-api/conversations" {
@@ -148,8 +148,8 @@ fn api(world: &mut World, request: &Request, path: &str, at: Duration) -> Respon
 }
 
 fn list(world: &mut World, request: &Request) -> Response {
-    world.list_requests += 1;
-    if world.deletes_after_lists.take_if(|after| *after < world.list_requests).is_some() {
+    world.books.list_requests += 1;
+    if world.deletes_after_lists.take_if(|after| *after < world.books.list_requests).is_some() {
         let newest = world.history.conversations.iter().max_by_key(|conversation| conversation.updated).cloned();
         world.history.conversations.retain(|conversation| Some(conversation) != newest.as_ref());
     }

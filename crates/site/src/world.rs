@@ -66,6 +66,13 @@ pub struct World {
     pub wedges_after_sign_in: bool,
     /// Everything that was asked.
     pub asked: Vec<Asked>,
+    /// What the site keeps for itself.
+    pub books: Books,
+}
+
+/// What the site keeps for itself.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
     pub(crate) bucket: Option<Bucket>,
     pub(crate) sessions: BTreeMap<String, Step>,
     pub(crate) tokens: BTreeSet<String>,
@@ -102,12 +109,7 @@ impl Default for World {
             delay: Duration::ZERO,
             wedges_after_sign_in: false,
             asked: Vec::new(),
-            bucket: None,
-            sessions: BTreeMap::new(),
-            tokens: BTreeSet::new(),
-            named: 0,
-            api_requests: 0,
-            list_requests: 0,
+            books: Books::default(),
         }
     }
 }
@@ -122,7 +124,7 @@ impl World {
     /// The same behind a limit.
     #[must_use]
     pub fn limited(mut self, limit: Limit) -> Self {
-        self.bucket = Some(Bucket::new(limit));
+        self.books.bucket = Some(Bucket::new(limit));
         self
     }
 
@@ -135,20 +137,20 @@ impl World {
 
     /// Ends every session and token.
     pub fn expire_sessions(&mut self) {
-        self.sessions.clear();
-        self.tokens.clear();
+        self.books.sessions.clear();
+        self.books.tokens.clear();
     }
 
     /// How many sessions are signed in.
     #[must_use]
     pub fn sessions_signed_in(&self) -> usize {
-        self.sessions.values().filter(|step| **step == Step::SignedIn).count()
+        self.books.sessions.values().filter(|step| **step == Step::SignedIn).count()
     }
 
     /// A name that was not there before.
     pub(crate) fn name(&mut self, kind: &str) -> String {
-        self.named += 1;
-        format!("{kind}-{}", self.named)
+        self.books.named += 1;
+        format!("{kind}-{}", self.books.named)
     }
 
     /// What comes after a step that was passed.

@@ -77,14 +77,14 @@ where
     let mut watch = Watch::new(run, &page, options);
     let (to_run, heard) = sync_channel(UNHEARD_MAX);
     let seen = (page.clone(), browser.has_window(), options.folder.clone());
-    let result = watch.checkpoint(Phase::new("session_begin")).and_then(|()| {
+    let result = watch.checkpoint(&Phase::new("session_begin")).and_then(|()| {
         start(to_run, seen, flow)?;
         watch.listen(&heard)
     });
     // From here on each call of the flow ends it.
     drop(heard);
     match result {
-        Ok(found) => watch.checkpoint(Phase::new("session_established")).map(|()| (browser, page, found)),
+        Ok(found) => watch.checkpoint(&Phase::new("session_established")).map(|()| (browser, page, found)),
         Err(stop) => {
             watch.finish();
             // An error means that it did not end by itself; it is gone all the same.
@@ -148,7 +148,7 @@ impl<'w, 'r> Watch<'w, 'r> {
             match heard.recv_timeout(wait) {
                 Ok(Said::Ended(result)) => return result,
                 Ok(Said::Checkpoint(phase, answer)) => {
-                    let result = self.checkpoint(phase);
+                    let result = self.checkpoint(&phase);
                     drop(answer.send(result.clone()));
                     result?;
                 }
@@ -174,10 +174,10 @@ impl<'w, 'r> Watch<'w, 'r> {
         }
     }
 
-    fn checkpoint(&mut self, phase: Phase) -> Result<(), Stop> {
+    fn checkpoint(&mut self, phase: &Phase) -> Result<(), Stop> {
         self.run.say(format!("session: {}", phase.as_str()))?;
         self.watchdog.checkpoint(phase.clone(), Instant::now());
-        self.capture(&phase)?;
+        self.capture(phase)?;
         self.watchdog.rearm(Instant::now());
         Ok(())
     }

@@ -17,9 +17,9 @@ const GONE_AFTER: Duration = Duration::from_secs(5);
 
 /// A data root, and what a run is started with.
 pub(crate) struct Setting {
-    folder: TempDir,
+    pub(crate) folder: TempDir,
     pub(crate) profile: String,
-    variables: Vec<(String, String)>,
+    pub(crate) variables: Vec<(String, String)>,
     pub(crate) streams: Vec<&'static str>,
     pub(crate) state: Value,
     pub(crate) gaps: Vec<Value>,
@@ -100,7 +100,8 @@ impl Setting {
             "state": self.state, "bindings": bindings, "detail_gaps": self.gaps,
         });
         let profile = self.root().join("profiles").join(&self.profile);
-        let mut hand = Hand { input: child.stdin.take(), child, heard, said: Vec::new(), began: Instant::now(), profile };
+        let mut hand =
+            Hand { input: child.stdin.take(), child, heard, said: Vec::new(), began: Instant::now(), profile };
         hand.send(&start);
         hand
     }
@@ -211,5 +212,8 @@ fn processes_with(path: &Path) -> Vec<String> {
     let path = path.to_str().unwrap();
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let arguments = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    arguments.map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")).filter(|line| line.contains(path)).collect()
+    arguments
+        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
+        .filter(|line| line.contains(path))
+        .collect()
 }

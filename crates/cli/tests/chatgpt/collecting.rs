@@ -63,7 +63,10 @@ fn a_cap_leaves_a_bounded_tail_that_is_not_pressure() {
     let gaps = run.of_type("DETAIL_GAP");
     assert_eq!(gaps.len(), 4, "three single ones, and one for the rest: {gaps:?}");
     for gap in gaps {
-        assert_eq!((&gap["reason"], &gap["last_error"]["class"]), (&json!("retry_exhausted"), &json!("run_cap_deferred")));
+        assert_eq!(
+            (&gap["reason"], &gap["last_error"]["class"]),
+            (&json!("retry_exhausted"), &json!("run_cap_deferred"))
+        );
     }
 }
 
@@ -76,7 +79,11 @@ fn recovery_that_meets_pressure_does_not_keep_the_forward_walk_from_its_budget()
     let done = run.done();
     assert_eq!(done["status"], "succeeded", "{done}");
     let deferred = run.of_type("DETAIL_GAP");
-    assert_eq!((deferred.len(), &deferred[0]["reason"]), (1, &json!("rate_limited")), "it stays recorded: {deferred:?}");
+    assert_eq!(
+        (deferred.len(), &deferred[0]["reason"]),
+        (1, &json!("rate_limited")),
+        "it stays recorded: {deferred:?}"
+    );
     assert_eq!(deferred[0]["gap_id"], "gap_0");
     let recovered = run.of_type("DETAIL_GAP_RECOVERED");
     assert_eq!((recovered.len(), &recovered[0]["gap_id"]), (1, &json!("gap_2")));
@@ -101,7 +108,14 @@ fn the_owners_ceiling_holds_at_the_site_and_the_pace_is_shown() {
     let last = &rates.last().unwrap()["collection_rate"];
     assert_eq!((&last["object"], &last["ceiling_interval_ms"]), (&json!("collection_rate"), &json!(300.0)));
     let names = last.as_object().unwrap().keys().collect::<Vec<_>>();
-    let allowed = ["ceiling_interval_ms", "ceiling_rate_per_min", "current_interval_ms", "effective_rate_per_min", "last_backoff", "object"];
+    let allowed = [
+        "ceiling_interval_ms",
+        "ceiling_rate_per_min",
+        "current_interval_ms",
+        "effective_rate_per_min",
+        "last_backoff",
+        "object",
+    ];
     assert_eq!(names, allowed, "numbers and a reason, and nothing about the account");
 }
 

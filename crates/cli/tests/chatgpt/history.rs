@@ -83,7 +83,8 @@ impl Owned {
 
     fn wait_for_details(&self, count: usize) {
         let ends = Instant::now() + PATIENCE;
-        let details = || self.site.asked("/backend-api/conversation/").iter().filter(|asked| asked.status == 200).count();
+        let details =
+            || self.site.asked("/backend-api/conversation/").iter().filter(|asked| asked.status == 200).count();
         while details() < count {
             assert!(Instant::now() < ends, "{} of {count} details", details());
             std::thread::sleep(Duration::from_millis(20));

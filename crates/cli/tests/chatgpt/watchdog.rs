@@ -79,7 +79,8 @@ fn the_default_clears_what_signing_in_takes() {
     let question = run.until("INTERACTION");
     run.answer(&question, &json!({"code": "123456"}));
     assert_eq!(run.done()["status"], "succeeded");
-    let times = run.said.iter().filter(|(_, said)| said["message"].as_str().is_some_and(|text| text.starts_with("session: ")));
+    let times =
+        run.said.iter().filter(|(_, said)| said["message"].as_str().is_some_and(|text| text.starts_with("session: ")));
     let times = times.map(|(at, _)| *at).collect::<Vec<Instant>>();
     let longest = times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
     assert!(longest * 3 < Duration::from_secs(120), "{longest:?}");
