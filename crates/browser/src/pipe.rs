@@ -105,7 +105,11 @@ impl Engine for PipeEngine {
             world.claim(&target);
             Some(())
         })?;
-        attached.map(|()| self.page(target)).ok_or_else(|| deadline.timed_out("open a page"))
+        attached.ok_or_else(|| deadline.timed_out("open a page"))?;
+        let page = self.page(target);
+        // Once it answers, it tells what happens in it; before that, it might be somewhere else unnoticed.
+        page.evaluate("0", deadline)?;
+        Ok(page)
     }
 
     fn take_popups(&self) -> Vec<Arc<dyn EnginePage>> {

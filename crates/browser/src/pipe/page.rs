@@ -7,6 +7,7 @@ use crate::error::BrowserError;
 use crate::page::{Navigation, address};
 use base64::Engine as _;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// A page, by the browser's name for it.
 #[derive(Debug)]
@@ -17,6 +18,11 @@ pub(crate) struct PipePage {
 
 /// Where the page is, and what the service said to it.
 const WHERE: &str = "[location.href, performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0]";
+
+/// How long a page may take to close by itself.
+const CLOSE_ASKED_MAX: Duration = Duration::from_millis(1500);
+/// How long it takes to crash one. There is no answer to it.
+const CRASH_MAX: Duration = Duration::from_millis(200);
 
 impl PipePage {
     fn call(
@@ -128,14 +134,21 @@ impl EnginePage for PipePage {
     }
 
     fn url(&self, deadline: Deadline) -> Result<String, BrowserError> {
-        // Asked of the browser and not of the page.
+        // Asked of the browser and not of the page. It does not say while the page is on its way from a renderer that
+        // hangs to another one: then it is where it was.
         let params = json!({"targetId": self.target});
         let answer = self.connection.call(None, "Target.getTargetInfo", params, "say where the page is", deadline);
-        let answer = answer.map_err(|error| match error {
-            BrowserError::PageGone { .. } => self.gone(self.connection.look(|world| world.why_closed(&self.target))),
-            other => other,
-        })?;
-        Ok(answer["targetInfo"]["url"].as_str().unwrap_or_default().to_owned())
+        let before = || self.connection.look(|world| world.page(&self.target).map(|page| page.url.clone()));
+        match answer {
+            Ok(answer) => match answer["targetInfo"]["url"].as_str() {
+                Some(url) if !url.is_empty() => Ok(url.to_owned()),
+                _ => Ok(before().unwrap_or_default()),
+            },
+            Err(BrowserError::PageGone { .. }) => {
+                Err(self.gone(self.connection.look(|world| world.why_closed(&self.target))))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     fn show(&self, deadline: Deadline) -> Result<(), BrowserError> {
@@ -144,13 +157,23 @@ impl EnginePage for PipePage {
     }
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        if self.connection.look(|world| world.page(&self.target).is_none()) {
+        let Some(session) = self.connection.look(|world| Some(world.page(&self.target)?.session.clone())) else {
+            return Ok(());
+        };
+        let is_closed = |within| {
+            let params = json!({"targetId": self.target});
+            // It is closed when it is no longer there, whatever is answered.
+            drop(self.connection.call(None, "Target.closeTarget", params, "close the page", Deadline::after(within)));
+            self.connection.wait(Deadline::after(within), |world| world.page(&self.target).is_none().then_some(()))
+        };
+        if is_closed(deadline.left().min(CLOSE_ASKED_MAX))?.is_some() {
             return Ok(());
         }
-        let params = json!({"targetId": self.target});
-        self.connection.call(None, "Target.closeTarget", params, "close the page", deadline)?;
-        let closed = self.connection.wait(deadline, |world| world.page(&self.target).is_none().then_some(()))?;
-        closed.ok_or_else(|| deadline.timed_out("close the page"))
+        // A renderer that hangs does not close: it is crashed from outside, which answers to nobody.
+        let crash =
+            self.connection.call(Some(&session), "Page.crash", json!({}), "close the page", Deadline::after(CRASH_MAX));
+        drop(crash);
+        is_closed(deadline.left())?.ok_or_else(|| deadline.timed_out("close the page"))
     }
 }
 

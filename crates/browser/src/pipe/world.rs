@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// How many documents of a page are remembered: enough for those that replace each other in a row.
 const COMMITS_MAX: usize = 32;
+/// The longest address that is remembered. Pages may have megabytes in theirs.
+const URL_BYTES_MAX: usize = 8 * 1024;
 /// How many closed pages are remembered, for the words about them.
 const CLOSED_MAX: usize = 64;
 
@@ -46,6 +48,8 @@ pub(crate) struct World {
 #[derive(Debug, Default)]
 pub(crate) struct PageState {
     pub(crate) session: String,
+    /// Where it was last seen.
+    pub(crate) url: String,
     dialogs: u64,
     commits: VecDeque<String>,
     ready: Option<String>,
@@ -116,7 +120,12 @@ impl World {
             "Target.detachedFromTarget" => self.on_lost(text("sessionId"), "it was closed"),
             "Inspector.targetCrashed" => self.on_lost(session.unwrap_or_default(), "its renderer died"),
             "Page.javascriptDialogOpening" => self.on_dialog(session.unwrap_or_default(), text("type")),
-            "Page.frameNavigated" => self.on_commit(session.unwrap_or_default(), &params["frame"]),
+            "Page.frameNavigated" => {
+                self.on_moved(session.unwrap_or_default(), &params["frame"]["id"], &params["frame"]["url"])
+            }
+            "Page.navigatedWithinDocument" => {
+                self.on_moved(session.unwrap_or_default(), &params["frameId"], &params["url"])
+            }
             "Page.lifecycleEvent" => self.on_lifecycle(session.unwrap_or_default(), params),
             "Browser.downloadWillBegin" => self.on_download(text("guid"), text("suggestedFilename")),
             "Browser.downloadProgress" => self.on_download_progress(params),
@@ -166,42 +175,47 @@ impl World {
 
     fn on_dialog(&mut self, session: &str, kind: &str) -> Consequences {
         let Some(target) = self.target_of(session) else { return Consequences::default() };
+        let max = self.limits.dialogs_max;
+        let page = self.pages.entry(target.clone()).or_default();
+        page.dialogs += 1;
+        if page.dialogs > max {
+            // Its script waits for an answer, and would open the next: it gets none.
+            self.remember(target.clone(), &format!("it opened more than {max} dialogs"));
+            return Consequences { orders: end_page(session, &target), ..Consequences::default() };
+        }
         self.counts.dialogs_dismissed += 1;
         // "Do you want to leave": yes. Anything else: no.
         let answer = json!({"accept": kind == "beforeunload"});
         let dismiss =
             Order { session: Some(session.to_owned()), method: "Page.handleJavaScriptDialog", params: answer };
-        let mut orders = vec![dismiss];
-        let max = self.limits.dialogs_max;
-        let page = self.pages.entry(target.clone()).or_default();
-        page.dialogs += 1;
-        if page.dialogs > max {
-            self.remember(target.clone(), &format!("it opened more than {max} dialogs"));
-            orders.push(Order { session: None, method: "Target.closeTarget", params: json!({"targetId": target}) });
-        }
-        Consequences { orders, ..Consequences::default() }
+        Consequences { orders: vec![dismiss], ..Consequences::default() }
     }
 
-    fn on_commit(&mut self, session: &str, frame: &Value) -> Consequences {
-        if frame["parentId"].is_null()
-            && let Some(loader) = frame["loaderId"].as_str()
-            && let Some(page) = self.page_of(session)
+    fn on_moved(&mut self, session: &str, frame: &Value, url: &Value) -> Consequences {
+        if let Some(target) = self.target_of(session)
+            && *frame == target
+            && let Some(url) = url.as_str().filter(|url| url.len() <= URL_BYTES_MAX)
+            && let Some(page) = self.pages.get_mut(&target)
         {
-            page.commits.push_back(loader.to_owned());
-            if page.commits.len() > COMMITS_MAX {
-                page.commits.pop_front();
-            }
+            url.clone_into(&mut page.url);
         }
         Consequences::default()
     }
 
+    /// Which document a page has, and whether it is all there. The browser tells of what was before it was asked, too.
     fn on_lifecycle(&mut self, session: &str, params: &Value) -> Consequences {
-        if params["name"] == "DOMContentLoaded"
-            && let Some(loader) = params["loaderId"].as_str()
-            && let Some(page) = self.page_of(session)
+        let Some(target) = self.target_of(session) else { return Consequences::default() };
+        // The outermost frame has the name of its page; those inside are never waited for.
+        if let Some(loader) = params["loaderId"].as_str()
+            && params["frameId"] == target
+            && let Some(page) = self.pages.get_mut(&target)
         {
-            // Frames inside have loaders of their own, which are never waited for.
-            if page.commits.back().is_some_and(|last| last == loader) {
+            let is_ready = params["name"] == "DOMContentLoaded";
+            // One that is new begins with the first word, one that was there is told with the second.
+            if is_ready || params["name"] == "init" || params["name"] == "commit" {
+                page.commit(loader);
+            }
+            if is_ready {
                 page.ready = Some(loader.to_owned());
             }
         }
@@ -259,18 +273,30 @@ impl World {
     fn target_of(&self, session: &str) -> Option<String> {
         self.pages.iter().find(|(_, page)| page.session == session).map(|(target, _)| target.clone())
     }
-
-    fn page_of(&mut self, session: &str) -> Option<&mut PageState> {
-        self.pages.values_mut().find(|page| page.session == session)
-    }
 }
 
 impl PageState {
+    fn commit(&mut self, loader: &str) {
+        if self.commits.back().is_some_and(|last| last == loader) {
+            return;
+        }
+        self.commits.push_back(loader.to_owned());
+        if self.commits.len() > COMMITS_MAX {
+            self.commits.pop_front();
+        }
+    }
+
     /// Whether the document of this loader is there, or one that took its place before it was.
     pub(crate) fn is_ready(&self, loader: &str) -> bool {
         let is_last_ready = self.ready.is_some() && self.ready == self.commits.back().cloned();
         is_last_ready && self.commits.iter().any(|commit| commit == loader)
     }
+}
+
+/// Ends a page whose renderer does not listen: it is crashed from outside, and what is left is closed.
+fn end_page(session: &str, target: &str) -> Vec<Order> {
+    let crash = Order { session: Some(session.to_owned()), method: "Page.crash", params: json!({}) };
+    vec![crash, Order { session: None, method: "Target.closeTarget", params: json!({"targetId": target}) }]
 }
 
 /// It becomes the name of a file.

@@ -101,7 +101,7 @@ fn page(path: &str, target: &str, cookies: &str, body: &str) -> Vec<u8> {
         "/" => html("<title>A shop</title><h1>Hello</h1><a href='/#more'>more</a>"),
         "/form" => html(
             "<title>Form</title><form action='/done'><input name=user value=old><input name=code type=password>\
-             <button id=go type=button onclick=\"document.title = 'clicked ' + event.isTrusted\">Go</button></form>\
+             <button id=go type=button onclick=\"document.title = 'clicked ' + event.isTrusted\">Go</button><button>Send</button></form>\
              <script>document.forms[0].addEventListener('submit', e => { e.preventDefault(); document.title = 'sent' })\
              </script>",
         ),
@@ -144,7 +144,7 @@ fn page(path: &str, target: &str, cookies: &str, body: &str) -> Vec<u8> {
         ),
         "/popup" => html("<title>Popup</title><button onclick=\"window.open('/form', '_blank')\">x</button>"),
         "/downloads" => html(
-            "<title>Downloads</title><script>for (let i = 0; i < 40; i++) { const a = document.createElement('a');\
+            "<title>Downloads</title><body><script>for (let i = 0; i < 40; i++) { const a = document.createElement('a');\
              a.href = '/file?' + i; a.download = '../../evil' + i + '.txt'; document.body.append(a); a.click() }</script>",
         ),
         "/file" => respond(
