@@ -8,7 +8,7 @@ use crate::request::Window;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A running browser with a profile of its own. Dropping it ends all its processes.
 #[derive(Debug)]
@@ -184,6 +184,4 @@ pub struct Download {
     pub bytes: u64,
     /// Whether it is all there.
     pub is_complete: bool,
-    /// When it began.
-    pub began: Instant,
 }

@@ -141,6 +141,14 @@ pub enum BrowserError {
         /// How large it may be.
         max: u64,
     },
+    /// There are as many as there may be.
+    #[error("there are {max} {what} already, and no more are allowed")]
+    TooMany {
+        /// What.
+        what: &'static str,
+        /// How many there may be.
+        max: u64,
+    },
     /// The browser answered what we do not understand.
     #[error("the browser's answer to {method} is not understood: {why}")]
     Protocol {

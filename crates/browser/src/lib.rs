@@ -41,13 +41,17 @@
 #![warn(missing_docs)]
 
 mod acquire;
+mod arguments;
 mod browser;
 mod engine;
 mod error;
 mod limits;
 mod notice;
 mod page;
+mod pipe;
+mod process_tree;
 mod profile;
+mod program;
 mod request;
 pub mod session;
 

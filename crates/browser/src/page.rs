@@ -117,3 +117,25 @@ fn typed<T: DeserializeOwned>(value: Value, method: &str) -> Result<T, BrowserEr
         why: format!("the value has another type ({:?})", error.classify()),
     })
 }
+
+/// An address without what may be secret in it: everything after its path, and whoever signs in with it.
+pub(crate) fn address(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (scheme, rest) = url[..end].split_once("://").unwrap_or(("", &url[..end]));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{host}{path}").chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_is_told_without_its_secrets() {
+        assert_eq!(address("https://ada:secret@shop.example/a?token=secret#secret"), "https://shop.example/a");
+        assert_eq!(address("about:blank"), "about:blank");
+        assert_eq!(address("https://shop.example"), "https://shop.example");
+    }
+}

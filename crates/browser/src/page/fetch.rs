@@ -62,12 +62,13 @@ impl PageRequest {
             Value::from(self.headers.iter().map(|(n, v)| Value::from(vec![n.as_str(), v])).collect::<Vec<_>>());
         let body = self.body.as_deref().map_or_else(|| "undefined".to_owned(), quoted);
         format!(
-            "(async () => {{ const answer = await fetch({url}, {{method: {method}, headers: {headers}, body: {body}, \
-             credentials: 'include', signal: AbortSignal.timeout({millis})}}); \
+            "(async () => {{ try {{ const answer = await fetch({url}, {{method: {method}, headers: {headers}, \
+             body: {body}, credentials: 'include', signal: AbortSignal.timeout({millis})}}); \
              const bytes = new Uint8Array(await answer.arrayBuffer()); \
              if (bytes.length > {BODY_BYTES_MAX}) return {{tooLarge: true}}; \
              return {{status: answer.status, url: answer.url, headers: [...answer.headers], \
-             body: new TextDecoder().decode(bytes)}} }})()",
+             body: new TextDecoder().decode(bytes)}} }} \
+             catch (error) {{ return {{failed: error.name, why: error.message}} }} }})()",
             url = quoted(&self.url),
             method = quoted(&self.method),
             millis = within.as_millis(),
@@ -91,6 +92,9 @@ pub struct PageResponse {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
+    failed: Option<String>,
+    #[serde(default)]
+    why: String,
     #[serde(default)]
     too_large: bool,
     #[serde(default)]
@@ -132,7 +136,17 @@ impl Page {
     /// is no error.
     pub fn fetch(&self, request: &PageRequest, within: Duration) -> Result<PageResponse, BrowserError> {
         let answer = self.page.evaluate(&request.script(within), Deadline::after(within))?;
-        let Answer { too_large, status, url, headers, body } = super::typed(answer, "fetch")?;
+        let Answer { failed, why, too_large, status, url, headers, body } = super::typed(answer, "fetch")?;
+        match failed.as_deref() {
+            None => {}
+            Some("TimeoutError") => {
+                return Err(BrowserError::TimedOut { what: "get an answer to a request of the page", within });
+            }
+            Some(_) => {
+                let why = why.chars().take(200).collect();
+                return Err(BrowserError::Navigation { place: super::address(&request.url), why });
+            }
+        }
         if too_large {
             return Err(BrowserError::TooLarge { what: "the answer to a request of the page", max: BODY_BYTES_MAX });
         }

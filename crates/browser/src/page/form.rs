@@ -13,6 +13,12 @@ use std::time::Duration;
 /// How often a page is asked whether something is there. A person does not notice a tenth of a second.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
+/// Until the page was drawn at all, and then once more. A page without content never is, and one in the back is not
+/// drawn again: a second and a quarter of one are enough.
+const DRAWN: &str = "(async () => { const pause = ms => new Promise(done => setTimeout(done, ms)); \
+    for (let i = 0; i < 20 && performance.getEntriesByType('paint').length === 0; i++) await pause(50); \
+    await Promise.race([pause(250), new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))]) })()";
+
 impl Page {
     /// Waits until something is on the page and can be seen.
     ///
@@ -65,6 +71,9 @@ impl Page {
     /// When it does not come in time, or the page is gone.
     pub fn click(&self, selector: &str, within: Duration) -> Result<(), BrowserError> {
         let deadline = Deadline::after(within);
+        self.find(selector, deadline)?;
+        // A page that has not been drawn yet throws clicks away, and one that is still moving is missed.
+        self.page.evaluate(DRAWN, deadline)?;
         let place = self.find(selector, deadline)?;
         self.page.click_at(place.x, place.y, deadline)
     }
