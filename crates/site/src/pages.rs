@@ -56,7 +56,7 @@ pub(crate) fn stalled() -> String {
 
 /// Its renderer never comes back.
 pub(crate) fn wedge() -> String {
-    page("Wedged", "<p id=here>here</p><script>setTimeout(() => { for (;;) {} }, 150)</script>")
+    page("Wedged", "<p id=here>here</p><script>for (;;) {}</script>")
 }
 
 /// Dialogs, downloads and popups, without end.

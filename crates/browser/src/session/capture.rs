@@ -9,6 +9,7 @@ use super::run_folder::RunFolder;
 use super::watchdog::Phase;
 use crate::{BrowserError, Page};
 use std::path::PathBuf;
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The bounds of what is captured.
@@ -37,6 +38,8 @@ impl Default for CaptureLimits {
 
 /// How much of the time the document may take: something has to be left for the picture.
 const HTML_SHARE: u32 = 2;
+/// When a page is looked at again that was just being replaced.
+const TRY_AGAIN: Duration = Duration::from_millis(200);
 /// Shorter answers are in every text.
 const SECRET_BYTES_MIN: usize = 4;
 
@@ -87,11 +90,11 @@ impl Captures {
         let ends = Instant::now() + self.limits.within;
         let (number, phase) = (self.taken, phase.as_str());
         let stem = format!("{number:02}-{phase}");
-        let html = self.document(page, self.limits.within / HTML_SHARE);
+        let html = again(ends - self.limits.within / HTML_SHARE, |within| self.document(page, within));
         let html = html
             .map_err(|error| error.to_string())
             .and_then(|text| self.keep(&format!("{stem}.html"), text.as_bytes()));
-        let png = picture(page, self.limits.png_bytes_max, ends.saturating_duration_since(Instant::now()));
+        let png = again(ends, |within| picture(page, self.limits.png_bytes_max, within));
         let png = png.map_err(|error| error.to_string()).and_then(|bytes| self.keep(&format!("{stem}.png"), &bytes));
         let missed = |what: &str, had: Result<PathBuf, String>| {
             had.err().map(|why| format!("capture of {phase}: no {what}: {why}"))
@@ -108,6 +111,18 @@ impl Captures {
 
     fn keep(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
         self.folder.write(name, bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// Tries again while a page is being replaced by another one: what was done at a checkpoint often leads to one.
+fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, BrowserError>) -> Result<T, BrowserError> {
+    loop {
+        let result = had(ends.saturating_duration_since(Instant::now()));
+        let is_passing = matches!(result, Err(BrowserError::Replaced | BrowserError::Script { .. }));
+        if !is_passing || ends.saturating_duration_since(Instant::now()) <= TRY_AGAIN {
+            return result;
+        }
+        thread::sleep(TRY_AGAIN);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is collected once there is a session: lists that move, conversations that are lost, caps, pressure and pace.
 
-use crate::by_hand::Setting;
+use crate::by_hand::{Setting, paced};
 use gleaner_site::{Site, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -95,7 +95,9 @@ fn the_owners_ceiling_holds_at_the_site_and_the_pace_is_shown() {
     const CEILING: Duration = Duration::from_millis(300);
     let site = Site::start(World::with(9));
     let setting = Setting::knowing_the_password(&site);
-    let mut run = setting.with("PDPP_CHATGPT_PACING_MIN_INTERVAL_MS", "300").start();
+    let setting = setting.with("PDPP_CHATGPT_PACING_MIN_INTERVAL_MS", "300");
+    // The run before had found a pace that the owner does not allow any more.
+    let mut run = Setting { state: json!({"messages": paced(100, Duration::ZERO)}), ..setting }.start();
     assert_eq!(run.done()["status"], "succeeded");
     let asked = site.asked("/backend-api/");
     assert!(asked.len() >= 10);
@@ -121,24 +123,26 @@ fn the_owners_ceiling_holds_at_the_site_and_the_pace_is_shown() {
 
 #[test]
 fn what_was_learned_rides_on_the_cursor_of_the_messages() {
-    let site = Site::start(World::with(6));
-    let setting = Setting::knowing_the_password(&site);
-    let mut first = setting.start();
-    assert_eq!(first.done()["status"], "succeeded");
-    let cursor = |run: &crate::by_hand::Hand, stream: &str| {
-        let states = run.of_type("STATE").into_iter().filter(|state| state["stream"] == stream);
-        states.last().map(|state| state["cursor"].clone()).unwrap_or_default()
+    const HOUR: Duration = Duration::from_secs(3600);
+    let site = Site::start(World::with(3));
+    let mut setting = Setting::knowing_the_password(&site);
+    let mut first_gap = |state: Value| {
+        let before = site.asked("/backend-api/").len();
+        setting.state = state;
+        let mut run = setting.start();
+        assert_eq!(run.done()["status"], "succeeded");
+        let states = run.of_type("STATE").into_iter().filter(|state| state["stream"] == "messages");
+        let kept = states.last().unwrap()["cursor"].clone();
+        let asked = site.asked("/backend-api/").split_off(before);
+        (asked[1].at - asked[0].at, kept)
     };
-    let learned = cursor(&first, "messages")["pacing_interval_ms"].as_f64().unwrap();
-    assert!(learned < 1000.0, "it has become faster than a run begins with: {learned}");
-    // Only what rides on the messages is given to the next run, which has all to collect again.
-    let setting = Setting { state: json!({"messages": cursor(&first, "messages")}), ..setting };
-    let before = site.asked("/backend-api/").len();
-    let mut second = setting.start();
-    assert_eq!(second.done()["status"], "succeeded");
-    let asked = site.asked("/backend-api/").split_off(before);
-    let first_gap = (asked[1].at - asked[0].at).as_secs_f64() * 1000.0;
-    assert!(first_gap < (learned + 1000.0) / 2.0, "it began at {first_gap} ms, {learned} was learned");
+    let (fresh, kept) = first_gap(json!({"messages": paced(400, Duration::ZERO)}));
+    assert!((350..800).contains(&fresh.as_millis()), "it begins where the last run was: {fresh:?}");
+    let recorded = kept["pacing_recorded_at_ms"].as_u64().unwrap();
+    assert!(recorded >= paced(0, HOUR)["pacing_recorded_at_ms"].as_u64().unwrap(), "and leaves its own: {kept}");
+    assert!(kept["pacing_interval_ms"].is_number(), "{kept}");
+    let (stale, _) = first_gap(json!({"messages": paced(400, 7 * HOUR)}));
+    assert!(stale >= Duration::from_millis(950), "what is old is not believed: {stale:?}");
 }
 
 #[test]

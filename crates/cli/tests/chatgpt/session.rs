@@ -4,7 +4,6 @@ use crate::by_hand::Setting;
 use gleaner_site::{Site, World};
 use serde_json::json;
 use std::fs;
-use std::time::Duration;
 
 const CODE: &str = "123456";
 
@@ -96,14 +95,13 @@ fn a_failure_of_the_diagnostic_capture_does_not_fail_the_run() {
 #[test]
 fn a_session_that_ends_in_the_middle_ends_the_run_and_the_next_one_signs_in_again() {
     let site = Site::start(World { expires_after: Some(4), ..World::with(8) });
-    let mut setting = Setting::knowing_the_password(&site);
+    let setting = Setting::knowing_the_password(&site);
     let mut first = setting.start();
     let done = first.done();
     assert_eq!((&done["status"], &done["error"]["retryable"]), (&json!("failed"), &json!(false)), "{done}");
     assert_eq!(done["error"]["recovery_hint"]["action"], "refresh_credentials", "{done}");
     let (before, gaps) = (first.keys("conversations"), first.of_type("DETAIL_GAP").len());
     assert!(!before.is_empty() && before.len() < 8 && gaps > 0, "{before:?}, {gaps} gaps");
-    setting.state = serde_json::Value::Null;
     let mut second = setting.start();
     assert_eq!(second.done()["status"], "succeeded");
     assert_eq!(second.keys("conversations").len(), 8);
@@ -121,7 +119,7 @@ fn a_token_that_ends_in_the_middle_is_renewed_without_a_word() {
 
 #[test]
 fn two_browser_connectors_at_once_share_no_session() {
-    let site = Site::start(World { delay: Duration::from_millis(100), ..World::with(3) });
+    let site = Site::start(World { ..World::with(3) });
     let settings = ["chatgpt", "chatgpt-work"].map(|profile| {
         let setting = Setting::knowing_the_password(&site);
         Setting { profile: profile.to_owned(), ..setting }

@@ -9,19 +9,26 @@ use super::parse;
 use super::service::Service;
 use super::session::SESSION_PATH;
 use gleaner_browser::{Browser, BrowserError, Page, PageRequest};
+use gleaner_sdk::http::Patience;
 use gleaner_sdk::http::elsewhere::{Elsewhere, NoReply, Reply};
 use gleaner_sdk::lane::{Detail, ListAt, ListItem, ListPage, Source, Target, Timestamp};
 use gleaner_sdk::protocol::RawJson;
 use gleaner_sdk::{FetchError, FetchErrorKind};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often a walk may step back for one page. Who deletes a hundred conversations for each page that is read is left
 /// to the next run.
 const STEPS_BACK_MAX: usize = 20;
+
+/// How long one request may take. A long conversation takes seconds.
+const ATTEMPT_WITHIN: Duration = Duration::from_secs(45);
+/// How long a page may take to say that it is there, when a request out of it did not come back. It comes out of the
+/// time of that request.
+const PROBE_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a gap says about how its conversation is found again.
 const LOCATOR_KIND: &str = "chatgpt.conversation";
@@ -35,12 +42,14 @@ pub(super) struct Api<'b> {
     token: Mutex<String>,
     /// Whether details are collected: then they tell all about a conversation that the list does.
     wants_details: bool,
+    /// The page does not even answer a question about itself.
+    is_wedged: Arc<AtomicBool>,
     /// Items of the list that nobody could find again.
     pub(super) unreadable: AtomicUsize,
 }
 
 impl<'b> Api<'b> {
-    pub(super) const fn new(
+    pub(super) fn new(
         browser: &'b Browser,
         page: Page,
         way: Elsewhere,
@@ -48,8 +57,9 @@ impl<'b> Api<'b> {
         token: String,
         wants_details: bool,
     ) -> Self {
-        let unreadable = AtomicUsize::new(0);
-        Self { browser, page, way, service, token: Mutex::new(token), wants_details, unreadable }
+        let (is_wedged, unreadable) = (Arc::default(), AtomicUsize::new(0));
+        let way = way.patience(Patience { attempt_timeout: ATTEMPT_WITHIN, ..Patience::default() });
+        Self { browser, page, way, service, token: Mutex::new(token), wants_details, is_wedged, unreadable }
     }
 
     /// The body of an answer.
@@ -76,22 +86,31 @@ impl<'b> Api<'b> {
             let token = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
             request = request.header("Authorization", &format!("Bearer {token}"));
         }
-        let page = self.page.clone();
-        let reply = self.way.send(&Method::GET, &url, move |within| send_once(&page, &request, within));
-        match reply {
-            Ok(reply) => Ok(reply.body.to_vec()),
-            Err(error) => match self.browser.gone() {
-                Some(why) => Err(FetchError::new(FetchErrorKind::SenderGone, format!("the browser is gone: {why}"))),
-                None => Err(error.into()),
-            },
+        let (page, is_wedged) = (self.page.clone(), Arc::clone(&self.is_wedged));
+        let reply = self.way.send(&Method::GET, &url, move |within| send_once(&page, &request, within, &is_wedged));
+        reply.map(|reply| reply.body.to_vec()).map_err(|error| self.why(error))
+    }
+
+    /// Whether it was the provider or what we ask it through.
+    fn why(&self, error: gleaner_sdk::http::Error) -> FetchError {
+        let gone = |why: &str| FetchError::new(FetchErrorKind::SenderGone, why);
+        match self.browser.gone() {
+            Some(why) => gone(&format!("the browser is gone: {why}")),
+            None if self.is_wedged.load(Ordering::Relaxed) => gone("the page of the service does not answer any more"),
+            None => error.into(),
         }
     }
 }
 
 /// Makes one request out of the page.
-fn send_once(page: &Page, request: &PageRequest, within: Duration) -> Result<Reply, NoReply> {
+fn send_once(page: &Page, request: &PageRequest, within: Duration, is_wedged: &AtomicBool) -> Result<Reply, NoReply> {
+    let within = within.saturating_sub(PROBE_WITHIN);
     let answer = page.fetch(request, within).map_err(|error| match error {
-        BrowserError::TimedOut { .. } => NoReply::TimedOut,
+        BrowserError::TimedOut { .. } if page.evaluate::<u8>("1", PROBE_WITHIN).is_ok() => NoReply::TimedOut,
+        BrowserError::TimedOut { .. } => {
+            is_wedged.store(true, Ordering::Relaxed);
+            NoReply::InVain
+        }
         BrowserError::Gone { .. } | BrowserError::PageGone { .. } | BrowserError::TooLarge { .. } => NoReply::InVain,
         // Also a request that the page could not send: it does not tell.
         _ => NoReply::Lost,

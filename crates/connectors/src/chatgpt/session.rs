@@ -20,6 +20,8 @@ const LOOK_WITHIN: Duration = Duration::from_secs(5);
 const SESSION_WITHIN: Duration = Duration::from_secs(15);
 /// Every so many looks it is asked whether there is a session by now, while nothing else is to be done.
 const ASK_SESSION_EVERY: u32 = 10;
+/// How long a page gets to move on by itself after the owner has done something.
+const SETTLE: Duration = Duration::from_secs(1);
 /// The path that tells.
 pub(super) const SESSION_PATH: &str = "/api/auth/session";
 
@@ -143,8 +145,13 @@ fn act(flow: &mut SessionFlow, action: Action) -> Result<(), Stop> {
         Action::Unknown => ("unknown_page", "ChatGPT shows a page that is not known here. Please do what it asks for."),
     };
     flow.checkpoint(phase)?;
+    // If the page is still the same afterwards, what was done on it has not come through yet.
+    let marked = flow.page().evaluate::<bool>(MARK, LOOK_WITHIN).map(drop);
+    marked.or_else(|error| unless_replaced(&error))?;
     flow.act(what)?;
-    flow.checkpoint(&format!("{phase}_done"))
+    flow.checkpoint(&format!("{phase}_done"))?;
+    flow.pause(SETTLE);
+    Ok(())
 }
 
 /// A page that changed under our hands is looked at again.
