@@ -64,12 +64,12 @@ impl PipeEngine {
 
     /// The first words: what is opened is ours before it runs, and where downloads go.
     fn greet(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        let call = |method, params| self.connection.call(None, method, params, "start", deadline);
-        call("Browser.getVersion", json!({}))?;
+        let call = |method, params: &Value| self.connection.call(None, method, params, "start", deadline);
+        call("Browser.getVersion", &json!({}))?;
         let downloads = self.downloads.to_string_lossy();
         let behaviour = json!({"behavior": "allowAndName", "downloadPath": downloads, "eventsEnabled": true});
-        call("Browser.setDownloadBehavior", behaviour)?;
-        call("Target.setAutoAttach", json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true}))?;
+        call("Browser.setDownloadBehavior", &behaviour)?;
+        call("Target.setAutoAttach", &json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true}))?;
         Ok(())
     }
 
@@ -98,7 +98,7 @@ impl Engine for PipeEngine {
             return Err(BrowserError::TooMany { what: "pages open", max: self.limits.pages_max as u64 });
         }
         let params = json!({"url": "about:blank"});
-        let answer = self.connection.call(None, "Target.createTarget", params, "open a page", deadline)?;
+        let answer = self.connection.call(None, "Target.createTarget", &params, "open a page", deadline)?;
         let target = answer["targetId"].as_str().unwrap_or_default().to_owned();
         let attached = self.connection.wait(deadline, |world| {
             world.page(&target)?;
@@ -119,7 +119,7 @@ impl Engine for PipeEngine {
     }
 
     fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError> {
-        let answer = self.connection.call(None, "Storage.getCookies", json!({}), "read its cookies", deadline)?;
+        let answer = self.connection.call(None, "Storage.getCookies", &json!({}), "read its cookies", deadline)?;
         let cookies = answer["cookies"].as_array().map(Vec::as_slice).unwrap_or_default();
         Ok(cookies.iter().map(cookie).collect())
     }
@@ -145,7 +145,7 @@ impl Engine for PipeEngine {
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
         // It may be gone before it answers; whether it ended is what counts.
-        drop(self.connection.call(None, "Browser.close", json!({}), "close", deadline));
+        drop(self.connection.call(None, "Browser.close", &json!({}), "close", deadline));
         let ended = self.process.wait(deadline.left());
         self.connection.set_gone("it was closed");
         self.process.kill();

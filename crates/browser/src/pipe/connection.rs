@@ -82,7 +82,7 @@ impl Connection {
         &self,
         session: Option<&str>,
         method: &'static str,
-        params: Value,
+        params: &Value,
         what: &'static str,
         deadline: Deadline,
     ) -> Result<Value, BrowserError> {
@@ -97,7 +97,7 @@ impl Connection {
             state.pending.insert(id, Pending { session: session.map(str::to_owned), answer });
             id
         };
-        let result = self.send(encode(id, session, method, &params), what, deadline).and_then(|()| {
+        let result = self.send(encode(id, session, method, params), what, deadline).and_then(|()| {
             answers.recv_timeout(deadline.left()).map_err(|error| match error {
                 RecvTimeoutError::Timeout => deadline.timed_out(what),
                 RecvTimeoutError::Disconnected => BrowserError::Gone { why: "it was closed".to_owned() },
