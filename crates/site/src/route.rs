@@ -161,7 +161,7 @@ fn list(world: &mut World, request: &Request) -> Response {
 fn detail(world: &mut World, id: &str) -> Response {
     if let Some(left) = world.refused.get_mut(id).filter(|left| **left > 0) {
         *left -= 1;
-        return Response::bare(429);
+        return Response::bare(429).with("Retry-After", "1");
     }
     match world.history.detail(id).filter(|_| !world.lost.contains(id)) {
         Some(detail) => json_of(&detail),

@@ -52,7 +52,7 @@ pub struct World {
     pub tokens_expire_after: Option<u64>,
     /// Details that are listed and answered with 404.
     pub lost: BTreeSet<String>,
-    /// Details that are refused for pressure, so many times each.
+    /// Details that are refused for pressure, so many times each, with a second to wait.
     pub refused: BTreeMap<String, u32>,
     /// After so many requests to the list the newest conversation is deleted, once.
     pub deletes_after_lists: Option<u64>,

@@ -115,7 +115,7 @@ impl Captures {
 }
 
 /// Tries again while a page is being replaced by another one: what was done at a checkpoint often leads to one.
-fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, BrowserError>) -> Result<T, BrowserError> {
+pub(super) fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, BrowserError>) -> Result<T, BrowserError> {
     loop {
         let result = had(ends.saturating_duration_since(Instant::now()));
         let is_passing = matches!(result, Err(BrowserError::Replaced | BrowserError::Script { .. }));

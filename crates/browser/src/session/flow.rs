@@ -3,7 +3,7 @@
 //! It is on a thread of its own, and everything that it says goes to the thread that has the run. Once that one has
 //! given up, each of these calls ends the flow.
 
-use super::capture::{CaptureLimits, picture};
+use super::capture::{CaptureLimits, again, picture};
 use super::page_facts::PageFacts;
 use super::run_folder::RunFolder;
 use super::watchdog::Phase;
@@ -11,7 +11,7 @@ use crate::Page;
 use gleaner_sdk::{Question, Reply, Stop};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a picture for the owner may take.
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
@@ -155,7 +155,8 @@ impl SessionFlow {
     fn picture(&mut self) -> Result<String, Stop> {
         self.actions += 1;
         let name = format!("action-{}.png", self.actions);
-        let picture = picture(&self.page, CaptureLimits::default().png_bytes_max, PICTURE_WITHIN);
+        let bytes_max = CaptureLimits::default().png_bytes_max;
+        let picture = again(Instant::now() + PICTURE_WITHIN, |within| picture(&self.page, bytes_max, within));
         let kept = picture
             .map_err(|error| error.to_string())
             .and_then(|bytes| self.folder.write(&name, &bytes).map_err(|error| error.to_string()));
