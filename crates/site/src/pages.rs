@@ -1,14 +1,19 @@
 //! The pages, as text. Fields have the names and types that the services of this kind use.
 
+use std::time::Duration;
+
 /// A page with a title.
 pub(crate) fn page(title: &str, body: &str) -> String {
     format!("<!doctype html><html><head><meta charset=utf-8><title>{title}</title></head><body>{body}</body></html>")
 }
 
-pub(crate) fn home(session: &str) -> String {
+pub(crate) fn home(session: &str, wedges_later: Option<Duration>) -> String {
+    let wedge = wedges_later
+        .map(|later| format!("<script>setTimeout(() => {{ for (;;) {{}} }}, {})</script>", later.as_millis()));
     let body = format!(
         "<main id=app data-session=\"{session}\"><textarea id=prompt-textarea></textarea></main>\
-         <script>localStorage.setItem('seen', '{session}')</script>"
+         <script>localStorage.setItem('seen', '{session}')</script>{}",
+        wedge.unwrap_or_default()
     );
     page("Chat", &body)
 }

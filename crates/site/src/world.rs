@@ -64,6 +64,8 @@ pub struct World {
     pub delay: Duration,
     /// The page after the sign-in wedges its renderer.
     pub wedges_after_sign_in: bool,
+    /// How long after it was shown the page after the sign-in wedges its renderer.
+    pub wedges_later: Option<Duration>,
     /// Everything that was asked.
     pub asked: Vec<Asked>,
     /// What the site keeps for itself.
@@ -108,6 +110,7 @@ impl Default for World {
             is_title_wedged: false,
             delay: Duration::ZERO,
             wedges_after_sign_in: false,
+            wedges_later: None,
             asked: Vec::new(),
             books: Books::default(),
         }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tempfile::TempDir;
 
 /// Longer than anything here takes on a machine with other work.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(90);
 /// From the issue: so long after a run nothing of its browser is left.
 const GONE_AFTER: Duration = Duration::from_secs(5);
 
@@ -179,6 +179,13 @@ impl Hand {
         }
     }
 
+    /// Ends the browser as the kernel does when memory is short.
+    pub(crate) fn kill_browser(&self) {
+        for (pid, _) in processes_with(&self.profile) {
+            drop(Command::new("kill").args(["-KILL", &pid]).status());
+        }
+    }
+
     /// Whether a browser with the profile of this run is there. The negative control of the line above.
     pub(crate) fn has_browser(&self) -> bool {
         !processes_with(&self.profile).is_empty()
@@ -214,13 +221,18 @@ impl Drop for Hand {
     }
 }
 
-/// Processes that have this path in their arguments.
-fn processes_with(path: &Path) -> Vec<String> {
+/// Processes that have this path in their arguments, by their ids.
+fn processes_with(path: &Path) -> Vec<(String, String)> {
     let path = path.to_str().unwrap();
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let arguments = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
-    arguments
-        .map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " "))
-        .filter(|line| line.contains(path))
-        .collect()
+    let arguments = |entry: fs::DirEntry| {
+        let bytes = fs::read(entry.path().join("cmdline")).ok()?;
+        Some((entry.file_name().into_string().ok()?, String::from_utf8_lossy(&bytes).replace('\0', " ")))
+    };
+    let all = fs::read_dir("/proc").unwrap().flatten().filter_map(arguments);
+    all.filter(|(_, line)| line.contains(path)).collect()
+}
+
+/// Full size with `scripts/test --all`.
+pub(crate) fn is_full_size() -> bool {
+    std::env::var_os("GLEANER_TEST_ALL").is_some()
 }

@@ -1,6 +1,6 @@
 //! What is collected once there is a session: lists that move, conversations that are lost, caps, pressure and pace.
 
-use crate::by_hand::{Setting, paced};
+use crate::by_hand::{Setting, is_full_size, paced};
 use gleaner_site::{Site, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -143,6 +143,37 @@ fn what_was_learned_rides_on_the_cursor_of_the_messages() {
     assert!(kept["pacing_interval_ms"].is_number(), "{kept}");
     let (stale, _) = first_gap(json!({"messages": paced(400, 7 * HOUR)}));
     assert!(stale >= Duration::from_millis(950), "what is old is not believed: {stale:?}");
+}
+
+#[test]
+fn a_browser_that_is_killed_ends_the_run_and_not_the_account_of_it() {
+    let site = Site::start(World::with(30));
+    let setting = Setting::knowing_the_password(&site);
+    let setting = Setting { state: json!({"messages": paced(200, Duration::ZERO)}), ..setting };
+    let mut run = setting.start();
+    run.until("RECORD");
+    run.kill_browser();
+    let done = run.done();
+    assert!(done["error"]["message"].as_str().unwrap().contains("browser is gone"), "{done}");
+    assert_eq!(done["error"]["retryable"], true);
+    assert_eq!(run.of_type("DETAIL_GAP").len(), 0, "nothing is wrong with any conversation");
+    let mut next = setting.start();
+    assert_eq!(next.done()["status"], "succeeded", "the profile is as it was");
+    assert_eq!(next.keys("conversations").len(), 30);
+}
+
+/// It takes the time of one request to find out, which is long: only with `GLEANER_TEST_ALL`.
+#[test]
+fn a_page_that_hangs_while_it_is_asked_ends_the_run_after_one_request() {
+    if !is_full_size() {
+        return;
+    }
+    let site = Site::start(World { wedges_later: Some(Duration::from_secs(3)), ..World::with(60) });
+    let setting = Setting::knowing_the_password(&site);
+    let mut run = Setting { state: json!({"messages": paced(200, Duration::ZERO)}), ..setting }.start();
+    let done = run.done();
+    assert!(done["error"]["message"].as_str().unwrap().contains("does not answer any more"), "{done}");
+    assert_eq!(run.of_type("DETAIL_GAP").len(), 0);
 }
 
 #[test]

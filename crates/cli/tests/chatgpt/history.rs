@@ -3,6 +3,7 @@
 //!
 //! By default 60 conversations; with `GLEANER_TEST_ALL` in the environment 500.
 
+use crate::by_hand::is_full_size;
 use gleaner_site::{Asked, Limit, Site, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -18,10 +19,6 @@ const CEILING: Duration = Duration::from_millis(250);
 const BROWSER_NOISE: Duration = Duration::from_millis(40);
 /// Full size takes minutes.
 const PATIENCE: Duration = Duration::from_secs(900);
-
-fn is_full_size() -> bool {
-    std::env::var_os("GLEANER_TEST_ALL").is_some()
-}
 
 /// A data root, and the site that is collected into it.
 struct Owned {

@@ -74,7 +74,7 @@ fn teardown_diagnostic_capture_is_bounded() {
 /// The default has to be three times as long as the slowest sign-in here takes between two checkpoints.
 #[test]
 fn the_default_clears_what_signing_in_takes() {
-    let site = Site::start(World { delay: Duration::from_millis(500), ..World::with(1).with_code("123456") });
+    let site = Site::start(World { delay: Duration::from_millis(200), ..World::with(1).with_code("123456") });
     let mut run = Setting::knowing_the_password(&site).start();
     let question = run.until("INTERACTION");
     run.answer(&question, &json!({"code": "123456"}));

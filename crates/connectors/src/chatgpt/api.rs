@@ -104,7 +104,8 @@ impl<'b> Api<'b> {
 
 /// Makes one request out of the page.
 fn send_once(page: &Page, request: &PageRequest, within: Duration, is_wedged: &AtomicBool) -> Result<Reply, NoReply> {
-    let within = within.saturating_sub(PROBE_WITHIN);
+    // With time to find out why, and to say so before the attempt itself is given up.
+    let within = within.saturating_sub(2 * PROBE_WITHIN);
     let answer = page.fetch(request, within).map_err(|error| match error {
         BrowserError::TimedOut { .. } if page.evaluate::<u8>("1", PROBE_WITHIN).is_ok() => NoReply::TimedOut,
         BrowserError::TimedOut { .. } => {

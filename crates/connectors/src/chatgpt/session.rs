@@ -44,12 +44,13 @@ pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<Si
     loop {
         let Some(seen) = look(flow)? else { continue };
         let is_blank = !(seen.email || seen.password || seen.code || seen.challenge);
-        if is_blank && waits % ASK_SESSION_EVERY == 0 {
-            if let Some(token) = token(flow, service)? {
-                flow.mask([token.clone()])?;
-                flow.checkpoint("signed_in")?;
-                return Ok(token);
-            }
+        if is_blank
+            && waits % ASK_SESSION_EVERY == 0
+            && let Some(token) = token(flow, service)?
+        {
+            flow.mask([token.clone()])?;
+            flow.checkpoint("signed_in")?;
+            return Ok(token);
         }
         let next = sign_in.next(seen);
         waits = if next == Next::Wait { waits + 1 } else { 0 };
