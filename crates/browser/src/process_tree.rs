@@ -102,14 +102,16 @@ fn parse(pid: i32, stat: &str) -> Option<Listed> {
 mod tests {
     use super::*;
     use std::os::unix::process::CommandExt as _;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     #[test]
     fn what_left_the_group_is_found_by_the_profile_that_it_names() {
         let profile = Path::new("/data/profiles/of this test");
         let mut leader = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
-        let script = "sleep 100; exit 0";
-        let stray = |word: &str| Command::new("sh").args(["-c", script, word]).process_group(0).spawn().unwrap();
+        let stray = |word: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "read -r nothing", word]).stdin(Stdio::piped()).process_group(0).spawn().unwrap()
+        };
         let mut ours = stray("--database=/data/profiles/of this test/Crash Reports");
         let mut others = stray("--database=/data/profiles/of this test 2/Crash Reports");
         let pid = |child: &std::process::Child| Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
