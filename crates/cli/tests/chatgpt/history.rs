@@ -115,9 +115,12 @@ fn a_history_behind_a_hidden_limit_is_complete_though_the_run_is_killed_three_ti
     let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at);
     let least = gaps.min().unwrap();
     println!("{} requests, {rejected} refused, the shortest gap was {least:?}", asked.len());
-    assert!(least >= CEILING - BROWSER_NOISE, "{least:?}");
+    let story =
+        asked.windows(2).map(|pair| (pair[1].at.as_millis(), (pair[1].at - pair[0].at).as_millis(), pair[1].status));
+    let story = story.collect::<Vec<_>>();
+    assert!(least >= CEILING - BROWSER_NOISE, "{least:?}: {story:?}");
     // One in a hundred; of fewer than a hundred, one.
-    assert!(rejected <= (asked.len() / 100).max(1), "{rejected} of {} were refused", asked.len());
+    assert!(rejected <= (asked.len() / 100).max(1), "{rejected} of {} were refused: {story:?}", asked.len());
     second_run_starts_at_the_learned_rate(&owned);
 }
 

@@ -15,8 +15,9 @@ use std::time::Duration;
 const CEILING: Duration = Duration::from_millis(250);
 /// Noise against marching in step. Never a floor: the pace is found, and this only moves a request within it.
 const LAUNCH_JITTER: Duration = Duration::from_millis(150);
-/// Conversations in a slice. A kill repeats so many at most, which is a quarter of a minute at the pace of this service.
-const SLICE: usize = 10;
+/// Conversations in a slice. A slice costs a sync, which is nothing beside a request of this service; and the pace that
+/// was found rides on it, so that a run that is killed right after a refusal does not forget it.
+const SLICE: usize = 1;
 /// How long the browser may take to end by itself, so that the session is on the disk.
 const CLOSE_WITHIN: Duration = Duration::from_secs(5);
 
