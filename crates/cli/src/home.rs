@@ -49,6 +49,11 @@ impl Home {
         self.root.join("logs")
     }
 
+    /// Where browsers keep what their owners signed in with, a folder for each connection.
+    pub(crate) fn profiles_path(&self) -> PathBuf {
+        self.root.join("profiles")
+    }
+
     /// Where connectors are that can be added by name.
     pub(crate) fn connectors_path(&self) -> PathBuf {
         self.root.join("connectors")

@@ -2,6 +2,7 @@
 //! an exit code. What it can do is one file per command under `commands`; exit codes are in `error`.
 
 mod args;
+mod bindings;
 mod builtin;
 mod collect_view;
 mod commands;

@@ -11,7 +11,8 @@ mod pretty;
 mod watch;
 
 use crate::args::collect::CollectArgs;
-use crate::commands::run::{bindings, check_state, launch, purpose, refused};
+use crate::bindings;
+use crate::commands::run::{check_state, launch, purpose, refused};
 use crate::connection::{Settings, read_manifest, stored};
 use crate::credentials::{Credentials, how_to_give};
 use crate::dates;
@@ -45,6 +46,7 @@ const OVERRUN: Duration = Duration::from_secs(1);
 /// What is rehearsed.
 struct Rehearsal<'a> {
     args: &'a CollectArgs,
+    home: Home,
     name: String,
     manifest_text: String,
     manifest: Manifest,
@@ -70,7 +72,8 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
     let is_replay = replay.is_some();
     let credentials = if is_replay { Credentials::default() } else { credentials(&home, &name, &manifest)? };
     let secrets = Redactor::new(credentials.secrets());
-    let rehearsal = Rehearsal { args, name, manifest_text, manifest, settings, credentials, replay };
+    let rehearsal =
+        Rehearsal { args, home: home.clone(), name, manifest_text, manifest, settings, credentials, replay };
     rehearsal.announce();
     let rehearsed = if is_replay {
         rehearsal.perform(record.as_deref())
@@ -192,7 +195,7 @@ impl Rehearsal<'_> {
             // A recording may be looked at whenever one likes.
             grant_expires_at: self.settings.expires_at().filter(|_| self.replay.is_none()),
             launch,
-            bindings: bindings(&self.manifest, false),
+            bindings: bindings::offered(&self.home, &self.name, &self.manifest, false)?,
             budget: (budget != RunBudget::default()).then_some(budget),
             overrun: OVERRUN,
             credential: None,

@@ -4,7 +4,8 @@
 //! nobody can answer. It is stopped at the first sign that its service answered. Meanwhile we hold the
 //! connection and the account, so that a trial and a run never ask at once.
 
-use crate::commands::run::{bindings, launch, refused};
+use crate::bindings;
+use crate::commands::run::{launch, refused};
 use crate::connection::Settings;
 use crate::credentials::Credentials;
 use crate::dates;
@@ -150,7 +151,7 @@ impl Trial<'_> {
             grant: "check".to_owned(),
             grant_expires_at: None,
             launch: launch(self.manifest, self.settings, self.credentials, budget)?,
-            bindings: bindings(self.manifest, false),
+            bindings: bindings::offered(self.home, self.name, self.manifest, false)?,
             budget: Some(budget),
             overrun: OVERRUN,
             credential: None,

@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+mod chatgpt;
 mod claude_code;
 mod codex;
 pub mod files;
@@ -36,7 +37,7 @@ impl std::fmt::Debug for FirstParty {
 
 /// All of them, in the order of their names.
 pub const ALL: &[FirstParty] =
-    &[claude_code::CLAUDE_CODE, codex::CODEX, ical::ICAL, imessage::IMESSAGE, whatsapp::WHATSAPP];
+    &[chatgpt::CHATGPT, claude_code::CLAUDE_CODE, codex::CODEX, ical::ICAL, imessage::IMESSAGE, whatsapp::WHATSAPP];
 
 #[cfg(test)]
 mod tests {

@@ -307,7 +307,7 @@ impl Iterator for Pages {
 
 /// The runtime behind all clones of a client.
 #[derive(Clone, Debug)]
-struct Engine(Arc<Running>);
+pub(crate) struct Engine(Arc<Running>);
 
 #[derive(Debug)]
 struct Running {
@@ -317,7 +317,7 @@ struct Running {
 }
 
 impl Engine {
-    fn start() -> Result<Self, Error> {
+    pub(crate) fn start() -> Result<Self, Error> {
         let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("gleaner-http").enable_all().build();
         let runtime =
             runtime.map_err(|error| Error::Setup { what: "its thread cannot be started", source: error.into() })?;
@@ -325,7 +325,7 @@ impl Engine {
     }
 
     /// Waits for `call` on this thread.
-    fn run<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(crate) fn run<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         if Handle::try_current().is_ok() {
             return Err(Error::BlockingInAsync);
         }

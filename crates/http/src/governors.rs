@@ -11,6 +11,7 @@ use gleaner_governor::{BreakerConfig, Config};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 /// Most keys of one registry: a person's or a company's accounts, not the web. A key takes some two
 /// kilobytes, so this is 20 MB.
@@ -23,6 +24,9 @@ pub struct Settings {
     pub config: Config,
     /// Most callers that may wait; one more is refused at once.
     pub max_waiting: usize,
+    /// Noise against marching in step: a request goes out up to so much after it was asked for. It is one of the
+    /// times of which the latest counts, so it is never added to the pace and never slows it down. Zero: none.
+    pub launch_jitter: Duration,
 }
 
 /// In flight at most, unless set: what hides a latency of 300 ms at the default ceiling of 50 per
@@ -39,7 +43,7 @@ impl Default for Settings {
     fn default() -> Self {
         let breaker = BreakerConfig { throughput_min: THROUGHPUT_MIN, ..BreakerConfig::default() };
         let config = Config { max_concurrency: MAX_CONCURRENCY, breaker, ..Config::default() };
-        Self { config, max_waiting: MAX_WAITING }
+        Self { config, max_waiting: MAX_WAITING, launch_jitter: Duration::ZERO }
     }
 }
 

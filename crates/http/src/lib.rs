@@ -1,6 +1,6 @@
 //! HTTP that finds a provider's rate limit from below, sits just under it, and remembers it.
 //!
-//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. There are four ways in,
+//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. There are five ways in,
 //! and all of them behave alike:
 //!
 //! | | feature | for |
@@ -8,11 +8,12 @@
 //! | `GovernedClient` | `client` (default) | a program that wants one good HTTP client |
 //! | `GovernedMiddleware` | `reqwest-middleware` | a program that has a `reqwest-middleware` stack |
 //! | `GovernedLayer` | `tower` | a program that has a `tower` stack |
+//! | `elsewhere::Elsewhere` | `client` | requests that something else sends, such as a page of a browser |
 //! | `proxy::Proxy` | `proxy` | every other language: `gleaner proxy` is this |
 //!
 //! A list of URLs from many hosts is another matter: `fetch` (feature `fetch`) asks a keyed registry instead.
 //!
-//! Behind the four is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
+//! Behind the five is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
 //! who asks [`Governors`] for the same key gets the same send governor, so two clients in one process
 //! do not break a limit together, and a slow provider delays nobody but its own callers.
 //!
@@ -52,6 +53,8 @@ mod causes;
 pub mod client;
 mod clock;
 mod domains;
+#[cfg(feature = "client")]
+pub mod elsewhere;
 #[cfg(feature = "fetch")]
 pub mod fetch;
 mod figures;

@@ -137,8 +137,9 @@ impl Shared {
     /// The short way: nobody waits and the governor agrees. Whoever gets the permit answers it.
     fn admit_at_once(&self, call: &mut Call) -> Result<Option<Permit>, Refused> {
         let now = self.clock.now();
+        call.draw_launch(self.settings.launch_jitter);
         let mut state = self.lock();
-        if state.queue.len() > 0 {
+        if state.queue.len() > 0 || call.not_before.is_some() {
             return Ok(None);
         }
         match state.governor.poll_admit(now) {
@@ -191,6 +192,10 @@ impl Shared {
         }
         if !state.queue.is_head(place.number) {
             return Step::Pause { until: far, why: state.governor.wait_reason(now) };
+        }
+        // A moment and not a length, like the governor's: the later of the two counts, and never their sum.
+        if let Some(launch) = call.not_before.filter(|launch| *launch > Instant::now()) {
+            return Step::Pause { until: launch, why: state.governor.wait_reason(now) };
         }
         match state.governor.poll_admit(now) {
             Admission::Send(permit) => {
@@ -307,6 +312,8 @@ pub(crate) struct Call {
     /// Drawn when it first queues, and kept by its retries.
     number: Option<Number>,
     last_send: Option<Instant>,
+    /// The attempt that is next is not sent before this, by chance.
+    not_before: Option<Instant>,
     /// When its last attempt was admitted.
     pub(crate) admitted_at: Time,
     pub(crate) waited: Duration,
@@ -314,7 +321,17 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(patience: &Patience) -> Self {
-        Self { number: None, last_send: patience.last_send(), admitted_at: Time::ZERO, waited: Duration::ZERO }
+        let (last_send, waited) = (patience.last_send(), Duration::ZERO);
+        Self { number: None, last_send, not_before: None, admitted_at: Time::ZERO, waited }
+    }
+
+    /// Draws when the next attempt may go out, unless there would be no time for it.
+    fn draw_launch(&mut self, window: Duration) {
+        self.not_before = None;
+        if !window.is_zero() {
+            let launch = Instant::now() + window.mul_f64(fastrand::f64());
+            self.not_before = Some(launch).filter(|launch| !self.is_too_late(*launch));
+        }
     }
 
     pub(crate) fn is_too_late(&self, at: Instant) -> bool {

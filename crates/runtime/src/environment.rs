@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
 /// What any program may need: where programs, files and certificates are, language and time, a display.
-const ALWAYS: [&str; 17] = [
+const ALWAYS: [&str; 18] = [
     "PATH",
     "HOME",
     "USER",
@@ -26,6 +26,7 @@ const ALWAYS: [&str; 17] = [
     "CURL_CA_BUNDLE",
     "DISPLAY",
     "WAYLAND_DISPLAY",
+    "XAUTHORITY",
     "XDG_RUNTIME_DIR",
 ];
 

@@ -28,7 +28,10 @@ use std::time::Duration;
 
 /// How long a connector may take to end after it was asked to, when nobody is left to wait for it.
 const ALONE_GRACE: Duration = Duration::from_secs(2);
-/// How long what a connector left behind may take.
+/// How long what a connector left behind may go on by itself. A browser sees that its connector is gone, and saves what
+/// it knows, the owner's session among it; told to end on top of that, it would drop everything.
+const FAREWELL_GRACE: Duration = Duration::from_secs(1);
+/// How long it may take once it was told to end.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 /// How often what is left is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -140,18 +143,31 @@ fn kill_everything() {
 
 /// What a connector that has ended left behind: it holds the output open and does nobody good.
 fn end_leftovers() {
-    let mut left = process_tree::descendants();
-    for pid in &left {
-        let _ = kill_process(*pid, Signal::TERM);
+    if wait_for_none(FAREWELL_GRACE) {
+        return;
     }
+    for pid in process_tree::descendants() {
+        let _ = kill_process(pid, Signal::TERM);
+    }
+    if !wait_for_none(LEFTOVER_GRACE) {
+        kill_everything();
+    }
+}
+
+/// Waits until nothing is left, and says whether that came in time.
+fn wait_for_none(within: Duration) -> bool {
     let mut waited = Duration::ZERO;
-    while !left.is_empty() && waited < LEFTOVER_GRACE {
+    loop {
+        process_tree::reap();
+        if process_tree::descendants().is_empty() {
+            return true;
+        }
+        if waited >= within {
+            return false;
+        }
         thread::sleep(LOOK_AGAIN);
         waited += LOOK_AGAIN;
-        process_tree::reap();
-        left = process_tree::descendants();
     }
-    kill_everything();
 }
 
 /// Ends as the connector did, so that whoever waits for us sees it.

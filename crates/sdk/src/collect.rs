@@ -16,8 +16,9 @@ use crate::warm_start::Learned;
 use gleaner_engine::Time;
 use gleaner_http::blocking::Client;
 use gleaner_http::client::ClientBuilder;
+use gleaner_http::elsewhere::Elsewhere;
 use gleaner_http::governor::RunBudgetConfig;
-use gleaner_http::{Governors, Settings};
+use gleaner_http::{Governors, SendGovernor, Settings};
 use gleaner_protocol::{CollectionMode, Manifest, Progress, RecoveryAction, StreamScope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -38,6 +39,9 @@ pub struct Collect<'r> {
     pub(crate) mode: CollectionMode,
     pub(crate) recovery_only: bool,
     pub(crate) someone_can_answer: bool,
+    /// What the runtime lets this run use, each with its descriptor.
+    pub(crate) bindings: BTreeMap<String, serde_json::Value>,
+    pub(crate) variable: Variables<'r>,
     /// What the author put into each cursor; the pace that rides along is taken out.
     pub(crate) cursors: BTreeMap<String, Cursor>,
     pub(crate) started: Time,
@@ -45,9 +49,31 @@ pub struct Collect<'r> {
     /// Of this run alone: a test may run many in one process.
     pub(crate) governors: Governors,
     pub(crate) client: Option<Client>,
+    /// Whose pace is shown and remembered: that of the first client, or of what sends in its place.
+    pub(crate) governor: Option<SendGovernor>,
     pub(crate) accounted_for: BTreeSet<String>,
     pub(crate) last_readout: Option<Time>,
     pub(crate) tape: Tape,
+}
+
+/// Environment variables by name. Prints none of them.
+pub(crate) struct Variables<'r>(pub(crate) &'r dyn Fn(&str) -> Option<String>);
+
+impl std::fmt::Debug for Variables<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Variables").finish_non_exhaustive()
+    }
+}
+
+/// How requests are sent that something else than a client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Habits {
+    /// The shortest time between two sends, unless the owner says otherwise (`…_PACING_MIN_INTERVAL_MS`).
+    pub ceiling: Duration,
+    /// Noise against marching in step; never a floor of the pace.
+    pub launch_jitter: Duration,
+    /// Requests in flight at most.
+    pub max_concurrency: u16,
 }
 
 /// How often the pace is shown by itself. A person who watches sees it change, and a run has millions of slices.
@@ -96,6 +122,13 @@ impl<'r> Collect<'r> {
         self.recovery_only
     }
 
+    /// What the runtime says about something that this run may use, such as where its browser profile is; `None` when
+    /// it may not.
+    #[must_use]
+    pub fn binding(&self, name: &str) -> Option<&serde_json::Value> {
+        self.bindings.get(name)
+    }
+
     /// A credential that the manifest requires, by its name or an alias of it.
     ///
     /// # Errors
@@ -132,14 +165,67 @@ impl<'r> Collect<'r> {
         if self.client.is_none() {
             // Where a recording answers there is no pace to begin with, to show or to remember.
             if !self.tape.is_playing() {
-                if let Some(learned) = &self.learned {
-                    learned.restore(governor);
-                }
-                self.emitter.remember_pace_of(governor.clone());
+                self.take_pace_of(governor);
             }
             self.client = Some(client.clone());
         }
         Ok(client)
+    }
+
+    /// A governed way to the provider for requests that something else sends, such as a page of a browser: with the
+    /// same pace, budget and memory as the client of this run.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made, and when answers come from a recording: nothing is recorded of what others send.
+    pub fn elsewhere(&mut self, habits: Habits) -> Result<Elsewhere, Stop> {
+        if self.tape.is_playing() {
+            let message = "this connector asks through a browser, and no recording can answer for that";
+            return Err(Stop::for_good(message, RecoveryAction::NotRetriable));
+        }
+        let mut settings = self.settings();
+        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(habits.ceiling);
+        settings.config.max_concurrency = habits.max_concurrency;
+        settings.launch_jitter = habits.launch_jitter;
+        let key = self.governors.key(self.provider(), self.credentials.fingerprint().as_ref().map(String::as_bytes));
+        let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;
+        let elsewhere = Elsewhere::new(self.provider(), governor)?;
+        if self.governor.is_none() {
+            self.take_pace_of(elsewhere.governor());
+        }
+        Ok(elsewhere)
+    }
+
+    /// Begins at the pace that the last run had found, and shows and remembers this one.
+    fn take_pace_of(&mut self, governor: &SendGovernor) {
+        if let Some(learned) = &self.learned {
+            learned.restore(governor);
+        }
+        self.emitter.remember_pace_of(governor.clone());
+        self.governor = Some(governor.clone());
+    }
+
+    /// Whose limit it is.
+    fn provider(&self) -> &'r str {
+        self.manifest.provider.as_deref().unwrap_or(&self.manifest.connector_key)
+    }
+
+    /// Masks these from now on in everything that is said for people: what a sign-in brought, such as a token.
+    pub fn mask(&mut self, secrets: impl IntoIterator<Item = String>) {
+        self.emitter.keep_answers(secrets);
+    }
+
+    /// A setting of the connector's own, from its environment: one that the manifest declares. Never for secrets, which
+    /// are credentials.
+    #[must_use]
+    pub fn setting(&self, name: &str) -> Option<String> {
+        (self.variable.0)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    /// Whether somebody answers questions.
+    #[must_use]
+    pub const fn can_ask(&self) -> bool {
+        self.someone_can_answer
     }
 
     /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that is
@@ -161,8 +247,7 @@ impl<'r> Collect<'r> {
     }
 
     fn client_builder(&self, sample: Option<&Arc<Played>>) -> ClientBuilder {
-        let name = self.manifest.provider.as_deref().unwrap_or(&self.manifest.connector_key);
-        let mut builder = Client::builder(name).settings(self.settings()).governors(self.governors.clone());
+        let mut builder = Client::builder(self.provider()).settings(self.settings()).governors(self.governors.clone());
         if let Some(account) = self.credentials.fingerprint() {
             builder = builder.credential(account);
         }
@@ -198,7 +283,7 @@ impl<'r> Collect<'r> {
     /// Shows the pace unless it was shown just now. Between two slices, too: at a provider that is asked once
     /// a second, a slice of a hundred takes minutes.
     pub(crate) fn report_rate_now_and_then(&mut self) -> Result<(), Stop> {
-        if self.client.is_none() {
+        if self.governor.is_none() {
             return Ok(());
         }
         let now = self.clock.now();
@@ -211,9 +296,9 @@ impl<'r> Collect<'r> {
     ///
     /// When nobody reads any more.
     pub fn report_rate(&mut self) -> Result<(), Stop> {
-        let Some(client) = self.client.as_ref().filter(|_| !self.tape.is_playing()) else { return Ok(()) };
+        let Some(governor) = &self.governor else { return Ok(()) };
         self.last_readout = Some(self.clock.now());
-        for progress in rate::readout(client.governor()) {
+        for progress in rate::readout(governor) {
             self.emitter.progress(progress)?;
         }
         Ok(())

@@ -6,7 +6,7 @@
 use crate::budget::Budget;
 use crate::caps::Caps;
 use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
-use crate::collect::Collect;
+use crate::collect::{Collect, Variables};
 use crate::credentials::{self, Credentials};
 use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Recording, Tape};
@@ -207,8 +207,12 @@ fn collect<'r>(
         emitter.know_cursor(&stream, cursor.clone());
         cursors.insert(stream, cursor);
     }
+    // A descriptor that cannot be read says nothing, but the binding is there.
+    let descriptor = |text: &str| serde_json::from_str(text).unwrap_or_default();
+    let bindings = start.bindings.into_iter().map(|(name, text)| (name, descriptor(text.as_str()))).collect();
     Collect {
         run_id: start.run_id,
+        bindings,
         manifest,
         clock: around.clock,
         emitter,
@@ -220,11 +224,13 @@ fn collect<'r>(
         mode: start.collection_mode,
         recovery_only: start.recovery_only,
         someone_can_answer,
+        variable: Variables(around.variable),
         cursors,
         started,
         learned,
         governors: Governors::new(),
         client: None,
+        governor: None,
         accounted_for: BTreeSet::new(),
         last_readout: None,
         tape,

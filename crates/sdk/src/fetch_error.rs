@@ -40,6 +40,9 @@ pub enum FetchErrorKind {
     Forbidden,
     /// It usually passes: a lost connection, a timeout, a 5xx.
     Temporary,
+    /// What sends for us is gone, such as a browser. Nothing about the provider, and nothing more can be asked: it
+    /// ends the run.
+    SenderGone,
     /// It is not in the recording that is played. Nothing about the provider: it ends the run.
     NotRecorded,
     /// Anything else: an answer that makes no sense, a request that cannot be written.
@@ -129,9 +132,10 @@ impl FetchError {
             FetchErrorKind::Gone => AbsenceReason::Gone,
             FetchErrorKind::RefusedCredentials => AbsenceReason::AuthFailure,
             FetchErrorKind::Forbidden => AbsenceReason::PermanentForbidden,
-            FetchErrorKind::Temporary | FetchErrorKind::NotRecorded | FetchErrorKind::Other => {
-                AbsenceReason::TemporaryUnavailable
-            }
+            FetchErrorKind::Temporary
+            | FetchErrorKind::SenderGone
+            | FetchErrorKind::NotRecorded
+            | FetchErrorKind::Other => AbsenceReason::TemporaryUnavailable,
         };
         GapReason::Absence(absence)
     }
@@ -153,6 +157,7 @@ impl FetchError {
             FetchErrorKind::RefusedCredentials => "refused_credentials",
             FetchErrorKind::Forbidden => "forbidden",
             FetchErrorKind::Temporary => "temporary",
+            FetchErrorKind::SenderGone => "sender_gone",
             FetchErrorKind::NotRecorded => "not_recorded",
             FetchErrorKind::Other => "unexpected_answer",
         };

@@ -129,6 +129,11 @@ impl Reply {
         self.values.get(field).map(String::as_str)
     }
 
+    /// Everything that was entered, for whoever must not let it out.
+    pub fn values(&self) -> impl Iterator<Item = &str> {
+        self.values.values().map(String::as_str)
+    }
+
     /// The answer to [`Question::code`]; empty for any other question.
     #[must_use]
     pub fn code(&self) -> &str {

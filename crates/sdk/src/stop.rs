@@ -73,6 +73,7 @@ impl From<FetchError> for Stop {
             | FetchErrorKind::Deferred(_)
             | FetchErrorKind::NotFound
             | FetchErrorKind::Gone
+            | FetchErrorKind::SenderGone
             | FetchErrorKind::Temporary => (true, RecoveryAction::RetryByRuntime, None),
         };
         Self::Failed(Failure { message: error.to_string(), retryable, code, action: Some(action) })

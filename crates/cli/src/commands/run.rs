@@ -1,6 +1,7 @@
 //! `gleaner run`: one run of one connection, shown while it goes on, accounted for at its end.
 
 use crate::args::collect::{CollectArgs, Interact};
+use crate::bindings;
 use crate::collect_view::{View, finished, not_begun};
 use crate::connection::{Settings, read_manifest, stored};
 use crate::credentials::Credentials;
@@ -13,7 +14,7 @@ use crate::rehearsal;
 use crate::scope;
 use crate::stop_signals;
 use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Steady, Trigger};
-use gleaner_protocol::{CollectionMode, Manifest, RawJson, RunBudget};
+use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
 use gleaner_schedule::Kind;
 use gleaner_sdk::exchanges::RECORD_VARIABLE;
@@ -190,7 +191,7 @@ fn request(
         grant: GRANT.to_owned(),
         grant_expires_at: settings.expires_at(),
         launch: launch(&manifest, settings, credentials, budget)?,
-        bindings: bindings(&manifest, interact(args) != Interact::None),
+        bindings: bindings::offered(home, name, &manifest, interact(args) != Interact::None)?,
         budget: (budget != RunBudget::default()).then_some(budget),
         overrun: OVERRUN,
         credential: credentials.account(&manifest, home)?,
@@ -243,17 +244,6 @@ pub(crate) fn launch(
         guard: guard("guard"),
         exec: guard("guard-exec"),
     })
-}
-
-/// What was asked for and can be had, and what every connector gets.
-pub(crate) fn bindings(manifest: &Manifest, interactive: bool) -> Vec<(String, RawJson<'static>)> {
-    let mut names = vec!["network".to_owned(), "filesystem".to_owned()];
-    let asked = manifest.bindings.iter().map(|binding| binding.name.clone());
-    names.extend(asked.filter(|name| matches!(name.as_str(), "loopback_listen")));
-    names.extend(interactive.then(|| "interactive".to_owned()));
-    names.dedup();
-    let empty = || RawJson::new("{}").unwrap_or_default();
-    names.into_iter().map(|name| (name, empty())).collect()
 }
 
 pub(crate) fn refused(error: RunError, name: &str) -> CliError {

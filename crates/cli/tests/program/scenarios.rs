@@ -52,10 +52,35 @@ fn file_based_connector_starts_successfully() {
     assert_eq!(answer.code, 0, "{answer:?}");
     assert_eq!(place.gleaner(&["records", "orders"]).stdout.lines().count(), 2);
     // What is not there is refused by name, and nothing is started.
-    requiring(&place, "browser");
+    requiring(&place, "telepathy");
     let answer = place.run("open('started', 'w'); done(0); end()", &[]);
-    assert!(answer.code == 2 && answer.stderr.contains("\"browser\""), "{answer:?}");
+    assert!(answer.code == 2 && answer.stderr.contains("\"telepathy\""), "{answer:?}");
     assert!(!place.path("started").exists());
+}
+
+#[test]
+fn single_account_default_and_a_second_account_have_profiles_of_their_own() {
+    for binding in ["browser", "browser_automation", "browser_profile"] {
+        let place = Place::new();
+        requiring(&place, binding);
+        let profile = |answer: &crate::support::Answer| {
+            assert_eq!(answer.code, 0, "{answer:?}");
+            last_line(&place.read("start"))["bindings"][binding].clone()
+        };
+        let script = "open('start', 'w').write(json.dumps(start)); done(0); end()";
+        let first = profile(&place.run(script, &[]));
+        let profiles = place.path("home").join("profiles");
+        assert_eq!(first["profile_name"], "shop", "{first}");
+        assert_eq!(first["profile_path"], json!(profiles.join("shop")), "{first}");
+        assert_eq!(first["profiles_path"], json!(profiles), "{first}");
+        let second = profile(&place.run(script, &["--name", "At Work"]));
+        assert_eq!(second["profile_name"], "shop--_41t_20_57ork", "{second}");
+    }
+    // Who does not ask for a browser is told nothing of profiles.
+    let place = Place::new();
+    assert_eq!(place.run("open('start', 'w').write(json.dumps(start)); done(0); end()", &[]).code, 0);
+    let start = place.read("start");
+    assert!(start.contains("filesystem") && !start.contains("profile"), "{start}");
 }
 
 #[test]

@@ -57,6 +57,25 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
+fn an_operator_inspects_the_cli_surface_and_finds_no_browser_to_start_or_stop() {
+    let main = gleaner(&["--help"]).stdout;
+    let commands = main.split_once("Commands:\n").unwrap().1;
+    let commands = commands.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
+    let names = commands.map(|line| line.split_whitespace().next().unwrap()).collect::<Vec<_>>();
+    assert!(names.contains(&"run") && names.contains(&"status"), "{names:?}");
+    for name in &names {
+        assert!(!name.contains("browser") && !name.contains("daemon"), "{name}");
+        let help = gleaner(&[name, "--help"]).stdout.to_lowercase();
+        for word in ["browser", "daemon", "cdp", "attach"] {
+            assert!(!help.contains(word), "{name}: {word}");
+        }
+    }
+    for word in ["start", "stop", "status", "restart", "logs", "bootstrap", "probe"] {
+        assert_eq!(gleaner(&["browser", word]).code, 2, "{word}");
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_early_ends_the_program_quietly() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_gleaner"))
         .args(["lab", "run", "--law", "gleaner", "--json"])

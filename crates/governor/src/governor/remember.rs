@@ -3,7 +3,7 @@
 use super::Governor;
 use crate::retry_after::RETRY_AFTER_MAX;
 use crate::time::{Time, WallTime, nanos};
-use crate::warm_start::Learned;
+use crate::warm_start::{Learned, STALE_AFTER};
 use std::time::Duration;
 
 impl Governor {
@@ -37,6 +37,9 @@ impl Governor {
         }
         if learned.is_fresh(wall_now) {
             law.restore_rate(nanos(learned.interval), learned.limit_per_s);
+            if learned.strikes().any(|at| at <= wall_now && wall_now.since(at) <= STALE_AFTER) {
+                law.restore_contact();
+            }
             if let Some((limit, length)) = learned.window {
                 law.window.restore(limit, nanos(length), now);
             }

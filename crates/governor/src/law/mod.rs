@@ -424,6 +424,13 @@ impl Law {
         self.count.rate = self.rate();
     }
 
+    /// The former run has met the limit and not measured it yet: doubling would meet it again at once.
+    pub(crate) fn restore_contact(&mut self) {
+        if self.mode == Mode::Search {
+            self.mode = Mode::Climb;
+        }
+    }
+
     pub(crate) fn restore_shut(&mut self, shut: u8) {
         self.shut = shut;
     }

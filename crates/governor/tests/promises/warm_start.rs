@@ -224,6 +224,24 @@ fn strikes_survive_a_restart() {
 }
 
 #[test]
+fn a_restart_in_the_middle_of_a_climb_does_not_search_again() {
+    let mut hand = Hand::new(Config::default());
+    hand.warm_to(Duration::from_millis(100));
+    hand.exchange(&Outcome::throttled(None), 5);
+    hand.exchange(&Outcome::success(), 5);
+    let memory = learned(&hand);
+    assert_eq!((memory.limit_per_s, memory.strikes().count()), (None, 1), "it was met, and is not measured yet");
+    let mode = |learned: &Learned| restored(learned, Config::default()).snapshot(at(5)).map(|snapshot| snapshot.mode);
+    assert_eq!(mode(&memory), Some("climb"));
+    // A run that met nothing goes on searching, and so does one that met something yesterday.
+    assert_eq!(mode(&Learned::from_interval(memory.interval, WALL_NOW)), Some("search"));
+    let yesterday = WALL_NOW.before(Duration::from_secs(86_400)).as_unix_millis();
+    let text = format!("gleaner-learned-1 recorded_at_ms={} interval_ns=1000000000", WALL_NOW.as_unix_millis());
+    let old = Learned::decode(format!("{text} strike_ms={yesterday}").as_bytes()).expect("well formed");
+    assert_eq!(mode(&old), Some("search"));
+}
+
+#[test]
 fn a_strike_that_has_expired_costs_nothing() {
     // Strikes are kept until they expire: a refusal of last month says nothing about today.
     let last_month = WALL_NOW.before(Duration::from_secs(30 * 86_400)).as_unix_millis();

@@ -310,7 +310,7 @@ fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Resul
 }
 
 /// Why a refusal is final. Failures of other kinds are answers: the caller sees the status.
-fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<Duration>)> {
+pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<Duration>)> {
     match end {
         End::Pressure { reason, retry_in } => Some((TerminalReason::Pressure(reason), retry_in)),
         _ if verdict != Verdict::Throttled => None,

@@ -188,7 +188,7 @@ pub(crate) fn brisk() -> Settings {
         backoff,
         ..Config::default()
     };
-    Settings { config, max_waiting: 1000 }
+    Settings { config, max_waiting: 1000, ..Settings::default() }
 }
 
 /// A client with a registry of its own, so that tests do not slow each other down.

@@ -309,10 +309,11 @@ impl<'a, 'r> Work<'a, 'r> {
         self.put_off(item, &error)
     }
 
-    /// A credential that is refused again and again is not this item's fault, and neither is a recording without it.
+    /// A credential that is refused again and again is not this item's fault, and neither is a recording without it or
+    /// a sender that is gone.
     pub(super) fn unless_refused(&self, error: FetchError) -> Result<FetchError, Stop> {
-        let is_not_its_fault =
-            self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX || error.kind() == FetchErrorKind::NotRecorded;
+        let is_not_its_fault = self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX
+            || matches!(error.kind(), FetchErrorKind::NotRecorded | FetchErrorKind::SenderGone);
         if is_not_its_fault { Err(error.into()) } else { Ok(error) }
     }
 

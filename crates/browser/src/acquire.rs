@@ -1,0 +1,95 @@
+//! The one way to a browser.
+
+use crate::arguments::Start;
+use crate::browser::Browser;
+use crate::engine::{Deadline, Engine};
+use crate::error::BrowserError;
+use crate::notice::Notice;
+use crate::pipe::PipeEngine;
+use crate::profile::HeldProfile;
+use crate::program;
+use crate::request::{BrowserRequest, EngineChoice, Window};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Starts a browser for this run, with a profile that nobody else has until it is dropped.
+///
+/// # Errors
+///
+/// When the profile is in use (with the process that has it) or not to be trusted, when there is no browser, or when it
+/// does not start.
+pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, BrowserError> {
+    let path = std::env::var("PATH").ok();
+    let program = program::find(request.program.as_deref(), path.as_deref())?;
+    let window = window(request);
+    let is_root = rustix::process::geteuid().is_root();
+    let mut notices = Vec::new();
+    if is_root {
+        notices.push(Notice::NoSandbox);
+    }
+    if window == Window::Headless && request.window == Window::Auto {
+        notices.push(Notice::NoDisplay);
+    }
+    let (mut held, of_profile) = HeldProfile::take(&request.profiles, &request.profile, &request.limits)?;
+    notices.extend(of_profile);
+    let start = |held: &HeldProfile| {
+        let start =
+            Start { profile: held.path(), has_window: window == Window::Headed, is_root, limits: &request.limits };
+        engine(request.engine, &program, start, &held.downloads(), Deadline::after(request.start_within))
+    };
+    let engine = match start(&held) {
+        Ok(engine) => engine,
+        Err(error) if held.is_new() => return Err(error),
+        Err(error) => {
+            let (engine, kept) = start_anew(&mut held, error, start)?;
+            notices.push(Notice::ProfileQuarantined { kept });
+            engine
+        }
+    };
+    let profile = held.path().to_owned();
+    Ok(Browser { engine, notices, window, profile, _held: held })
+}
+
+/// A browser that does not start with a profile that was used before may start with an empty one: then it was the
+/// profile. If it does not, it was not, and the profile is put back.
+fn start_anew<E>(
+    held: &mut HeldProfile,
+    error: BrowserError,
+    start: impl Fn(&HeldProfile) -> Result<E, BrowserError>,
+) -> Result<(E, std::path::PathBuf), BrowserError> {
+    let kept = held.quarantine()?;
+    match start(held) {
+        Ok(engine) => Ok((engine, kept)),
+        Err(_) => {
+            held.put_back(&kept)?;
+            Err(error)
+        }
+    }
+}
+
+fn window(request: &BrowserRequest) -> Window {
+    match request.window {
+        Window::Auto if request.has_display => Window::Headed,
+        Window::Auto => Window::Headless,
+        asked => asked,
+    }
+}
+
+fn engine(
+    choice: EngineChoice,
+    program: &Path,
+    start: Start<'_>,
+    downloads: &Path,
+    deadline: Deadline,
+) -> Result<Arc<dyn Engine>, BrowserError> {
+    match choice {
+        EngineChoice::Auto | EngineChoice::Pipe => {
+            Ok(Arc::new(PipeEngine::start(program, start, downloads, deadline)?))
+        }
+        EngineChoice::Patchright => Err(BrowserError::Setting {
+            name: "PDPP_BROWSER_ENGINE",
+            value: "patchright".to_owned(),
+            allowed: "this program was built without it; use pipe",
+        }),
+    }
+}

@@ -1,0 +1,91 @@
+//! With which words a browser is started, as a pure function: what is in them is a promise.
+//!
+//! None of them opens a port. Nothing is fetched on the browser's own account, nothing is reported, nothing asks the
+//! owner on its own, and nothing of a page is stopped because its window is not in front.
+
+use crate::limits::Limits;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// For every browser.
+const ALWAYS: [&str; 24] = [
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--no-startup-window",
+    "--no-service-autorun",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-component-extensions-with-background-pages",
+    "--disable-default-apps",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--disable-extensions",
+    "--disable-client-side-phishing-detection",
+    "--disable-breakpad",
+    "--disable-crash-reporter",
+    "--disable-search-engine-choice-screen",
+    "--disable-features=OptimizationHints,MediaRouter,DialMediaRouteProvider,Translate,AutofillServerCommunication,\
+     CertificateTransparencyComponentUpdater,InterestFeedContentSuggestions",
+    "--disable-background-timer-throttling",
+    "--disable-backgrounding-occluded-windows",
+    "--disable-renderer-backgrounding",
+    "--disable-dev-shm-usage",
+    "--metrics-recording-only",
+    // A keyring would ask the owner. What protects the profile is that only its owner may look into the folder.
+    "--password-store=basic",
+    "--use-mock-keychain",
+    // A page in a window of this size is what a person would see.
+    "--window-size=1280,900",
+];
+
+/// What differs from browser to browser.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Start<'a> {
+    pub(crate) profile: &'a Path,
+    pub(crate) has_window: bool,
+    pub(crate) is_root: bool,
+    pub(crate) limits: &'a Limits,
+}
+
+/// Everything but how it is spoken to, which is the engine's.
+pub(crate) fn arguments(start: Start<'_>) -> Vec<OsString> {
+    let mut words = ALWAYS.map(OsString::from).to_vec();
+    let mut profile = OsString::from("--user-data-dir=");
+    profile.push(start.profile);
+    words.push(profile);
+    words.push(format!("--disk-cache-size={}", start.limits.cache_bytes_max).into());
+    words.push(format!("--media-cache-size={}", start.limits.cache_bytes_max).into());
+    if !start.has_window {
+        words.push("--headless=new".into());
+        words.push("--hide-scrollbars".into());
+        words.push("--mute-audio".into());
+    }
+    if start.is_root {
+        // Chromium refuses to start otherwise. Whoever asked for the browser is told.
+        words.push("--no-sandbox".into());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(has_window: bool, is_root: bool) -> Vec<String> {
+        let start =
+            Start { profile: Path::new("/data/profiles/shop"), has_window, is_root, limits: &Limits::default() };
+        arguments(start).into_iter().map(|word| word.into_string().unwrap()).collect()
+    }
+
+    #[test]
+    fn no_browser_has_a_port_or_goes_without_its_sandbox_unasked() {
+        for (has_window, is_root) in [(true, true), (true, false), (false, true), (false, false)] {
+            let words = words(has_window, is_root);
+            assert!(!words.iter().any(|word| word.contains("remote-debugging-port")), "{words:?}");
+            assert_eq!(words.iter().any(|word| word == "--no-sandbox"), is_root);
+            assert_eq!(words.iter().any(|word| word.starts_with("--headless")), !has_window);
+            assert!(words.contains(&"--user-data-dir=/data/profiles/shop".to_owned()));
+            assert!(words.contains(&"--disable-background-networking".to_owned()));
+        }
+    }
+}

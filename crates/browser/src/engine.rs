@@ -1,0 +1,94 @@
+//! The seam between what a connector sees and what drives the browser.
+//!
+//! An engine knows how to do few things: open a page, go to an address, run a script, press keys, draw. Everything else
+//! is made of these in `page.rs`, once for all engines.
+
+use crate::browser::{Cookie, Download};
+use crate::error::BrowserError;
+use crate::page::Navigation;
+use serde_json::Value;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What drives a browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EngineKind {
+    /// Our own, over a pipe.
+    Pipe,
+    /// Patchright's driver.
+    Patchright,
+}
+
+/// When a call is over, and how long it had, for the words about it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Deadline {
+    pub(crate) within: Duration,
+    at: Instant,
+}
+
+impl Deadline {
+    pub(crate) fn after(within: Duration) -> Self {
+        /// What is further away is as good as never, and always a time.
+        const FAR: Duration = Duration::from_secs(24 * 3600);
+        let now = Instant::now();
+        Self { within, at: now + within.min(FAR) }
+    }
+
+    pub(crate) fn left(self) -> Duration {
+        self.at.saturating_duration_since(Instant::now())
+    }
+
+    pub(crate) fn is_over(self) -> bool {
+        self.left().is_zero()
+    }
+
+    pub(crate) const fn timed_out(self, what: &'static str) -> BrowserError {
+        BrowserError::TimedOut { what, within: self.within }
+    }
+}
+
+/// A running browser.
+pub(crate) trait Engine: Debug + Send + Sync {
+    fn kind(&self) -> EngineKind;
+    fn new_page(&self, deadline: Deadline) -> Result<Arc<dyn EnginePage>, BrowserError>;
+    /// Pages that were opened by other pages and not yet handed out.
+    fn take_popups(&self) -> Vec<Arc<dyn EnginePage>>;
+    fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError>;
+    fn downloads(&self) -> Vec<Download>;
+    fn counts(&self) -> EngineCounts;
+    /// Why the browser is no longer there, if it is not.
+    fn gone(&self) -> Option<String>;
+    /// Asks the browser to end, and waits for it.
+    fn close(&self, deadline: Deadline) -> Result<(), BrowserError>;
+}
+
+/// What a browser did that nobody asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EngineCounts {
+    pub(crate) dialogs_dismissed: u64,
+    pub(crate) popups_closed: u64,
+    pub(crate) downloads_cancelled: u64,
+    pub(crate) events_dropped: u64,
+}
+
+/// A page of it.
+pub(crate) trait EnginePage: Debug + Send + Sync {
+    /// Goes to an address, and waits until its document is there.
+    fn navigate(&self, url: &str, deadline: Deadline) -> Result<Navigation, BrowserError>;
+    /// The value of an expression, a promise waited for.
+    fn evaluate(&self, expression: &str, deadline: Deadline) -> Result<Value, BrowserError>;
+    /// A click of the mouse at a place in the window.
+    fn click_at(&self, x: f64, y: f64, deadline: Deadline) -> Result<(), BrowserError>;
+    /// Text where the cursor is, as if pasted.
+    fn insert_text(&self, text: &str, deadline: Deadline) -> Result<(), BrowserError>;
+    /// One key by its name, such as `Enter`.
+    fn press(&self, key: &str, deadline: Deadline) -> Result<(), BrowserError>;
+    /// What the window shows, as PNG.
+    fn screenshot(&self, deadline: Deadline) -> Result<Vec<u8>, BrowserError>;
+    /// The address, without asking the renderer.
+    fn url(&self, deadline: Deadline) -> Result<String, BrowserError>;
+    /// Brings its window to the front.
+    fn show(&self, deadline: Deadline) -> Result<(), BrowserError>;
+    fn close(&self, deadline: Deadline) -> Result<(), BrowserError>;
+}

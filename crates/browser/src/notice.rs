@@ -1,0 +1,43 @@
+//! What an owner should know about how a browser was started. Nothing is printed here: whoever asked for the browser
+//! says it where it says things.
+
+use std::fmt;
+use std::path::PathBuf;
+
+/// Something that was done without having been asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// We are root, and Chromium does not start as root with its sandbox.
+    NoSandbox,
+    /// There is no display, so there is no window.
+    NoDisplay,
+    /// A lock of a browser that is gone was taken away.
+    StaleLockRemoved {
+        /// The process that had it.
+        pid: u32,
+    },
+    /// The profile was damaged. It is kept beside, and the owner has to sign in again.
+    ProfileQuarantined {
+        /// Where it is now.
+        kept: PathBuf,
+    },
+    /// Caches were thrown away because the profile had become too large.
+    CachesRemoved {
+        /// How many bytes.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoSandbox => f.write_str("the browser runs without its sandbox, because this is the root user"),
+            Self::NoDisplay => f.write_str("the browser has no window, because there is no display"),
+            Self::StaleLockRemoved { pid } => write!(f, "a lock of process {pid}, which is gone, was taken away"),
+            Self::ProfileQuarantined { kept } => {
+                write!(f, "the browser profile was damaged and is kept as {}; please sign in again", kept.display())
+            }
+            Self::CachesRemoved { bytes } => write!(f, "{bytes} bytes of the browser's caches were thrown away"),
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A page as a connector sees it. Scripts find and measure, the engine clicks and types: so a page gets the events that
+//! a person would cause.
+
+mod fetch;
+mod form;
+
+pub use fetch::{PageRequest, PageResponse};
+
+use crate::engine::{Deadline, EnginePage};
+use crate::error::BrowserError;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A page. Dropping it does not close it: the browser does.
+#[derive(Clone, Debug)]
+pub struct Page {
+    pub(crate) page: Arc<dyn EnginePage>,
+}
+
+/// Where a navigation led.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Navigation {
+    /// The address in the end.
+    pub url: String,
+    /// The status of its document, if it came over HTTP.
+    pub status: Option<u16>,
+}
+
+impl Page {
+    pub(crate) fn new(page: Arc<dyn EnginePage>) -> Self {
+        Self { page }
+    }
+
+    /// Goes to an address, and waits until its document is there. Pictures and such may still be on their way.
+    ///
+    /// # Errors
+    ///
+    /// When the address cannot be reached, the page is gone, or it takes too long.
+    pub fn navigate(&self, url: &str, within: Duration) -> Result<Navigation, BrowserError> {
+        self.page.navigate(url, Deadline::after(within))
+    }
+
+    /// The value of an expression in the page. A promise is waited for.
+    ///
+    /// # Errors
+    ///
+    /// When the script fails, its value is another than `T`, the page is gone, or it takes too long.
+    pub fn evaluate<T: DeserializeOwned>(&self, expression: &str, within: Duration) -> Result<T, BrowserError> {
+        let value = self.page.evaluate(expression, Deadline::after(within))?;
+        typed(value, "evaluate")
+    }
+
+    /// The title, asked of the page itself. A renderer that hangs does not answer: give it a short time.
+    ///
+    /// # Errors
+    ///
+    /// When the page is gone, or it takes too long.
+    pub fn title(&self, within: Duration) -> Result<String, BrowserError> {
+        self.evaluate("document.title", within)
+    }
+
+    /// The address. The browser itself knows it, so this answers though the renderer hangs.
+    ///
+    /// # Errors
+    ///
+    /// When the page is gone, or it takes too long.
+    pub fn url(&self, within: Duration) -> Result<String, BrowserError> {
+        self.page.url(Deadline::after(within))
+    }
+
+    /// The document as it is now, as HTML: at most so many bytes of it.
+    ///
+    /// # Errors
+    ///
+    /// When the page is gone, or it takes too long.
+    pub fn html(&self, bytes_max: usize, within: Duration) -> Result<String, BrowserError> {
+        // Cut in the page, so that what is too long never comes through the pipe. A character is at most 3 bytes here.
+        let text: String =
+            self.evaluate(&format!("document.documentElement.outerHTML.slice(0, {bytes_max})"), within)?;
+        Ok(text[..text.floor_char_boundary(bytes_max)].to_owned())
+    }
+
+    /// What the window shows, as PNG.
+    ///
+    /// # Errors
+    ///
+    /// When the page is gone, or it takes too long.
+    pub fn screenshot(&self, within: Duration) -> Result<Vec<u8>, BrowserError> {
+        self.page.screenshot(Deadline::after(within))
+    }
+
+    /// Brings the page to the front, for a person who is to do something there.
+    ///
+    /// # Errors
+    ///
+    /// When the page is gone, or it takes too long.
+    pub fn show(&self, within: Duration) -> Result<(), BrowserError> {
+        self.page.show(Deadline::after(within))
+    }
+
+    /// Closes it, whether it wants or not.
+    ///
+    /// # Errors
+    ///
+    /// When it takes too long, or the browser is gone.
+    pub fn close(self, within: Duration) -> Result<(), BrowserError> {
+        self.page.close(Deadline::after(within))
+    }
+}
+
+fn typed<T: DeserializeOwned>(value: Value, method: &str) -> Result<T, BrowserError> {
+    // The error of serde names types and fields, and may quote a value: only its kind is told.
+    serde_json::from_value(value).map_err(|error| BrowserError::Protocol {
+        method: method.to_owned(),
+        why: format!("the value has another type ({:?})", error.classify()),
+    })
+}
+
+/// An address without what may be secret in it: everything after its path, and whoever signs in with it.
+pub(crate) fn address(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (scheme, rest) = url[..end].split_once("://").unwrap_or(("", &url[..end]));
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{host}{path}").chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn an_address_is_told_without_its_secrets() {
+        assert_eq!(address("https://ada:secret@shop.example/a?token=secret#secret"), "https://shop.example/a");
+        assert_eq!(address("about:blank"), "about:blank");
+        assert_eq!(address("https://shop.example"), "https://shop.example");
+    }
+}

@@ -1,0 +1,155 @@
+//! A request that the page makes: with its cookies, its origin and its address, so that a service sees what it would
+//! see of the page's own code.
+
+use super::Page;
+use super::form::quoted;
+use crate::engine::Deadline;
+use crate::error::BrowserError;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::fmt;
+use std::time::Duration;
+
+/// The longest body that is taken. Larger things are downloads.
+const BODY_BYTES_MAX: u64 = 32 * 1024 * 1024;
+
+/// A request of the page's. Its headers and body may hold secrets: they are not in its `Debug`.
+#[derive(Clone)]
+pub struct PageRequest {
+    method: String,
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Option<String>,
+}
+
+impl fmt::Debug for PageRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PageRequest").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+impl PageRequest {
+    /// Asks for an address; a path is one of the page's own host.
+    #[must_use]
+    pub fn get(url: &str) -> Self {
+        Self::new("GET", url)
+    }
+
+    /// A request with another method.
+    #[must_use]
+    pub fn new(method: &str, url: &str) -> Self {
+        Self { method: method.to_owned(), url: url.to_owned(), headers: Vec::new(), body: None }
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sets the body.
+    #[must_use]
+    pub fn body(mut self, body: &str) -> Self {
+        self.body = Some(body.to_owned());
+        self
+    }
+
+    /// The script that makes it. It stops itself, too, so that nothing goes on in the page after the deadline.
+    fn script(&self, within: Duration) -> String {
+        let headers =
+            Value::from(self.headers.iter().map(|(n, v)| Value::from(vec![n.as_str(), v])).collect::<Vec<_>>());
+        let body = self.body.as_deref().map_or_else(|| "undefined".to_owned(), quoted);
+        format!(
+            "(async () => {{ try {{ const answer = await fetch({url}, {{method: {method}, headers: {headers}, \
+             body: {body}, credentials: 'include', signal: AbortSignal.timeout({millis})}}); \
+             const bytes = new Uint8Array(await answer.arrayBuffer()); \
+             if (bytes.length > {BODY_BYTES_MAX}) return {{tooLarge: true}}; \
+             return {{status: answer.status, url: answer.url, headers: [...answer.headers], \
+             body: new TextDecoder().decode(bytes)}} }} \
+             catch (error) {{ return {{failed: error.name, why: error.message}} }} }})()",
+            url = quoted(&self.url),
+            method = quoted(&self.method),
+            millis = within.as_millis(),
+        )
+    }
+}
+
+/// What the service answered, whatever the status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageResponse {
+    /// The status.
+    pub status: u16,
+    /// The address in the end.
+    pub url: String,
+    /// Headers that the page may see.
+    pub headers: Vec<(String, String)>,
+    /// The body as text.
+    pub body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    failed: Option<String>,
+    #[serde(default)]
+    why: String,
+    #[serde(default)]
+    too_large: bool,
+    #[serde(default)]
+    status: u16,
+    #[serde(default)]
+    url: String,
+    #[serde(default)]
+    headers: Vec<(String, String)>,
+    #[serde(default)]
+    body: String,
+}
+
+impl PageResponse {
+    /// A header, whatever the case of its name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Errors
+    ///
+    /// When it is none, or another.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, BrowserError> {
+        serde_json::from_str(&self.body).map_err(|error| BrowserError::Protocol {
+            method: "fetch".to_owned(),
+            why: format!("the body is no such JSON (line {}, column {})", error.line(), error.column()),
+        })
+    }
+}
+
+impl Page {
+    /// Makes a request out of the page, with the page's session.
+    ///
+    /// # Errors
+    ///
+    /// When the service cannot be reached, the answer is too large, the page is gone, or it takes too long. A status
+    /// is no error.
+    pub fn fetch(&self, request: &PageRequest, within: Duration) -> Result<PageResponse, BrowserError> {
+        let answer = self.page.evaluate(&request.script(within), Deadline::after(within))?;
+        let Answer { failed, why, too_large, status, url, headers, body } = super::typed(answer, "fetch")?;
+        match failed.as_deref() {
+            None => {}
+            Some("TimeoutError") => {
+                return Err(BrowserError::TimedOut { what: "get an answer to a request of the page", within });
+            }
+            Some(_) => {
+                let why = why.chars().take(200).collect();
+                return Err(BrowserError::Navigation { place: super::address(&request.url), why });
+            }
+        }
+        if too_large {
+            return Err(BrowserError::TooLarge { what: "the answer to a request of the page", max: BODY_BYTES_MAX });
+        }
+        Ok(PageResponse { status, url, headers, body })
+    }
+}

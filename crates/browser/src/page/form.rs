@@ -1,0 +1,139 @@
+//! Forms: waiting for something, filling it in, clicking it.
+//!
+//! A selector is a CSS selector. It goes into a script as a JSON text, so whatever it holds, it stays a text.
+
+use super::Page;
+use crate::engine::Deadline;
+use crate::error::BrowserError;
+use serde::Deserialize;
+use serde_json::Value;
+use std::thread;
+use std::time::Duration;
+
+/// How often a page is asked whether something is there. A person does not notice a tenth of a second.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Until the page was drawn at all, and then once more. A page without content never is, and one in the back is not
+/// drawn again: a second and a quarter of one are enough.
+const DRAWN: &str = "(async () => { const pause = ms => new Promise(done => setTimeout(done, ms)); \
+    for (let i = 0; i < 20 && performance.getEntriesByType('paint').length === 0; i++) await pause(50); \
+    await Promise.race([pause(250), new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))]) })()";
+
+impl Page {
+    /// Waits until something is on the page and can be seen.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come in time, or the page is gone.
+    pub fn wait_for(&self, selector: &str, within: Duration) -> Result<(), BrowserError> {
+        self.find(selector, Deadline::after(within)).map(drop)
+    }
+
+    /// Waits until an expression is true.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become so in time, its script fails, or the page is gone.
+    pub fn wait_until(&self, expression: &str, within: Duration) -> Result<(), BrowserError> {
+        let script = format!("Boolean({expression})");
+        let deadline = Deadline::after(within);
+        poll(deadline, || match self.page.evaluate(&script, deadline) {
+            Ok(Value::Bool(true)) => Ok(Some(())),
+            Ok(_) => Ok(None),
+            Err(error) => Err(error),
+        })?
+        .ok_or_else(|| deadline.timed_out("see what was waited for"))
+    }
+
+    /// Waits for a field and replaces what is in it, as if pasted.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come in time, or the page is gone. Never with the text in it.
+    pub fn fill(&self, selector: &str, text: &str, within: Duration) -> Result<(), BrowserError> {
+        let deadline = Deadline::after(within);
+        self.find(selector, deadline)?;
+        let focus = format!(
+            "(() => {{ const field = document.querySelector({selector}); if (!field) return false; field.focus(); \
+             if (field.select) field.select(); else document.getSelection().selectAllChildren(field); return true }})()",
+            selector = quoted(selector)
+        );
+        if self.page.evaluate(&focus, deadline)? != Value::Bool(true) {
+            return Err(not_there(selector, deadline));
+        }
+        if text.is_empty() { self.page.press("Delete", deadline) } else { self.page.insert_text(text, deadline) }
+    }
+
+    /// Waits for something and clicks it.
+    ///
+    /// # Errors
+    ///
+    /// When it does not come in time, or the page is gone.
+    pub fn click(&self, selector: &str, within: Duration) -> Result<(), BrowserError> {
+        let deadline = Deadline::after(within);
+        self.find(selector, deadline)?;
+        // A page that has not been drawn yet throws clicks away, and one that is still moving is missed.
+        self.page.evaluate(DRAWN, deadline)?;
+        let place = self.find(selector, deadline)?;
+        self.page.click_at(place.x, place.y, deadline)
+    }
+
+    /// Presses a key where the cursor is, such as `Enter` or `Tab`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such key, the page is gone, or it takes too long.
+    pub fn press(&self, key: &str, within: Duration) -> Result<(), BrowserError> {
+        self.page.press(key, Deadline::after(within))
+    }
+
+    /// Waits until something can be seen, scrolls there, and gives the middle of it.
+    fn find(&self, selector: &str, deadline: Deadline) -> Result<Place, BrowserError> {
+        let script = format!(
+            "(() => {{ const found = document.querySelector({selector}); if (!found) return null; \
+             found.scrollIntoView({{block: 'center', inline: 'center', behavior: 'instant'}}); \
+             const box = found.getBoundingClientRect(); \
+             if (box.width === 0 || box.height === 0 || getComputedStyle(found).visibility === 'hidden') return null; \
+             return {{x: box.x + box.width / 2, y: box.y + box.height / 2}} }})()",
+            selector = quoted(selector)
+        );
+        let look = || match self.page.evaluate(&script, deadline)? {
+            Value::Null => Ok(None),
+            value => super::typed::<Place>(value, "find").map(Some),
+        };
+        poll(deadline, look)?.ok_or_else(|| not_there(selector, deadline))
+    }
+}
+
+/// Looks again until there is something. A document that is replaced by another one in the meantime is no end.
+fn poll<T>(
+    deadline: Deadline,
+    mut look: impl FnMut() -> Result<Option<T>, BrowserError>,
+) -> Result<Option<T>, BrowserError> {
+    loop {
+        match look() {
+            Ok(Some(found)) => return Ok(Some(found)),
+            Ok(None) | Err(BrowserError::Replaced) => {}
+            Err(error) => return Err(error),
+        }
+        if deadline.left() <= LOOK_AGAIN {
+            return Ok(None);
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+#[derive(Deserialize)]
+struct Place {
+    x: f64,
+    y: f64,
+}
+
+/// A text as a literal of a script.
+pub(super) fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn not_there(selector: &str, deadline: Deadline) -> BrowserError {
+    BrowserError::NotThere { selector: selector.to_owned(), within: deadline.within }
+}

@@ -1,0 +1,170 @@
+//! The browser's process: started with two pipes that nobody else can reach, and gone when we are.
+//!
+//! Three things end it. It ends by itself, with everything saved, when its pipe is closed, and so also when we are
+//! killed. A keeper, a shell in the browser's group that waits for our end, kills that group if it has not gone by then.
+//! And dropping this kills everything at once.
+
+use crate::error::BrowserError;
+use crate::process_tree;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Chromium reads from the third and writes to the fourth of its files. A shell puts them there, and becomes it.
+const BECOME: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
+/// Waits for the end of its input, which is ours; lets the browser end by itself; and ends its own group. While the
+/// keeper lives, the number of that group is nobody else's.
+const KEEP: &str = r#"read -r nothing; sleep 3; kill -s KILL -- "-$1""#;
+/// How long killing may take: a kill is at once, a process in the middle of a write to a slow disk is not.
+const KILL_MAX: Duration = Duration::from_secs(3);
+/// What is kept of the browser's errors: the end.
+const ERRORS_BYTES_MAX: usize = 4096;
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// A running browser.
+#[derive(Debug)]
+pub(crate) struct BrowserProcess {
+    leader: Pid,
+    child: Mutex<Option<Child>>,
+    keeper: Mutex<Option<(Child, PipeWriter)>>,
+    profile: PathBuf,
+    errors: Arc<Mutex<Vec<u8>>>,
+}
+
+impl BrowserProcess {
+    /// Starts it, and gives the ends of its pipes: what it says, and what it is told.
+    pub(crate) fn start(
+        program: &Path,
+        arguments: &[OsString],
+        profile: &Path,
+    ) -> Result<(Self, PipeReader, PipeWriter), BrowserError> {
+        let cannot = |error: io::Error| BrowserError::Start { program: program.to_owned(), why: error.to_string() };
+        let (its_input, to_it) = io::pipe().map_err(cannot)?;
+        let (from_it, its_output) = io::pipe().map_err(cannot)?;
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", BECOME])
+            .arg(program)
+            .args(arguments)
+            // What is said of crashes goes where the browser is at home, and names it.
+            .env("BREAKPAD_DUMP_LOCATION", profile.join("Crash Reports"))
+            .stdin(its_input)
+            .stdout(its_output)
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()
+            .map_err(cannot)?;
+        let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let leader = leader.ok_or_else(|| cannot(io::Error::other("it has no number")))?;
+        let errors = Arc::new(Mutex::new(Vec::new()));
+        if let Some(stderr) = child.stderr.take() {
+            let kept = Arc::clone(&errors);
+            thread::spawn(move || keep_tail(stderr, &kept));
+        }
+        let process = Self {
+            leader,
+            child: Mutex::new(Some(child)),
+            keeper: Mutex::new(None),
+            profile: profile.to_owned(),
+            errors,
+        };
+        // Without a keeper there is no browser: dropping `process` ends it.
+        let keeper = start_keeper(leader).map_err(cannot)?;
+        if let Ok(mut place) = process.keeper.lock() {
+            *place = Some(keeper);
+        }
+        Ok((process, from_it, to_it))
+    }
+
+    /// How it ended, if it did. Its number stays taken, so that what is left of it can be killed.
+    pub(crate) fn ended(&self) -> Option<String> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        match waitid(WaitId::Pid(self.leader), options) {
+            Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
+                (Some(code), _) => format!("its process ended with code {code}"),
+                (None, Some(signal)) => format!("its process was ended by signal {signal}"),
+                (None, None) => "its process ended".to_owned(),
+            }),
+            Ok(None) => None,
+            Err(_) => Some("its process ended".to_owned()),
+        }
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(&self, within: Duration) -> bool {
+        let began = Instant::now();
+        while self.ended().is_none() {
+            if began.elapsed() >= within {
+                return false;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        true
+    }
+
+    /// The last line of what it wrote to its errors that is not about the machine's message bus.
+    pub(crate) fn last_words(&self) -> String {
+        let text = self.errors.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+        let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !line.contains("dbus"));
+        lines.next_back().unwrap_or_default().chars().take(300).collect()
+    }
+
+    /// What all its processes take.
+    pub(crate) fn memory(&self) -> u64 {
+        process_tree::memory(self.leader, &self.profile)
+    }
+
+    /// Ends everything that came out of it, at once.
+    pub(crate) fn kill(&self) {
+        let Ok(mut child) = self.child.lock() else { return };
+        let Some(mut child) = child.take() else { return };
+        // First those in the group, all in the same moment; then whoever left it.
+        let _ = kill_process_group(self.leader, Signal::KILL);
+        process_tree::kill(self.leader, &self.profile, KILL_MAX);
+        // Both are dead: this only takes notice.
+        drop(child.wait());
+        if let Ok(mut keeper) = self.keeper.lock()
+            && let Some((mut keeper, input)) = keeper.take()
+        {
+            drop(keeper.kill());
+            drop(input);
+            drop(keeper.wait());
+        }
+    }
+}
+
+impl Drop for BrowserProcess {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn start_keeper(group: Pid) -> io::Result<(Child, PipeWriter)> {
+    let (its_input, ours) = io::pipe()?;
+    let group = group.as_raw_nonzero().get();
+    let keeper = Command::new("/bin/sh")
+        .args(["-c", KEEP, "gleaner-browser-keeper", &group.to_string()])
+        .stdin(its_input)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(group)
+        .spawn()?;
+    Ok((keeper, ours))
+}
+
+fn keep_tail(stderr: std::process::ChildStderr, kept: &Mutex<Vec<u8>>) {
+    let mut stderr = File::from(std::os::fd::OwnedFd::from(stderr));
+    let mut part = [0; 1024];
+    while let Ok(count @ 1..) = stderr.read(&mut part) {
+        let Ok(mut kept) = kept.lock() else { return };
+        kept.extend_from_slice(&part[..count]);
+        let surplus = kept.len().saturating_sub(ERRORS_BYTES_MAX);
+        kept.drain(..surplus);
+    }
+}

@@ -1,0 +1,305 @@
+//! What the browser has open, and what is done about what happens in it. Pure: an event in, orders out.
+//!
+//! Whatever pages do, this stays small: pages, downloads and the memory of closed pages each have a bound, and what is
+//! beyond it is closed, cancelled or forgotten, and counted.
+
+use crate::engine::EngineCounts;
+use crate::limits::Limits;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, VecDeque};
+
+/// How many documents of a page are remembered: enough for those that replace each other in a row.
+const COMMITS_MAX: usize = 32;
+/// The longest address that is remembered. Pages may have megabytes in theirs.
+const URL_BYTES_MAX: usize = 8 * 1024;
+/// How many closed pages are remembered, for the words about them.
+const CLOSED_MAX: usize = 64;
+
+/// Something to tell the browser, without waiting for its answer.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Order {
+    pub(crate) session: Option<String>,
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+}
+
+/// What follows from an event.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Consequences {
+    pub(crate) orders: Vec<Order>,
+    /// Sessions that will answer no more, and why.
+    pub(crate) lost: Vec<(String, String)>,
+    /// Downloads whose files are to be deleted.
+    pub(crate) delete: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct World {
+    limits: Limits,
+    pages: BTreeMap<String, PageState>,
+    closed: VecDeque<(String, String)>,
+    /// Pages that nobody asked for and nobody has taken yet.
+    unclaimed: Vec<String>,
+    downloads: BTreeMap<String, DownloadState>,
+    counts: EngineCounts,
+}
+
+/// A page that is open.
+#[derive(Debug, Default)]
+pub(crate) struct PageState {
+    pub(crate) session: String,
+    /// Where it was last seen.
+    pub(crate) url: String,
+    dialogs: u64,
+    commits: VecDeque<String>,
+    ready: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DownloadState {
+    pub(crate) suggested_name: String,
+    pub(crate) bytes: u64,
+    pub(crate) is_complete: bool,
+}
+
+impl World {
+    pub(crate) const fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            pages: BTreeMap::new(),
+            closed: VecDeque::new(),
+            unclaimed: Vec::new(),
+            downloads: BTreeMap::new(),
+            counts: EngineCounts { dialogs_dismissed: 0, popups_closed: 0, downloads_cancelled: 0, events_dropped: 0 },
+        }
+    }
+
+    pub(crate) const fn message_bytes_max(&self) -> u64 {
+        self.limits.message_bytes_max as u64
+    }
+
+    pub(crate) fn page(&self, target: &str) -> Option<&PageState> {
+        self.pages.get(target)
+    }
+
+    /// Why a page is not open.
+    pub(crate) fn why_closed(&self, target: &str) -> String {
+        let known = self.closed.iter().find(|(closed, _)| closed == target);
+        known.map_or_else(|| "it was closed".to_owned(), |(_, why)| why.clone())
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.pages.len() >= self.limits.pages_max
+    }
+
+    /// Whoever asked for this page has it now.
+    pub(crate) fn claim(&mut self, target: &str) {
+        self.unclaimed.retain(|other| other != target);
+    }
+
+    pub(crate) fn take_unclaimed(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.unclaimed)
+    }
+
+    pub(crate) const fn downloads(&self) -> &BTreeMap<String, DownloadState> {
+        &self.downloads
+    }
+
+    pub(crate) const fn counts(&self) -> EngineCounts {
+        self.counts
+    }
+
+    pub(crate) const fn count_dropped(&mut self) {
+        self.counts.events_dropped += 1;
+    }
+
+    pub(crate) fn on_event(&mut self, method: &str, params: &Value, session: Option<&str>) -> Consequences {
+        let text = |key: &str| params[key].as_str().unwrap_or_default();
+        match method {
+            "Target.attachedToTarget" => self.on_attached(params),
+            "Target.detachedFromTarget" => self.on_lost(text("sessionId"), "it was closed"),
+            "Inspector.targetCrashed" => self.on_lost(session.unwrap_or_default(), "its renderer died"),
+            "Page.javascriptDialogOpening" => self.on_dialog(session.unwrap_or_default(), text("type")),
+            "Page.frameNavigated" => {
+                self.on_moved(session.unwrap_or_default(), &params["frame"]["id"], &params["frame"]["url"])
+            }
+            "Page.navigatedWithinDocument" => {
+                self.on_moved(session.unwrap_or_default(), &params["frameId"], &params["url"])
+            }
+            "Page.lifecycleEvent" => self.on_lifecycle(session.unwrap_or_default(), params),
+            "Browser.downloadWillBegin" => self.on_download(text("guid"), text("suggestedFilename")),
+            "Browser.downloadProgress" => self.on_download_progress(params),
+            _ => Consequences::default(),
+        }
+    }
+
+    fn on_attached(&mut self, params: &Value) -> Consequences {
+        let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
+        let info = &params["targetInfo"];
+        let target = info["targetId"].as_str().unwrap_or_default().to_owned();
+        let told = |method, params| Order { session: Some(session.clone()), method, params };
+        let resume = told("Runtime.runIfWaitingForDebugger", json!({}));
+        if info["type"] != "page" {
+            // Workers and such: they go on, and are none of our business.
+            let leave =
+                Order { session: None, method: "Target.detachFromTarget", params: json!({"sessionId": session}) };
+            return Consequences { orders: vec![resume, leave], ..Consequences::default() };
+        }
+        if self.is_full() {
+            self.counts.popups_closed += 1;
+            let close = Order { session: None, method: "Target.closeTarget", params: json!({"targetId": target}) };
+            return Consequences { orders: vec![resume, close], ..Consequences::default() };
+        }
+        self.pages.insert(target.clone(), PageState { session: session.clone(), ..PageState::default() });
+        self.unclaimed.push(target);
+        let orders = vec![
+            told("Page.enable", json!({})),
+            told("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
+            told("Inspector.enable", json!({})),
+            resume,
+        ];
+        Consequences { orders, ..Consequences::default() }
+    }
+
+    fn on_lost(&mut self, session: &str, why: &str) -> Consequences {
+        let Some(target) = self.target_of(session) else { return Consequences::default() };
+        self.pages.remove(&target);
+        self.unclaimed.retain(|other| *other != target);
+        // A page that was closed for a reason keeps it.
+        if !self.closed.iter().any(|(closed, _)| *closed == target) {
+            self.remember(target.clone(), why);
+        }
+        let why = self.why_closed(&target);
+        Consequences { lost: vec![(session.to_owned(), why)], ..Consequences::default() }
+    }
+
+    fn on_dialog(&mut self, session: &str, kind: &str) -> Consequences {
+        let Some(target) = self.target_of(session) else { return Consequences::default() };
+        let max = self.limits.dialogs_max;
+        let page = self.pages.entry(target.clone()).or_default();
+        page.dialogs += 1;
+        if page.dialogs > max {
+            // Its script waits for an answer, and would open the next: it gets none.
+            self.remember(target.clone(), &format!("it opened more than {max} dialogs"));
+            return Consequences { orders: end_page(session, &target), ..Consequences::default() };
+        }
+        self.counts.dialogs_dismissed += 1;
+        // "Do you want to leave": yes. Anything else: no.
+        let answer = json!({"accept": kind == "beforeunload"});
+        let dismiss =
+            Order { session: Some(session.to_owned()), method: "Page.handleJavaScriptDialog", params: answer };
+        Consequences { orders: vec![dismiss], ..Consequences::default() }
+    }
+
+    fn on_moved(&mut self, session: &str, frame: &Value, url: &Value) -> Consequences {
+        if let Some(target) = self.target_of(session)
+            && *frame == target
+            && let Some(url) = url.as_str().filter(|url| url.len() <= URL_BYTES_MAX)
+            && let Some(page) = self.pages.get_mut(&target)
+        {
+            url.clone_into(&mut page.url);
+        }
+        Consequences::default()
+    }
+
+    /// Which document a page has, and whether it is all there. The browser tells of what was before it was asked, too.
+    fn on_lifecycle(&mut self, session: &str, params: &Value) -> Consequences {
+        let Some(target) = self.target_of(session) else { return Consequences::default() };
+        // The outermost frame has the name of its page; those inside are never waited for.
+        if let Some(loader) = params["loaderId"].as_str()
+            && params["frameId"] == target
+            && let Some(page) = self.pages.get_mut(&target)
+        {
+            let is_ready = params["name"] == "DOMContentLoaded";
+            // One that is new begins with the first word, one that was there is told with the second.
+            if is_ready || params["name"] == "init" || params["name"] == "commit" {
+                page.commit(loader);
+            }
+            if is_ready {
+                page.ready = Some(loader.to_owned());
+            }
+        }
+        Consequences::default()
+    }
+
+    fn on_download(&mut self, guid: &str, suggested_name: &str) -> Consequences {
+        if !is_guid(guid) {
+            return Consequences::default();
+        }
+        if self.downloads.len() >= self.limits.downloads_max {
+            return self.cancel(guid);
+        }
+        let state =
+            DownloadState { suggested_name: suggested_name.chars().take(255).collect(), bytes: 0, is_complete: false };
+        self.downloads.insert(guid.to_owned(), state);
+        Consequences::default()
+    }
+
+    fn on_download_progress(&mut self, params: &Value) -> Consequences {
+        let guid = params["guid"].as_str().unwrap_or_default();
+        let number = |key: &str| params[key].as_f64().map_or(0, |number| number as u64);
+        let others =
+            self.downloads.iter().filter(|(known, _)| *known != guid).map(|(_, state)| state.bytes).sum::<u64>();
+        let Some(state) = self.downloads.get_mut(guid) else { return Consequences::default() };
+        let state_word = params["state"].as_str().unwrap_or_default();
+        if state_word == "canceled" {
+            self.downloads.remove(guid);
+            return Consequences::default();
+        }
+        state.bytes = number("receivedBytes");
+        state.is_complete = state_word == "completed";
+        // What is announced counts as much as what is there: then it need not come first.
+        let expected = state.bytes.max(number("totalBytes"));
+        if others.saturating_add(expected) > self.limits.download_bytes_max {
+            self.downloads.remove(guid);
+            return self.cancel(guid);
+        }
+        Consequences::default()
+    }
+
+    fn cancel(&mut self, guid: &str) -> Consequences {
+        self.counts.downloads_cancelled += 1;
+        let order = Order { session: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
+        Consequences { orders: vec![order], delete: vec![guid.to_owned()], ..Consequences::default() }
+    }
+
+    fn remember(&mut self, target: String, why: &str) {
+        self.closed.push_back((target, why.to_owned()));
+        if self.closed.len() > CLOSED_MAX {
+            self.closed.pop_front();
+        }
+    }
+
+    fn target_of(&self, session: &str) -> Option<String> {
+        self.pages.iter().find(|(_, page)| page.session == session).map(|(target, _)| target.clone())
+    }
+}
+
+impl PageState {
+    fn commit(&mut self, loader: &str) {
+        if self.commits.back().is_some_and(|last| last == loader) {
+            return;
+        }
+        self.commits.push_back(loader.to_owned());
+        if self.commits.len() > COMMITS_MAX {
+            self.commits.pop_front();
+        }
+    }
+
+    /// Whether the document of this loader is there, or one that took its place before it was.
+    pub(crate) fn is_ready(&self, loader: &str) -> bool {
+        let is_last_ready = self.ready.is_some() && self.ready == self.commits.back().cloned();
+        is_last_ready && self.commits.iter().any(|commit| commit == loader)
+    }
+}
+
+/// Ends a page whose renderer does not listen: it is crashed from outside, and what is left is closed.
+fn end_page(session: &str, target: &str) -> Vec<Order> {
+    let crash = Order { session: Some(session.to_owned()), method: "Page.crash", params: json!({}) };
+    vec![crash, Order { session: None, method: "Target.closeTarget", params: json!({"targetId": target}) }]
+}
+
+/// It becomes the name of a file.
+fn is_guid(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}

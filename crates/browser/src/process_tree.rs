@@ -1,0 +1,137 @@
+//! All processes of a browser, wherever they went.
+//!
+//! Most are in the browser's group. Two leave it, and their parent: the ones that report crashes. Those are found by
+//! their words, which name the profile, and nobody but this browser has that.
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
+
+/// One process, as the system lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Listed {
+    pid: i32,
+    parent: i32,
+    group: i32,
+}
+
+/// The browser with this number, which leads its group, and everything that came out of it and lives.
+pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
+    let leader = leader.as_raw_nonzero().get();
+    let all = listed();
+    let mut found =
+        all.iter().filter(|one| one.group == leader || one.pid == leader).map(|one| one.pid).collect::<Vec<_>>();
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        let children = all.iter().filter(|one| one.parent == parent && !found.contains(&one.pid)).map(|one| one.pid);
+        let children = children.collect::<Vec<_>>();
+        found.extend(children);
+        next += 1;
+    }
+    let ourselves = rustix::process::getpid().as_raw_nonzero().get();
+    let strays = all.iter().filter(|one| !found.contains(&one.pid) && names(one.pid, profile)).map(|one| one.pid);
+    let strays = strays.filter(|&pid| pid != ourselves).collect::<Vec<_>>();
+    found.extend(strays);
+    found.into_iter().filter_map(Pid::from_raw).collect()
+}
+
+/// Kills all of them until there is none, or the time is over. The leader must not have been waited for, or its number
+/// might be somebody else's by now.
+pub(crate) fn kill(leader: Pid, profile: &Path, within: Duration) -> bool {
+    let began = Instant::now();
+    loop {
+        let left = members(leader, profile);
+        if left.is_empty() {
+            return true;
+        }
+        for pid in left {
+            // It may have ended in the meantime.
+            let _ = kill_process(pid, Signal::KILL);
+        }
+        if began.elapsed() > within {
+            return false;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// What all of them take of the memory, each shared page counted once.
+pub(crate) fn memory(leader: Pid, profile: &Path) -> u64 {
+    members(leader, profile).into_iter().filter_map(|pid| proportional(pid.as_raw_nonzero().get())).sum()
+}
+
+fn proportional(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Whether one of its words is an option that names a place in this profile.
+fn names(pid: i32, profile: &Path) -> bool {
+    let Ok(words) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let profile = profile.as_os_str().as_bytes();
+    let is_inside = |value: &[u8]| value.strip_prefix(profile).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
+    words.split(|&byte| byte == 0).any(|word| {
+        let value = word.strip_prefix(b"--user-data-dir=").or_else(|| word.strip_prefix(b"--database="));
+        value.is_some_and(is_inside)
+    })
+}
+
+fn listed() -> Vec<Listed> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
+}
+
+/// State, parent and group come after a name in parentheses that may hold anything. The dead are left out.
+fn parse(pid: i32, stat: &str) -> Option<Listed> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?;
+    if state == "Z" || state == "X" {
+        return None;
+    }
+    Some(Listed { pid, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn what_left_the_group_is_found_by_the_profile_that_it_names() {
+        let profile = Path::new("/data/profiles/of this test");
+        let mut leader = Command::new("sleep").arg("100").process_group(0).spawn().unwrap();
+        let stray = |word: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "read -r nothing", word]).stdin(Stdio::piped()).process_group(0).spawn().unwrap()
+        };
+        let mut ours = stray("--database=/data/profiles/of this test/Crash Reports");
+        let mut others = stray("--database=/data/profiles/of this test 2/Crash Reports");
+        let pid = |child: &std::process::Child| Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        let found = members(pid(&leader), profile);
+        assert!(
+            found.contains(&pid(&leader)) && found.contains(&pid(&ours)) && !found.contains(&pid(&others)),
+            "{found:?}"
+        );
+        assert!(memory(pid(&leader), profile) > 0);
+        assert!(kill(pid(&leader), profile, Duration::from_secs(5)));
+        assert!(leader.wait().is_ok() && ours.wait().is_ok());
+        assert!(others.try_wait().unwrap().is_none(), "somebody else's goes on");
+        others.kill().unwrap();
+        others.wait().unwrap();
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_move_the_fields() {
+        assert_eq!(parse(7, "7 (a) b) S 4 5 6"), Some(Listed { pid: 7, parent: 4, group: 5 }));
+        assert_eq!(parse(7, "7 (a) Z 4 5 6"), None);
+        assert_eq!(parse(7, "garbage"), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! Whether a profile is damaged, and what becomes of it then.
+//!
+//! Why we look ourselves: Chromium throws a cookie file away that it cannot read, and starts without a word. The owner
+//! would be asked to sign in again and never learn why, and nothing would be left to look at.
+
+use crate::error::BrowserError;
+use gleaner_sdk::{Clock as _, SystemClock, rfc3339};
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+/// Where cookies are, in the two places that Chromium has had for them.
+const COOKIES: [&str; 2] = ["Default/Cookies", "Default/Network/Cookies"];
+/// What is read at every start.
+const SETTINGS: [&str; 2] = ["Local State", "Default/Preferences"];
+const SQLITE: &[u8; 16] = b"SQLite format 3\0";
+/// Settings have some 100 KB. What is larger than this is not read, and left to Chromium.
+const SETTINGS_BYTES_MAX: u64 = 16 * 1024 * 1024;
+/// How many damaged profiles are kept of each: the last, and the one before it.
+const KEPT_MAX: usize = 2;
+/// What a profile that was put aside is called. No profile's own name has a dot.
+const SUFFIX: &str = ".damaged-";
+
+/// The first file that cannot be what it should be.
+pub(super) fn find(profile: &Path) -> Option<PathBuf> {
+    let cookies = COOKIES.map(|name| profile.join(name)).into_iter().find(|path| !is_database(path));
+    cookies.or_else(|| SETTINGS.map(|name| profile.join(name)).into_iter().find(|path| !is_json(path)))
+}
+
+/// Absent and empty files are made by Chromium.
+fn is_database(path: &Path) -> bool {
+    let Ok(mut file) = File::open(path) else { return !path.exists() };
+    let mut first = Vec::new();
+    match file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut first) {
+        Ok(0) => true,
+        Ok(_) => first == SQLITE,
+        Err(_) => false,
+    }
+}
+
+fn is_json(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return !path.exists() };
+    if file.metadata().is_ok_and(|data| data.len() > SETTINGS_BYTES_MAX) {
+        return true;
+    }
+    let mut text = Vec::new();
+    match file.take(SETTINGS_BYTES_MAX).read_to_end(&mut text) {
+        Ok(0) => true,
+        Ok(_) => serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok(),
+        Err(_) => false,
+    }
+}
+
+/// Moves a profile aside, and says where it is now. Of those that were moved before, the newest is kept.
+pub(super) fn quarantine(profile: &Path) -> Result<PathBuf, BrowserError> {
+    let name = profile.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let since = rfc3339(SystemClock::new().wall()).replace(':', "");
+    let kept = profile.with_file_name(format!("{name}{SUFFIX}{since}"));
+    fs::rename(profile, &kept).map_err(BrowserError::file("put aside", profile))?;
+    let folder = profile.parent().unwrap_or_else(|| Path::new("."));
+    let entries = fs::read_dir(folder).map_err(BrowserError::file("look into", folder))?;
+    let prefix = format!("{name}{SUFFIX}");
+    let of_this = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix));
+    let mut old = entries.flatten().map(|entry| entry.path()).filter(of_this).collect::<Vec<_>>();
+    // By their dates, which sort as texts.
+    old.sort();
+    let surplus = old.len().saturating_sub(KEPT_MAX);
+    for path in &old[..surplus] {
+        fs::remove_dir_all(path).map_err(BrowserError::file("remove", path))?;
+    }
+    Ok(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cookie_file_that_is_no_database_is_damage_and_a_new_profile_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = folder.path();
+        assert_eq!(find(profile), None);
+        fs::create_dir_all(profile.join("Default")).unwrap();
+        let put = |name: &str, bytes: &[u8]| fs::write(profile.join(name), bytes).unwrap();
+        put("Local State", b"{\"a\":1}");
+        put("Default/Cookies", b"SQLite format 3\0 and more");
+        put("Default/Preferences", b"");
+        assert_eq!(find(profile), None);
+        put("Local State", b"{\"a\":");
+        assert_eq!(find(profile), Some(profile.join("Local State")));
+        put("Local State", b"{}");
+        put("Default/Cookies", b"SQLite format 2\0 and more");
+        assert_eq!(find(profile), Some(profile.join("Default/Cookies")));
+        fs::remove_file(profile.join("Default/Cookies")).unwrap();
+        fs::create_dir(profile.join("Default/Cookies")).unwrap();
+        assert_eq!(find(profile), Some(profile.join("Default/Cookies")), "a folder is no file");
+    }
+
+    #[test]
+    fn a_damaged_profile_is_kept_and_older_ones_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = folder.path().join("shop");
+        let mut kept = Vec::new();
+        for round in 0..3 {
+            fs::create_dir(&profile).unwrap();
+            fs::write(profile.join("round"), [round]).unwrap();
+            kept.push(quarantine(&profile).unwrap());
+            std::thread::sleep(std::time::Duration::from_millis(2));
+        }
+        assert!(!profile.exists() && !kept[0].exists());
+        assert_eq!(fs::read(kept[1].join("round")).unwrap(), [1]);
+        assert_eq!(fs::read(kept[2].join("round")).unwrap(), [2]);
+    }
+}

@@ -1,0 +1,70 @@
+//! One run at a time. The lock is the kernel's, on a file beside the profile: it is gone with its holder, however that
+//! ended, so it can never be stale. What is written in the file is only for the words about it.
+
+use crate::error::BrowserError;
+use gleaner_sdk::{Clock as _, SystemClock, rfc3339};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use serde::{Deserialize, Serialize};
+use std::fs::{File, TryLockError};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::Path;
+
+/// Enough for what we write; whatever else is there is not read.
+const NOTE_BYTES_MAX: u64 = 1024;
+
+/// The lock, held.
+#[derive(Debug)]
+pub(super) struct Lock {
+    /// Closing it lets go.
+    _file: File,
+    before: Option<Note>,
+}
+
+/// Who has the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Note {
+    pid: u32,
+    since: String,
+    host: String,
+}
+
+impl Lock {
+    pub(super) fn take(path: &Path, profile: &Path) -> Result<Self, BrowserError> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = openat(CWD, path, flags, Mode::from_raw_mode(0o600));
+        let mut file = File::from(opened.map_err(|error| BrowserError::file("open", path)(error.into()))?);
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let note = read(&mut file);
+                let (pid, since) = note.map_or((None, None), |note| (Some(note.pid), Some(note.since)));
+                return Err(BrowserError::ProfileHeld { path: profile.to_owned(), pid, since });
+            }
+            Err(TryLockError::Error(error)) => return Err(BrowserError::file("lock", path)(error)),
+        }
+        let before = read(&mut file);
+        let ours =
+            Note { pid: std::process::id(), since: rfc3339(SystemClock::new().wall()), host: super::singleton::host() };
+        write(&mut file, &ours).map_err(BrowserError::file("write", path))?;
+        Ok(Self { _file: file, before })
+    }
+
+    /// The machine on which this profile was last used by us.
+    pub(super) fn last_host(&self) -> Option<&str> {
+        self.before.as_ref().map(|note| note.host.as_str())
+    }
+}
+
+fn read(file: &mut File) -> Option<Note> {
+    let mut text = String::new();
+    file.rewind().ok()?;
+    file.take(NOTE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn write(file: &mut File, note: &Note) -> std::io::Result<()> {
+    let text = serde_json::to_vec(note)?;
+    file.set_len(0)?;
+    file.rewind()?;
+    file.write_all(&text)
+}

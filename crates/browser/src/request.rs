@@ -1,0 +1,131 @@
+//! What browser is asked for: whose profile, which program, with or without a window.
+
+use crate::error::BrowserError;
+use crate::limits::Limits;
+use crate::profile::ProfileName;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long a browser may take to start. It takes half a second; a machine that is busy takes ten times that.
+const START_MAX: Duration = Duration::from_secs(30);
+
+/// One browser.
+#[derive(Clone, Debug)]
+pub struct BrowserRequest {
+    /// The folder of all profiles.
+    pub profiles: PathBuf,
+    /// Which of them.
+    pub profile: ProfileName,
+    /// The program, if it is not to be looked for.
+    pub program: Option<PathBuf>,
+    /// What drives it.
+    pub engine: EngineChoice,
+    /// With or without a window.
+    pub window: Window,
+    /// How much it may take.
+    pub limits: Limits,
+    /// How long it may take to start.
+    pub start_within: Duration,
+    /// Whether somebody looks at a display here.
+    pub has_display: bool,
+}
+
+/// What drives the browser.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineChoice {
+    /// The best that is there.
+    #[default]
+    Auto,
+    /// Our own, over a pipe.
+    Pipe,
+    /// Patchright's driver.
+    Patchright,
+}
+
+/// Whether a browser shows itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Window {
+    /// With a window when there is a display.
+    #[default]
+    Auto,
+    /// With a window.
+    Headed,
+    /// Without.
+    Headless,
+}
+
+impl BrowserRequest {
+    /// The browser of a connector, as its surroundings say.
+    ///
+    /// `binding` is what START says under `browser_profile`, `browser` or `browser_automation`: the runtime puts the
+    /// connection's profile there. A connector that is started by hand has none, and uses the profile of its own name
+    /// under the data root.
+    ///
+    /// # Errors
+    ///
+    /// When a name or a setting is none.
+    pub fn new(
+        connector: &str,
+        binding: Option<&Value>,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, BrowserError> {
+        let of_binding = |key: &str| binding.and_then(|binding| binding.get(key)).and_then(Value::as_str);
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        let profile = match of_binding("profile_name") {
+            Some(name) => ProfileName::new(name)?,
+            None => ProfileName::of_connection(connector, connector)?,
+        };
+        let profiles = match of_binding("profiles_path") {
+            Some(path) => PathBuf::from(path),
+            None => data_root(&set)?.join("profiles"),
+        };
+        Ok(Self {
+            profiles,
+            profile,
+            program: set("PDPP_BROWSER_PATH").map(PathBuf::from),
+            engine: engine_choice(set("PDPP_BROWSER_ENGINE").as_deref())?,
+            window: window(set("PDPP_BROWSER_WINDOW").as_deref())?,
+            limits: Limits::default(),
+            start_within: START_MAX,
+            has_display: set("DISPLAY").is_some() || set("WAYLAND_DISPLAY").is_some(),
+        })
+    }
+}
+
+/// As the program finds it.
+fn data_root(set: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, BrowserError> {
+    let root =
+        set("GLEANER_HOME").map(PathBuf::from).or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".pdpp")));
+    root.ok_or(BrowserError::Setting {
+        name: "GLEANER_HOME",
+        value: String::new(),
+        allowed: "set it to a folder of yours: browser profiles are kept there",
+    })
+}
+
+fn engine_choice(value: Option<&str>) -> Result<EngineChoice, BrowserError> {
+    match value {
+        None | Some("auto") => Ok(EngineChoice::Auto),
+        Some("pipe") => Ok(EngineChoice::Pipe),
+        Some("patchright") => Ok(EngineChoice::Patchright),
+        Some(other) => Err(BrowserError::Setting {
+            name: "PDPP_BROWSER_ENGINE",
+            value: other.to_owned(),
+            allowed: "it may be auto, pipe or patchright",
+        }),
+    }
+}
+
+fn window(value: Option<&str>) -> Result<Window, BrowserError> {
+    match value {
+        None | Some("auto") => Ok(Window::Auto),
+        Some("headed") => Ok(Window::Headed),
+        Some("headless") => Ok(Window::Headless),
+        Some(other) => Err(BrowserError::Setting {
+            name: "PDPP_BROWSER_WINDOW",
+            value: other.to_owned(),
+            allowed: "it may be auto, headed or headless",
+        }),
+    }
+}

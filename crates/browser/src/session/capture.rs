@@ -1,0 +1,145 @@
+//! What a page showed at a checkpoint, for whoever has to find out why signing in failed: its document and a picture.
+//!
+//! Best effort, and bounded in every direction: a page that hangs costs its deadline and not more, a run writes so many
+//! files and not more, and nothing that fails here fails the run. What was typed is not in them: fields are emptied in
+//! the document and covered in the picture, scripts are left out, and what the owner answered is masked. A picture
+//! whose fields could not be covered is not taken.
+
+use super::run_folder::RunFolder;
+use super::watchdog::Phase;
+use crate::{BrowserError, Page};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The bounds of what is captured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CaptureLimits {
+    /// How long one capture may take, document and picture together. From the contract.
+    pub within: Duration,
+    /// How many a run may take. A sign-in has some ten checkpoints.
+    pub count_max: u32,
+    /// The longest document that is kept. Its beginning tells the most.
+    pub html_bytes_max: usize,
+    /// The largest picture. A window of ordinary size takes a tenth.
+    pub png_bytes_max: usize,
+}
+
+impl Default for CaptureLimits {
+    fn default() -> Self {
+        Self {
+            within: Duration::from_secs(10),
+            count_max: 32,
+            html_bytes_max: 1024 * 1024,
+            png_bytes_max: 8 * 1024 * 1024,
+        }
+    }
+}
+
+/// How much of the time the document may take: something has to be left for the picture.
+const HTML_SHARE: u32 = 2;
+/// When a page is looked at again that was just being replaced.
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+/// Shorter answers are in every text.
+const SECRET_BYTES_MIN: usize = 4;
+
+/// A copy of the document without what was typed and without what runs.
+const DOCUMENT: &str = "(() => { const copy = document.documentElement.cloneNode(true); \
+     for (const field of copy.querySelectorAll('input, textarea, select, option')) { \
+       field.removeAttribute('value'); field.removeAttribute('selected'); field.removeAttribute('checked'); \
+       if (field.tagName === 'TEXTAREA') field.textContent = ''; } \
+     for (const code of copy.querySelectorAll('script, noscript, template, meta, link')) code.remove(); \
+     for (const any of copy.querySelectorAll('*')) for (const a of [...any.attributes]) \
+       if (a.name.startsWith('on') || a.name.startsWith('data-') || a.name === 'href' || a.name === 'src' || a.name === 'action') \
+         any.setAttribute(a.name, a.value.split(/[?#]/)[0].slice(0, 200)); \
+     return copy.outerHTML.slice(0, LENGTH) })()";
+/// Covers fields, and answers when that is drawn.
+const COVER: &str = "(async () => { const style = document.createElement('style'); style.id = 'gleaner-cover'; \
+     style.textContent = 'input, textarea, select, [contenteditable] { color: transparent !important; \
+       -webkit-text-fill-color: transparent !important; text-shadow: none !important; background-image: none !important }'; \
+     document.documentElement.append(style); \
+     return document.getElementById('gleaner-cover') !== null })()";
+const UNCOVER: &str = "(() => { document.getElementById('gleaner-cover')?.remove(); return true })()";
+
+/// Takes captures of one run.
+#[derive(Debug)]
+pub(super) struct Captures {
+    folder: RunFolder,
+    is_on: bool,
+    limits: CaptureLimits,
+    taken: u32,
+    secrets: Vec<String>,
+}
+
+impl Captures {
+    pub(super) const fn new(folder: RunFolder, is_on: bool, limits: CaptureLimits) -> Self {
+        Self { folder, is_on, limits, taken: 0, secrets: Vec::new() }
+    }
+
+    /// Leaves these out of everything from now on.
+    pub(super) fn keep_secret(&mut self, secrets: impl IntoIterator<Item = String>) {
+        self.secrets.extend(secrets.into_iter().filter(|secret| secret.len() >= SECRET_BYTES_MIN));
+    }
+
+    /// Writes down what the page shows now. Answers what could not be had, in a line each.
+    pub(super) fn take(&mut self, page: &Page, phase: &Phase) -> Vec<String> {
+        if !self.is_on || self.taken >= self.limits.count_max {
+            return Vec::new();
+        }
+        self.taken += 1;
+        let ends = Instant::now() + self.limits.within;
+        let (number, phase) = (self.taken, phase.as_str());
+        let stem = format!("{number:02}-{phase}");
+        let html = again(ends - self.limits.within / HTML_SHARE, |within| self.document(page, within));
+        let html = html
+            .map_err(|error| error.to_string())
+            .and_then(|text| self.keep(&format!("{stem}.html"), text.as_bytes()));
+        let png = again(ends, |within| picture(page, self.limits.png_bytes_max, within));
+        let png = png.map_err(|error| error.to_string()).and_then(|bytes| self.keep(&format!("{stem}.png"), &bytes));
+        let missed = |what: &str, had: Result<PathBuf, String>| {
+            had.err().map(|why| format!("capture of {phase}: no {what}: {why}"))
+        };
+        missed("document", html).into_iter().chain(missed("picture", png)).collect()
+    }
+
+    fn document(&self, page: &Page, within: Duration) -> Result<String, BrowserError> {
+        let script = DOCUMENT.replace("LENGTH", &self.limits.html_bytes_max.to_string());
+        let text = page.evaluate::<String>(&script, within)?;
+        let text = self.secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "***"));
+        Ok(text[..text.floor_char_boundary(self.limits.html_bytes_max)].to_owned())
+    }
+
+    fn keep(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
+        self.folder.write(name, bytes).map_err(|error| error.to_string())
+    }
+}
+
+/// Tries again while a page is being replaced by another one: what was done at a checkpoint often leads to one.
+pub(super) fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, BrowserError>) -> Result<T, BrowserError> {
+    loop {
+        let result = had(ends.saturating_duration_since(Instant::now()));
+        let is_passing = matches!(result, Err(BrowserError::Replaced | BrowserError::Script { .. }));
+        if !is_passing || ends.saturating_duration_since(Instant::now()) <= TRY_AGAIN {
+            return result;
+        }
+        thread::sleep(TRY_AGAIN);
+    }
+}
+
+/// What the window shows, with its fields covered, or nothing.
+pub(super) fn picture(page: &Page, bytes_max: usize, within: Duration) -> Result<Vec<u8>, BrowserError> {
+    let ends = Instant::now() + within;
+    let left = || ends.saturating_duration_since(Instant::now());
+    if !page.evaluate::<bool>(COVER, within / 3)? {
+        return Err(BrowserError::Script { message: "fields could not be covered".to_owned() });
+    }
+    let bytes = page.screenshot(left());
+    // Whether or not: the page goes on with its fields as they were, if it goes on at all.
+    let uncovered = page.evaluate::<bool>(UNCOVER, left());
+    let bytes = bytes?;
+    uncovered?;
+    if bytes.len() > bytes_max {
+        return Err(BrowserError::TooLarge { what: "the picture", max: bytes_max as u64 });
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,210 @@
+//! The thread that has the run, while another one signs in: checkpoints in, questions out, and an end in any case.
+//!
+//! Why not a timer beside the sign-in: what says the run's last message must be what gave up, or two would. So the
+//! flow is on the other thread, where it may hang, and the run is here, where nothing is waited for without a bound.
+
+use super::capture::{CaptureLimits, Captures};
+use super::flow::{Said, SessionFlow};
+use super::run_folder::RunFolder;
+use super::watchdog::{Look, Marker, Phase, Watchdog, watchdog_limit};
+use crate::{Browser, BrowserError, Page};
+use gleaner_sdk::protocol::RecoveryAction;
+use gleaner_sdk::{Collect, Failure, Stop};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the first page may take to open.
+const PAGE_WITHIN: Duration = Duration::from_secs(15);
+/// How long a browser may take to end by itself when nothing is wrong with it, so that the session is on the disk.
+const CLOSE_WITHIN: Duration = Duration::from_secs(5);
+/// How much may be said and not yet heard. A flow waits for an answer to most of what it says.
+const UNHEARD_MAX: usize = 16;
+
+/// How a session is established.
+#[derive(Clone, Debug)]
+pub struct SessionOptions {
+    /// The connector's name: its failures begin with it.
+    pub name: String,
+    /// How long there may be no checkpoint.
+    pub watchdog: Duration,
+    /// Whether what pages show is written down.
+    pub captures: bool,
+    /// The bounds of that.
+    pub capture_limits: CaptureLimits,
+    /// Where files of this run are.
+    pub folder: RunFolder,
+}
+
+impl SessionOptions {
+    /// As the owner set it: `PDPP_SESSION_ESTABLISH_WATCHDOG_MS`, and `PDPP_SESSION_CAPTURES` with `1`, `true` or `on`.
+    #[must_use]
+    pub fn read(run: &Collect<'_>, browser: &Browser) -> Self {
+        let captures = run.setting("PDPP_SESSION_CAPTURES").unwrap_or_default();
+        // A profile is two below the data root.
+        let root = browser.profile().parent().and_then(Path::parent).unwrap_or_else(|| Path::new("."));
+        Self {
+            name: run.manifest().connector_key.clone(),
+            watchdog: watchdog_limit(run.setting("PDPP_SESSION_ESTABLISH_WATCHDOG_MS").as_deref()),
+            captures: ["1", "true", "on"].contains(&captures.trim().to_ascii_lowercase().as_str()),
+            capture_limits: CaptureLimits::default(),
+            folder: RunFolder::new(root, run.run_id()),
+        }
+    }
+}
+
+/// Lets `flow` sign in, and gives the browser back with the page and what the flow found. Whatever else happens, the
+/// browser is gone afterwards.
+///
+/// # Errors
+///
+/// What the flow failed with; `<name>_session_establish_timeout` when it made no progress for too long.
+pub fn establish<T, F>(
+    run: &mut Collect<'_>,
+    browser: Browser,
+    options: &SessionOptions,
+    flow: F,
+) -> Result<(Browser, Page, T), Stop>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut SessionFlow) -> Result<T, Stop> + Send + 'static,
+{
+    for notice in browser.notices() {
+        run.say(notice.to_string())?;
+    }
+    let page = browser.new_page(PAGE_WITHIN).map_err(|error| browser_stop(&error))?;
+    let mut watch = Watch::new(run, &page, options);
+    let (to_run, heard) = sync_channel(UNHEARD_MAX);
+    let seen = (page.clone(), browser.has_window(), options.folder.clone());
+    let result = watch.checkpoint(&Phase::new("session_begin")).and_then(|()| {
+        start(to_run, seen, flow)?;
+        watch.listen(&heard)
+    });
+    // From here on each call of the flow ends it.
+    drop(heard);
+    match result {
+        Ok(found) => watch.checkpoint(&Phase::new("session_established")).map(|()| (browser, page, found)),
+        Err(stop) => {
+            watch.finish();
+            // An error means that it did not end by itself; it is gone all the same.
+            drop(browser.close(CLOSE_WITHIN));
+            Err(stop)
+        }
+    }
+}
+
+/// Why a browser ends a run.
+pub(super) fn browser_stop(error: &BrowserError) -> Stop {
+    Stop::Failed(Failure {
+        message: error.to_string(),
+        retryable: true,
+        code: Some("browser_failed".to_owned()),
+        action: Some(RecoveryAction::RetryByRuntime),
+    })
+}
+
+/// Starts the flow on a thread of its own. If it hangs there, the thread ends with the process.
+fn start<T, F>(to_run: SyncSender<Said<T>>, seen: (Page, bool, RunFolder), flow: F) -> Result<(), Stop>
+where
+    T: Send + 'static,
+    F: FnOnce(&mut SessionFlow) -> Result<T, Stop> + Send + 'static,
+{
+    let (page, has_window, folder) = seen;
+    let work = move || {
+        let mut session = SessionFlow::new(page, has_window, folder, Box::new(to_run.clone()));
+        let result = flow(&mut session);
+        // Nobody may be there to hear it any more.
+        drop(to_run.send(Said::Ended(result)));
+    };
+    let started = thread::Builder::new().name("session".to_owned()).spawn(work);
+    started.map(drop).map_err(|error| Stop::failed(format!("no thread could be started to sign in: {error}")))
+}
+
+/// What the run's thread holds while the other one signs in.
+struct Watch<'w, 'r> {
+    run: &'w mut Collect<'r>,
+    page: &'w Page,
+    options: &'w SessionOptions,
+    captures: Captures,
+    watchdog: Watchdog,
+}
+
+impl<'w, 'r> Watch<'w, 'r> {
+    fn new(run: &'w mut Collect<'r>, page: &'w Page, options: &'w SessionOptions) -> Self {
+        let captures = Captures::new(options.folder.clone(), options.captures, options.capture_limits);
+        let watchdog = Watchdog::new(options.watchdog, Phase::new("browser_ready"), Instant::now());
+        Self { run, page, options, captures, watchdog }
+    }
+
+    /// Listens until the flow has ended, or until it must.
+    fn listen<T>(&mut self, heard: &Receiver<Said<T>>) -> Result<T, Stop> {
+        loop {
+            let now = Instant::now();
+            let wait = match self.watchdog.look(now) {
+                Look::Fine { again } => again.map_or(Duration::MAX, |again| again.saturating_duration_since(now)),
+                Look::Tripped { last, idle } => return Err(self.timed_out(&last, idle)),
+            };
+            match heard.recv_timeout(wait) {
+                Ok(Said::Ended(result)) => return result,
+                Ok(Said::Checkpoint(phase, answer)) => {
+                    let result = self.checkpoint(&phase);
+                    drop(answer.send(result.clone()));
+                    result?;
+                }
+                Ok(Said::Ask(question, answer)) => {
+                    self.watchdog.interaction_opened();
+                    let reply = self.run.ask(&question);
+                    self.watchdog.interaction_closed(Instant::now());
+                    let values = reply.iter().flat_map(|reply| reply.values()).map(ToOwned::to_owned);
+                    self.captures.keep_secret(values);
+                    drop(answer.send(reply));
+                }
+                Ok(Said::Note(text)) => self.run.say(text)?,
+                Ok(Said::Secrets(secrets)) => {
+                    self.captures.keep_secret(secrets.iter().cloned());
+                    self.run.mask(secrets);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    let message = "the connector's code for signing in panicked; its errors say more";
+                    return Err(Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade));
+                }
+            }
+        }
+    }
+
+    fn checkpoint(&mut self, phase: &Phase) -> Result<(), Stop> {
+        self.run.say(format!("session: {}", phase.as_str()))?;
+        self.watchdog.checkpoint(phase.clone(), Instant::now());
+        self.capture(phase)?;
+        self.watchdog.rearm(Instant::now());
+        Ok(())
+    }
+
+    /// What cannot be captured is said, and changes nothing.
+    fn capture(&mut self, phase: &Phase) -> Result<(), Stop> {
+        self.captures.take(self.page, phase).into_iter().try_for_each(|missed| self.run.say(missed))
+    }
+
+    /// The last look at the page before the browser ends. It has its bound, and whether it comes to anything or not
+    /// changes nothing about how the run ends.
+    fn finish(&mut self) {
+        let last = Phase::new(&format!("ended_after_{}", self.watchdog.last().phase.as_str()));
+        drop(self.capture(&last));
+    }
+
+    fn timed_out(&self, last: &Marker, idle: Duration) -> Stop {
+        let code = format!("{}_session_establish_timeout", Phase::new(&self.options.name).as_str());
+        let (phase, seconds) = (last.phase.as_str(), idle.as_secs_f64());
+        Stop::Failed(Failure {
+            message: format!(
+                "{code}: signing in made no progress for {seconds:.1} s after \"{phase}\", and the browser was ended. \
+                 Run again; with PDPP_SESSION_CAPTURES=1 the run's folder shows what the page looked like"
+            ),
+            retryable: true,
+            code: Some(code),
+            action: Some(RecoveryAction::RetryByRuntime),
+        })
+    }
+}

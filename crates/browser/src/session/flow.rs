@@ -1,0 +1,179 @@
+//! What a connector's own sign-in code may do: look at the page, say how far it is, ask the owner.
+//!
+//! It is on a thread of its own, and everything that it says goes to the thread that has the run. Once that one has
+//! given up, each of these calls ends the flow.
+
+use super::capture::{CaptureLimits, again, picture};
+use super::page_facts::PageFacts;
+use super::run_folder::RunFolder;
+use super::watchdog::Phase;
+use crate::Page;
+use gleaner_sdk::{Question, Reply, Stop};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a picture for the owner may take.
+const PICTURE_WITHIN: Duration = Duration::from_secs(5);
+const SHOW_WITHIN: Duration = Duration::from_secs(2);
+
+/// What a flow says to the run.
+pub(super) enum Said<T> {
+    Checkpoint(Phase, SyncSender<Result<(), Stop>>),
+    Ask(Box<Question>, SyncSender<Result<Reply, Stop>>),
+    Note(String),
+    Secrets(Vec<String>),
+    Ended(Result<T, Stop>),
+}
+
+/// The way to a session, as a connector's code sees it.
+pub struct SessionFlow {
+    page: Page,
+    has_window: bool,
+    folder: RunFolder,
+    actions: u32,
+    to_run: Box<dyn Outlet + Send>,
+}
+
+impl std::fmt::Debug for SessionFlow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SessionFlow").field("has_window", &self.has_window).finish_non_exhaustive()
+    }
+}
+
+/// Where a flow says things, whatever its result is.
+pub(super) trait Outlet {
+    fn checkpoint(&self, phase: Phase) -> Result<(), Stop>;
+    fn ask(&self, question: Question) -> Result<Reply, Stop>;
+    fn note(&self, text: String) -> Result<(), Stop>;
+    fn secrets(&self, secrets: Vec<String>) -> Result<(), Stop>;
+}
+
+impl<T> Outlet for SyncSender<Said<T>> {
+    fn checkpoint(&self, phase: Phase) -> Result<(), Stop> {
+        let (answer, answered) = sync_channel(1);
+        self.send(Said::Checkpoint(phase, answer)).map_err(|_| given_up())?;
+        answered.recv().map_err(|_| given_up())?
+    }
+
+    fn ask(&self, question: Question) -> Result<Reply, Stop> {
+        let (answer, answered) = sync_channel(1);
+        self.send(Said::Ask(Box::new(question), answer)).map_err(|_| given_up())?;
+        answered.recv().map_err(|_| given_up())?
+    }
+
+    fn note(&self, text: String) -> Result<(), Stop> {
+        self.send(Said::Note(text)).map_err(|_| given_up())
+    }
+
+    fn secrets(&self, secrets: Vec<String>) -> Result<(), Stop> {
+        self.send(Said::Secrets(secrets)).map_err(|_| given_up())
+    }
+}
+
+/// The run has ended without us. Nobody reads this any more.
+fn given_up() -> Stop {
+    Stop::failed("the run has given up on signing in")
+}
+
+impl SessionFlow {
+    pub(super) fn new(page: Page, has_window: bool, folder: RunFolder, to_run: Box<dyn Outlet + Send>) -> Self {
+        Self { page, has_window, folder, actions: 0, to_run }
+    }
+
+    /// The page.
+    #[must_use]
+    pub const fn page(&self) -> &Page {
+        &self.page
+    }
+
+    /// Whether the owner can see and use the browser.
+    #[must_use]
+    pub const fn has_window(&self) -> bool {
+        self.has_window
+    }
+
+    /// Says that a phase was reached. That is what counts as progress.
+    ///
+    /// # Errors
+    ///
+    /// When the run has given up.
+    pub fn checkpoint(&self, phase: &str) -> Result<(), Stop> {
+        self.to_run.checkpoint(Phase::new(phase))
+    }
+
+    /// Asks the owner. The time that it takes is not held against the sign-in.
+    ///
+    /// # Errors
+    ///
+    /// As [`Collect::ask`](gleaner_sdk::Collect::ask), and when the run has given up.
+    pub fn ask(&self, question: Question) -> Result<Reply, Stop> {
+        self.to_run.ask(question)
+    }
+
+    /// Says something for whoever finds out later what went wrong.
+    ///
+    /// # Errors
+    ///
+    /// When the run has given up.
+    pub fn note(&self, text: impl Into<String>) -> Result<(), Stop> {
+        self.to_run.note(text.into())
+    }
+
+    /// Masks these from now on, in what is said and in captures.
+    ///
+    /// # Errors
+    ///
+    /// When the run has given up.
+    pub fn mask(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), Stop> {
+        self.to_run.secrets(secrets.into_iter().collect())
+    }
+
+    /// Asks the owner to do something on the page, and waits until that is said to be done. The question says where
+    /// the page is and what it is called, as far as that can be had in time; without a window it names a picture.
+    ///
+    /// # Errors
+    ///
+    /// As [`ask`](Self::ask).
+    pub fn act(&mut self, what: &str) -> Result<(), Stop> {
+        let facts = PageFacts::read(&self.page);
+        for diagnostic in &facts.diagnostics {
+            self.note(diagnostic.as_str())?;
+        }
+        let page = facts.in_words().map(|words| format!(" The page is {words}.")).unwrap_or_default();
+        let place = if self.has_window { self.window()? } else { self.picture()? };
+        self.ask(Question::action(format!("{what}{page} {place} Answer when it is done."))).map(drop)
+    }
+
+    fn window(&self) -> Result<String, Stop> {
+        if let Err(error) = self.page.show(SHOW_WITHIN) {
+            self.note(format!("the page could not be brought to the front: {error}"))?;
+        }
+        Ok("It is open in the browser window of this connection.".to_owned())
+    }
+
+    fn picture(&mut self) -> Result<String, Stop> {
+        self.actions += 1;
+        let name = format!("action-{}.png", self.actions);
+        let bytes_max = CaptureLimits::default().png_bytes_max;
+        let picture = again(Instant::now() + PICTURE_WITHIN, |within| picture(&self.page, bytes_max, within));
+        let kept = picture
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| self.folder.write(&name, &bytes).map_err(|error| error.to_string()));
+        match kept {
+            Ok(path) => Ok(format!(
+                "There is no window here; {} shows it. To use the page itself, run this connection where there is a display.",
+                path.display()
+            )),
+            Err(why) => {
+                self.note(format!("there is no picture of the page: {why}"))?;
+                Ok("There is no window here; run this connection where there is a display.".to_owned())
+            }
+        }
+    }
+
+    /// Waits a little before looking again.
+    pub fn pause(&self, wait: Duration) {
+        thread::sleep(wait);
+    }
+}

@@ -1,0 +1,71 @@
+//! The folder of one run for what a person may have to look at: pictures of pages, and what they were made of.
+//!
+//! It is below the data root, for its owner alone, and made when the first file is. Names come from inside and are
+//! held to letters, digits, `_` and `-` all the same: a run's name is the runtime's, and not ours.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Longer names are cut: file systems take 255 bytes.
+const NAME_BYTES_MAX: usize = 100;
+
+/// Where the files of a run are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+}
+
+impl RunFolder {
+    /// The folder of a run below a data root.
+    #[must_use]
+    pub fn new(data_root: &Path, run_id: &str) -> Self {
+        Self { path: data_root.join("runs").join(plain(run_id)) }
+    }
+
+    /// Where it is, whether it is there or not.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes a file that only its owner may read. One that is there already is left alone.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be written, or something is there.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
+        let path = self.path.join(format!("{}.{}", plain(stem), plain(ending)));
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
+        file.write_all(bytes)?;
+        Ok(path)
+    }
+}
+
+fn plain(name: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name = name.chars().take(NAME_BYTES_MAX).map(keep).collect::<String>();
+    if name.is_empty() { "_".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_name_never_leaves_the_folder_and_a_file_is_its_owners() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = RunFolder::new(root.path(), "../../etc/run 1");
+        let path = folder.write("../../x.html", b"text").unwrap();
+        assert!(path.starts_with(root.path().join("runs")), "{}", path.display());
+        assert_eq!(path.file_name().unwrap(), "______x.html");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(folder.path())), (0o600, 0o700));
+        assert!(folder.write("../../x.html", b"other").is_err(), "nothing is written over");
+        assert_eq!(fs::read(path).unwrap(), b"text");
+    }
+}

@@ -1,0 +1,198 @@
+//! Whether signing in still makes progress. Pure: the time is an argument.
+//!
+//! Why progress and not a bound on the whole: a sign-in with a code and a challenge takes minutes and is fine, and one
+//! that hangs on its first page is not, however little time has passed. So what is bounded is the time between two
+//! checkpoints. While the owner is being asked, nothing is counted: people take as long as they take. Never ends
+//! anything itself; it says when somebody should.
+
+use std::time::{Duration, Instant};
+
+/// How long nothing may happen. Real sign-ins have no gap of more than some seconds between two checkpoints; a slow
+/// line and a busy machine have room ten times over.
+pub const WATCHDOG_DEFAULT: Duration = Duration::from_secs(120);
+
+/// The longest name of a phase. It is part of a file's name.
+const PHASE_BYTES_MAX: usize = 48;
+
+/// How long nothing may happen, as the owner says it in milliseconds (`PDPP_SESSION_ESTABLISH_WATCHDOG_MS`). What is
+/// no whole number above zero says nothing: a typing error must not take the bound away.
+#[must_use]
+pub fn watchdog_limit(setting: Option<&str>) -> Duration {
+    let told = setting.and_then(|text| text.trim().parse::<u64>().ok()).filter(|&ms| ms > 0);
+    told.map_or(WATCHDOG_DEFAULT, Duration::from_millis)
+}
+
+/// The name of a phase: lower case, digits and `_`, so that it may stand in a file's name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phase(String);
+
+impl Phase {
+    /// The name, with `_` for everything that it may not have.
+    #[must_use]
+    pub fn new(label: &str) -> Self {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
+        let name = label.chars().take(PHASE_BYTES_MAX).map(plain).collect::<String>();
+        Self(if name.is_empty() { "unnamed".to_owned() } else { name })
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The last thing that is known to have been reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Marker {
+    /// What.
+    pub phase: Phase,
+    /// When.
+    pub at: Instant,
+}
+
+/// What a look says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// All is well. Look again then; `None` while the owner is asked: only an answer changes anything.
+    Fine {
+        /// The next look.
+        again: Option<Instant>,
+    },
+    /// Nothing happened for too long since this.
+    Tripped {
+        /// What was reached last.
+        last: Marker,
+        /// How long ago.
+        idle: Duration,
+    },
+}
+
+/// Watches one sign-in.
+#[derive(Clone, Debug)]
+pub struct Watchdog {
+    limit: Duration,
+    last: Marker,
+    /// From when on idle time counts: the last checkpoint, or the last answer of the owner if that is later.
+    since: Instant,
+    is_asking: bool,
+}
+
+impl Watchdog {
+    /// Begins with a first checkpoint.
+    #[must_use]
+    pub const fn new(limit: Duration, phase: Phase, now: Instant) -> Self {
+        Self { limit, last: Marker { phase, at: now }, since: now, is_asking: false }
+    }
+
+    /// Something was reached.
+    pub fn checkpoint(&mut self, phase: Phase, now: Instant) {
+        self.last = Marker { phase, at: now };
+        self.since = now;
+    }
+
+    /// We took time ourselves, to write down what is seen. It is not held against the sign-in.
+    pub const fn rearm(&mut self, now: Instant) {
+        self.since = now;
+    }
+
+    /// The owner is asked.
+    pub const fn interaction_opened(&mut self) {
+        self.is_asking = true;
+    }
+
+    /// The owner has answered, or not: from now on idle time counts again, from zero.
+    pub const fn interaction_closed(&mut self, now: Instant) {
+        self.is_asking = false;
+        self.since = now;
+    }
+
+    /// What was reached last.
+    #[must_use]
+    pub const fn last(&self) -> &Marker {
+        &self.last
+    }
+
+    /// Whether it goes on.
+    #[must_use]
+    pub fn look(&self, now: Instant) -> Look {
+        if self.is_asking {
+            return Look::Fine { again: None };
+        }
+        let idle = now.saturating_duration_since(self.since);
+        if idle < self.limit {
+            return Look::Fine { again: Some(self.since + self.limit) };
+        }
+        Look::Tripped { last: self.last.clone(), idle }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    /// A watchdog that began now, and a clock in seconds.
+    fn begun() -> (Watchdog, impl Fn(u64) -> Instant) {
+        let start = Instant::now();
+        (Watchdog::new(LIMIT, Phase::new("browser_ready"), start), move |seconds| start + Duration::from_secs(seconds))
+    }
+
+    fn is_tripped(dog: &Watchdog, now: Instant) -> bool {
+        matches!(dog.look(now), Look::Tripped { .. })
+    }
+
+    #[test]
+    fn establishment_stalls_with_no_checkpoint_progress() {
+        let (mut dog, at) = begun();
+        dog.checkpoint(Phase::new("sign_in_form"), at(4));
+        assert_eq!(dog.look(at(13)), Look::Fine { again: Some(at(14)) });
+        let last = Marker { phase: Phase::new("sign_in_form"), at: at(4) };
+        assert_eq!(dog.look(at(14)), Look::Tripped { last, idle: LIMIT });
+    }
+
+    #[test]
+    fn establishment_is_making_checkpoint_progress() {
+        let (mut dog, at) = begun();
+        for seconds in (9..1000).step_by(9) {
+            assert!(!is_tripped(&dog, at(seconds)), "after {seconds} s, a hundred times the limit in all");
+            dog.checkpoint(Phase::new(&format!("step {seconds}")), at(seconds));
+        }
+    }
+
+    #[test]
+    fn establishment_is_blocked_on_an_open_interaction() {
+        let (mut dog, at) = begun();
+        dog.interaction_opened();
+        assert_eq!(dog.look(at(100_000)), Look::Fine { again: None });
+        dog.interaction_closed(at(100_000));
+        assert_eq!(dog.look(at(100_009)), Look::Fine { again: Some(at(100_010)) }, "the deadline is reset");
+        assert!(is_tripped(&dog, at(100_010)), "and holds again");
+        assert_eq!(dog.last().phase.as_str(), "browser_ready", "an answer is no checkpoint");
+    }
+
+    #[test]
+    fn watchdog_deadline_is_configurable() {
+        assert_eq!(watchdog_limit(Some(" 2500 ")), Duration::from_millis(2500));
+        for unset in [None, Some(""), Some("0"), Some("-5"), Some("1.5"), Some("soon"), Some("99999999999999999999")] {
+            assert_eq!(watchdog_limit(unset), Duration::from_secs(120), "{unset:?}");
+        }
+    }
+
+    #[test]
+    fn what_we_take_ourselves_is_not_held_against_it() {
+        let (mut dog, at) = begun();
+        dog.rearm(at(9));
+        assert!(!is_tripped(&dog, at(18)));
+        assert!(is_tripped(&dog, at(19)));
+        assert_eq!(dog.last().at, at(0));
+    }
+
+    #[test]
+    fn a_phase_is_a_name_that_a_file_may_have() {
+        assert_eq!(Phase::new("Sign-in form/../é").as_str(), "sign_in_form_____");
+        assert_eq!(Phase::new("").as_str(), "unnamed");
+        assert_eq!(Phase::new(&"x".repeat(500)).as_str().len(), PHASE_BYTES_MAX);
+    }
+}

@@ -1,0 +1,162 @@
+//! Whatever ends a run, no process of its browser is left within five seconds, and the profile can be used again.
+
+#![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+
+mod processes;
+mod site;
+
+use gleaner_browser::{BrowserError, acquire_isolated_browser};
+use processes::{GONE_MAX, browser_leader, of_profile, signal, wait_gone};
+use rustix::process::Signal;
+use site::{SOON, Site, request};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A program with a browser, in a folder of its own.
+struct Driven {
+    site: Site,
+    folder: tempfile::TempDir,
+    child: Child,
+}
+
+impl Driven {
+    /// Starts it, and waits until its browser has opened the page.
+    fn start(under_runtime: bool, path: &str, ending: &str) -> Self {
+        let (site, folder) = (Site::start(), tempfile::tempdir().unwrap());
+        let mut command = Command::new(processes::driver());
+        if under_runtime {
+            command.arg("runtime").arg(folder.path());
+        } else {
+            command.arg("alone");
+        }
+        command.arg(folder.path().join("profiles")).args(["shop", &site.at(path), ending]);
+        let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let driven = Self { site, folder, child };
+        let began = Instant::now();
+        while !driven.site.asked().iter().any(|asked| asked.starts_with(&format!("GET {path}"))) {
+            assert!(began.elapsed() < SOON, "it did not start");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        driven
+    }
+
+    fn profile(&self) -> PathBuf {
+        self.folder.path().join("profiles/shop")
+    }
+
+    /// The connector is among the processes that the runtime started.
+    fn connector(&self) -> i32 {
+        processes::with_words(&["connector", &self.folder.path().join("profiles").display().to_string()])
+            .into_iter()
+            .find(|pid| {
+                processes::words(*pid).iter().any(|word| word == "connector")
+                    && !processes::words(*pid).iter().any(|word| word == "exec" || word == "guard")
+            })
+            .unwrap()
+    }
+
+    /// The browser is gone, and its profile is as it was.
+    fn assert_clean(mut self, is_signed_in: bool) {
+        wait_gone(&self.profile());
+        // The program itself may have ended long ago.
+        drop(self.child.kill());
+        self.child.wait().unwrap();
+        assert_usable(&self.folder.path().join("profiles"), is_signed_in);
+    }
+}
+
+fn assert_usable(profiles: &Path, is_signed_in: bool) {
+    let browser = acquire_isolated_browser(&request(profiles, "shop")).unwrap();
+    let has_cookie = browser.cookies(SOON).unwrap().iter().any(|cookie| cookie.name == "sid");
+    assert_eq!(has_cookie, is_signed_in);
+    browser.close(SOON).unwrap();
+}
+
+#[test]
+fn after_a_normal_end_a_drop_and_a_panic_nothing_is_left_at_all() {
+    for ending in ["close", "drop", "panic"] {
+        let mut driven = Driven::start(false, "/set?sid=abc", ending);
+        driven.child.wait().unwrap();
+        assert_eq!(of_profile(&driven.profile()), Vec::<i32>::new(), "{ending}");
+        driven.assert_clean(true);
+    }
+}
+
+#[test]
+fn after_a_connector_without_a_runtime_is_killed_nothing_is_left_and_the_owner_stays_signed_in() {
+    let mut driven = Driven::start(false, "/set?sid=abc", "hang");
+    wait_settled();
+    assert!(of_profile(&driven.profile()).len() > 3, "the count sees what is there");
+    driven.child.kill().unwrap();
+    driven.assert_clean(true);
+}
+
+#[test]
+fn after_a_connector_with_a_wedged_page_is_killed_nothing_is_left() {
+    let mut driven = Driven::start(false, "/wedge", "hang");
+    wait_settled();
+    driven.child.kill().unwrap();
+    driven.assert_clean(false);
+}
+
+#[test]
+fn after_a_connector_with_a_frozen_browser_is_killed_the_keeper_ends_it() {
+    let mut driven = Driven::start(false, "/", "hang");
+    signal(browser_leader(&driven.profile()), Signal::STOP);
+    driven.child.kill().unwrap();
+    driven.assert_clean(false);
+}
+
+#[test]
+fn after_a_connector_under_the_runtime_is_killed_nothing_is_left_and_the_owner_stays_signed_in() {
+    let driven = Driven::start(true, "/set?sid=abc", "hang");
+    wait_settled();
+    signal(driven.connector(), Signal::KILL);
+    driven.assert_clean(true);
+}
+
+#[test]
+fn after_the_runtime_is_killed_nothing_is_left() {
+    let mut driven = Driven::start(true, "/set?sid=abc", "hang");
+    wait_settled();
+    driven.child.kill().unwrap();
+    driven.assert_clean(true);
+}
+
+#[test]
+fn after_a_run_that_ends_under_the_runtime_nothing_is_left() {
+    for ending in ["close", "drop", "panic"] {
+        let mut driven = Driven::start(true, "/set?sid=abc", ending);
+        driven.child.wait().unwrap();
+        assert_eq!(of_profile(&driven.profile()), Vec::<i32>::new(), "{ending}");
+        driven.assert_clean(true);
+    }
+}
+
+#[test]
+fn after_the_browser_is_killed_calls_fail_at_once_and_the_profile_is_usable() {
+    let (site, folder) = (Site::start(), tempfile::tempdir().unwrap());
+    let browser = acquire_isolated_browser(&request(folder.path(), "shop")).unwrap();
+    let page = browser.new_page(SOON).unwrap();
+    page.navigate(&site.at("/"), SOON).unwrap();
+    let leader = browser_leader(browser.profile());
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        signal(leader, Signal::KILL);
+    });
+    let began = Instant::now();
+    let error = page.evaluate::<u32>("new Promise(() => {})", SOON).unwrap_err();
+    assert!(matches!(&error, BrowserError::Gone { .. }) && began.elapsed() < GONE_MAX, "{error}");
+    assert!(matches!(browser.new_page(SOON), Err(BrowserError::Gone { .. })));
+    killer.join().unwrap();
+    let profile = browser.profile().to_owned();
+    drop(browser);
+    assert_eq!(of_profile(&profile), Vec::<i32>::new());
+    assert_usable(folder.path(), false);
+}
+
+/// The first page has its cookie by now, and its scripts run.
+fn wait_settled() {
+    std::thread::sleep(Duration::from_millis(700));
+}

@@ -1,0 +1,289 @@
+//! Requests that somebody else's sockets carry: those of a page in a browser, or of another program.
+//!
+//! Why it exists: the owner's session may be in a browser and nowhere else. Such a request is governed like
+//! any other all the same: the same queue, the same one wait, the same classifier, and a retry that asks for
+//! admission again. Only how it is sent once is the caller's, and blocks. Never follows redirects, keeps
+//! cookies or decodes bodies: whoever sends does that.
+
+use crate::blocking::Engine;
+use crate::client::send::final_refusal;
+use crate::client::{Error, Place, Terminal, TransportKind};
+use crate::headers::Headers;
+use crate::patience::Patience;
+use crate::repeat::{Failure, Repeatable};
+use crate::send_governor::SendGovernor;
+use crate::transport::{Finished, Transport};
+use bytes::Bytes;
+use gleaner_governor::{
+    Classifier, DefaultClassifier, Outcome, ResponseView, WallTime, network_error, untrusted_certificate,
+};
+use http::{HeaderMap, Method, StatusCode};
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+use url::Url;
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The status.
+    pub status: StatusCode,
+    /// The headers that whoever sent it may see.
+    pub headers: HeaderMap,
+    /// The whole body.
+    pub body: Bytes,
+}
+
+/// Why nothing came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoReply {
+    /// The provider has not seen it.
+    NotSent,
+    /// Anything may have happened to it.
+    Lost,
+    /// Not within the time that it was given.
+    TimedOut,
+    /// Asking again would be in vain: what sends is gone, or cannot take the answer.
+    InVain,
+}
+
+/// A governed way to a provider that has no sockets of its own. Cheap to clone.
+#[derive(Clone)]
+pub struct Elsewhere {
+    name: Box<str>,
+    governor: SendGovernor,
+    engine: Engine,
+    classifier: Arc<dyn Classifier + Send + Sync>,
+    patience: Patience,
+}
+
+impl std::fmt::Debug for Elsewhere {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Elsewhere").field("governor", &self.governor).finish_non_exhaustive()
+    }
+}
+
+impl Elsewhere {
+    /// A way to the provider of this name, governed by `governor`.
+    ///
+    /// # Errors
+    /// When no thread can be started.
+    pub fn new(name: &str, governor: SendGovernor) -> Result<Self, Error> {
+        let classifier = Arc::new(DefaultClassifier::new());
+        Ok(Self { name: name.into(), governor, engine: Engine::start()?, classifier, patience: Patience::default() })
+    }
+
+    /// The same with other bounds of one call.
+    #[must_use]
+    pub const fn patience(mut self, patience: Patience) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// The send governor that every attempt passes.
+    #[must_use]
+    pub const fn governor(&self) -> &SendGovernor {
+        &self.governor
+    }
+
+    /// Sends a request with `send`, and again while that helps and is safe. `send` is told how long it may take; it
+    /// must not wait for anything but the provider.
+    ///
+    /// # Errors
+    /// When it was not sent, has no answer, or was answered with an error (400 and above).
+    pub fn send<S>(&self, method: &Method, url: &Url, send: S) -> Result<Reply, Error>
+    where
+        S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
+    {
+        let mut errand = Errand {
+            send: Arc::new(send),
+            classifier: self.classifier.as_ref(),
+            repeatable: Repeatable::new(method, true),
+            ends: None,
+        };
+        let finished = self.engine.run(async { Ok(self.governor.run(&self.patience, &mut errand).await?) })?;
+        self.conclude(url, finished)
+    }
+
+    fn conclude<S>(&self, url: &Url, finished: Finished<Errand<'_, S>>) -> Result<Reply, Error>
+    where
+        S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
+    {
+        let (place, deferred) = (Place::of(url), finished.end.deferral());
+        let reply = match finished.result {
+            Ok(reply) => reply,
+            Err(no_reply) => {
+                let kind = match no_reply {
+                    NoReply::NotSent => TransportKind::Connect,
+                    NoReply::Lost | NoReply::InVain => TransportKind::Lost,
+                    NoReply::TimedOut => TransportKind::Timeout { after: self.patience.attempt_timeout },
+                };
+                return Err(Error::Transport { place, kind, source: None, deferred });
+            }
+        };
+        let status = reply.status;
+        if let Some((reason, retry_in)) = final_refusal(finished.verdict, finished.end) {
+            let (name, attempts) = (self.name.clone(), finished.attempts);
+            return Err(Terminal { name, reason, status, attempts, retry_in }.into());
+        }
+        if status.is_client_error() || status.is_server_error() {
+            return Err(Error::Status { place, status, deferred });
+        }
+        Ok(reply)
+    }
+}
+
+/// One request on its way.
+struct Errand<'a, S> {
+    send: Arc<S>,
+    classifier: &'a (dyn Classifier + Send + Sync),
+    repeatable: Repeatable,
+    /// When the attempt that is being sent is given up.
+    ends: Option<Instant>,
+}
+
+impl<S> Transport for Errand<'_, S>
+where
+    S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
+{
+    type Answer = Reply;
+    type Failure = NoReply;
+    /// What sends it knows nothing of governors.
+    const IS_LAST_HOP: bool = true;
+
+    fn on_attempt(&mut self, ends: Instant) {
+        self.ends = Some(ends);
+    }
+
+    async fn send(&mut self) -> Result<Reply, NoReply> {
+        let send = Arc::clone(&self.send);
+        let limit = self.ends.map_or(Duration::MAX, |ends| ends.saturating_duration_since(Instant::now()));
+        match tokio::task::spawn_blocking(move || send(limit)).await {
+            Ok(result) => result,
+            Err(error) => match error.try_into_panic() {
+                // The caller's code panicked, and the caller shall hear of it.
+                Ok(panic) => resume_unwind(panic),
+                Err(_cancelled) => Err(NoReply::Lost),
+            },
+        }
+    }
+
+    fn timed_out(&self, _limit: Duration) -> NoReply {
+        NoReply::TimedOut
+    }
+
+    fn classify(&self, result: Result<&Reply, &NoReply>, wall_now: WallTime) -> Outcome {
+        match result {
+            Ok(reply) => {
+                let headers = Headers(&reply.headers);
+                let view = ResponseView::new(reply.status.as_u16(), &headers);
+                // As of the client's answers: only errors say something in their body.
+                let is_error = reply.status.is_client_error() || reply.status.is_server_error();
+                let view = if is_error { view.with_body(&reply.body) } else { view };
+                self.classifier.classify(&view, wall_now)
+            }
+            // It says nothing about the provider.
+            Err(NoReply::InVain) => untrusted_certificate(),
+            Err(_) => network_error(),
+        }
+    }
+
+    fn may_repeat(&self, result: Result<&Reply, &NoReply>, outcome: &Outcome) -> bool {
+        match result {
+            Ok(reply) => self.repeatable.after_answer(reply.status, outcome.retry_after.is_some()),
+            Err(NoReply::InVain) => false,
+            Err(NoReply::NotSent) => self.repeatable.after_failure(Failure::NotSent),
+            Err(NoReply::Lost | NoReply::TimedOut) => self.repeatable.after_failure(Failure::Lost),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::governors::{Governors, Settings};
+    use std::sync::Mutex;
+    use std::time::Instant as StdInstant;
+
+    const CEILING: Duration = Duration::from_millis(40);
+
+    fn elsewhere(jitter: Duration) -> Elsewhere {
+        let mut settings = Settings { launch_jitter: jitter, ..Settings::default() };
+        settings.config.ceiling_interval = CEILING;
+        settings.config.discovery_interval = CEILING;
+        settings.config.max_concurrency = 1;
+        let governors = Governors::new();
+        let governor = governors.governor(&governors.key("somewhere", None), &settings).unwrap();
+        Elsewhere::new("somewhere", governor).unwrap()
+    }
+
+    fn reply(status: u16) -> Result<Reply, NoReply> {
+        Ok(Reply { status: StatusCode::from_u16(status).unwrap(), headers: HeaderMap::new(), body: Bytes::new() })
+    }
+
+    fn url() -> Url {
+        Url::parse("https://somewhere.example/list?token=secret").unwrap()
+    }
+
+    /// The moments at which something was sent, while the replies last.
+    fn sends(way: &Elsewhere, calls: usize, replies: &[u16]) -> (Vec<StdInstant>, Option<Error>) {
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let mut last = None;
+        for _ in 0..calls {
+            let (sent, replies) = (Arc::clone(&sent), replies.to_vec());
+            let result = way.send(&Method::GET, &url(), move |_| {
+                let mut sent = sent.lock().unwrap();
+                sent.push(StdInstant::now());
+                reply(replies.get(sent.len() - 1).copied().unwrap_or(200))
+            });
+            last = result.err();
+        }
+        (Arc::try_unwrap(sent).unwrap().into_inner().unwrap(), last)
+    }
+
+    #[test]
+    fn every_attempt_passes_the_same_governor_retries_included() {
+        let way = elsewhere(Duration::ZERO);
+        let (sent, error) = sends(&way, 3, &[200, 429, 200]);
+        assert_eq!((sent.len(), error.is_none()), (4, true), "one of three was sent again");
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CEILING), "{sent:?}");
+        assert_eq!((way.governor().status().sent, way.governor().status().rejected), (4, 1));
+    }
+
+    #[test]
+    fn pressure_is_told_as_with_the_client_and_shows_no_query() {
+        let way = elsewhere(Duration::ZERO).patience(Patience::single_attempt());
+        let (_, error) = sends(&way, 1, &[429]);
+        assert!(matches!(error, Some(Error::Terminal(terminal)) if terminal.pressure().is_some()));
+        let (_, error) = sends(&elsewhere(Duration::ZERO), 1, &[404]);
+        let error = error.unwrap();
+        assert!(matches!(error, Error::Status { status, .. } if status == 404), "{error}");
+        assert!(!error.to_string().contains("secret"), "{error}");
+    }
+
+    #[test]
+    fn the_jitter_window_is_never_a_floor_and_never_added_to_the_pace() {
+        // The window is as long as the interval: as a floor, or added, it would cost half of it again on average.
+        let way = elsewhere(CEILING);
+        let (sent, _) = sends(&way, 21, &[]);
+        let took = sent[20] - sent[0];
+        assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CEILING - Duration::from_millis(2)), "{sent:?}");
+        assert!(took < CEILING * 20 * 13 / 10, "{took:?}");
+    }
+
+    #[test]
+    fn what_is_in_vain_is_not_sent_again() {
+        let way = elsewhere(Duration::ZERO);
+        let error = way.send(&Method::GET, &url(), |_| Err(NoReply::InVain)).unwrap_err();
+        assert!(matches!(error, Error::Transport { .. }), "{error}");
+        assert_eq!(way.governor().status().sent, 1);
+    }
+
+    #[test]
+    fn what_panics_elsewhere_panics_here() {
+        let way = elsewhere(Duration::ZERO);
+        let call = || drop(way.send(&Method::GET, &url(), |_| panic!("in the caller's code")));
+        assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
+    }
+}
