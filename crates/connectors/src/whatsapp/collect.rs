@@ -97,6 +97,8 @@ struct Current {
     opened: Opened,
     loaded: Loaded,
     chat_id: String,
+    /// Its chat was sent.
+    is_told: bool,
     /// The next message.
     at: usize,
 }
@@ -135,6 +137,10 @@ impl<'w> Work<'w> {
             if !chats.insert(current.chat_id.clone()) {
                 self.current = Some(current);
                 return Ok(false);
+            }
+            if !current.is_told {
+                let _: Emitted = emitter.record("chats", &current.chat_id, &self.chat_record(&current))?;
+                current.is_told = true;
             }
             spent += EXPORT_COST;
             let is_whole = self.send(&mut current, budget, &mut spent, emitter)?;
@@ -191,9 +197,7 @@ impl<'w> Work<'w> {
         let sent = self.marks.get(&path).and_then(|mark| sent_before(&mark.note, loaded.chat.text()));
         let at = sent.map_or(0, |byte| loaded.chat.at_byte(byte));
         let chat_id = key(&["chat", &loaded.name]);
-        let current = Current { path, opened, loaded, chat_id, at };
-        let _: Emitted = emitter.record("chats", &current.chat_id, &self.chat_record(&current))?;
-        Ok(current)
+        Ok(Current { path, opened, loaded, chat_id, is_told: false, at })
     }
 
     /// Sends messages; whether it was the last.

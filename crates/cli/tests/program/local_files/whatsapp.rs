@@ -42,6 +42,9 @@ const ALICES: &str = "1/31/24, 9:00\u{202f}PM - Messages and calls are end-to-en
 fn fill(folder: &Path) {
     append(&folder.join(ALICE), ALICES.as_bytes());
     append(&folder.join("IMG-1.jpg"), &[7; 321]);
+    // A part of the same chat, without its files: it says something else about the same message.
+    let again = "1/31/24, 9:01\u{202f}PM - Me: ok\n1/31/24, 9:02\u{202f}PM - Alice: <Media omitted>\nlook\n";
+    append(&folder.join("WhatsApp Chat with Alice (1).txt"), again.as_bytes());
     let bobs = "\u{200e}[31.01.24, 21:00:00] Bob: \u{200e}Messages and calls are end-to-end encrypted.\r\n\
         [31.01.24, 21:00:05] Bob: \u{200e}<attached: 00000002-PHOTO.jpg>\r\n[31.01.24, 21:00:06] Me: nice\r\n";
     zip(&folder.join(BOB), &[("_chat.txt", bobs.as_bytes()), ("00000002-PHOTO.jpg", &[1; 99])]);
