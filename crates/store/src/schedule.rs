@@ -86,19 +86,6 @@ impl Store {
         })
     }
 
-    /// A run is no longer wanted before its time.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such connection.
-    pub fn forget_wanted(&mut self, name: &str) -> Result<(), StoreError> {
-        self.write(&[], |transaction| {
-            let id = registry::find(transaction, name)?;
-            transaction.execute("DELETE FROM wanted WHERE connection = ?1", [id])?;
-            Ok(())
-        })
-    }
-
     /// Notes which of these events the owner has not been told of, and forgets those that are over. Answers the new
     /// ones; whoever asks again gets none.
     ///

@@ -99,7 +99,7 @@ impl Served {
 
     /// Every process that has to do with this data root, but for the service.
     fn processes(&self) -> Vec<u32> {
-        let mark = self.place.path("").to_string_lossy().into_owned();
+        let mark = self.place.path("").to_string_lossy().trim_end_matches('/').to_owned();
         let entries = fs::read_dir("/proc").unwrap().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
         let is_ours = |pid: &u32| {

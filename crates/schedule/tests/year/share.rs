@@ -66,3 +66,51 @@ fn the_history_of_one_is_caught_up_although_the_steady_runs_of_others_fill_the_m
     let share = parts as f64 / world.started.len() as f64;
     assert!((0.15..0.25).contains(&share), "{share:.2} of the starts");
 }
+
+/// Runs at the same time, of connections that this is true for.
+fn most_at_once(world: &World, takes: u64, is_meant: impl Fn(&str) -> bool) -> usize {
+    let starts = world.started.iter().filter(|start| is_meant(&start.launch.connection));
+    let times = starts.map(|start| start.at).collect::<Vec<_>>();
+    times.iter().map(|at| times.iter().filter(|other| (**other..**other + takes).contains(at)).count()).max().unwrap()
+}
+
+#[test]
+fn two_connections_of_one_account_never_run_at_once() {
+    let all = (0..6).map(|number| {
+        let plan = plan(OwnerWish { cadence: Some(every(60_000)), ..OwnerWish::default() });
+        let account = if number < 3 { "one".to_owned() } else { format!("other {number}") };
+        Facts { account, ..facts(&format!("c{number}"), "p", plan) }
+    });
+    let mut world = World::new(Limits { runs: 6, ..Limits::default() }, all.collect());
+    let takes = 30_000;
+    world.live_until(BEGIN + HOUR, &mut |_, _| (takes, Ending::Success));
+    let shares_it = |name: &str| name < "c3";
+    assert_eq!(most_at_once(&world, takes, shares_it), 1);
+    assert!(most_at_once(&world, takes, |name| !shares_it(name)) > 1, "the check can fail");
+    for name in ["c0", "c1", "c2"] {
+        assert!(
+            world.started.iter().filter(|start| start.launch.connection == name).count() > 15,
+            "{name} has its turn"
+        );
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_its_owner_takes_nobodys_place() {
+    let all = ["c0", "c1"]
+        .map(|name| facts(name, name, plan(OwnerWish { cadence: Some(every(60_000)), ..OwnerWish::default() })));
+    let mut scheduler = gleaner_schedule::Scheduler::new(Limits { runs: 1, ..Limits::default() });
+    let now = crate::world::wall(BEGIN + HOUR);
+    for facts in all {
+        scheduler.learn(facts, now);
+    }
+    let first = scheduler.poll(now).unwrap().connection;
+    let later = crate::world::wall(BEGIN + HOUR + 5_000);
+    assert_eq!(scheduler.poll(later), None, "the one place is taken");
+    scheduler.set_parked(&first, true, later);
+    let second = scheduler.poll(later).unwrap().connection;
+    assert_ne!(first, second);
+    scheduler.set_parked(&first, false, later);
+    scheduler.ended(&second, later);
+    assert_eq!(scheduler.poll(crate::world::wall(BEGIN + HOUR + 10_000)), None, "it is at work again");
+}

@@ -262,8 +262,18 @@ impl Expected {
         (booked.reason, booked.counts) = (Some(going.reason()), going.counts);
         if let Some(reason) = going.pressure {
             self.arm(reason, going.id, at);
+        } else if matches!(self.runs.last().unwrap().reason, Some("succeeded" | "budget_reached")) {
+            self.lift(at);
         }
         going.pressure.is_some()
+    }
+
+    /// The provider let a run through: there is no rest any more, and after twelve in a row the row is no longer so long
+    /// that somebody has to look.
+    fn lift(&mut self, at: u64) {
+        if let Some(rest) = &mut self.rest {
+            (rest.until, rest.escalation) = (rest.until.min(at), rest.escalation.min(11));
+        }
     }
 
     /// A schedule that asks after the calendar was set back: no rest is longer than the longest.

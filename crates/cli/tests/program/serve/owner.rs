@@ -101,3 +101,53 @@ fn another_version_of_the_connector_is_tried_at_once() {
     served.add(NAMES[0], super::TWO);
     served.wait("it is tried", || served.reasons(NAMES[0]) == ["succeeded", "connector_failed"]);
 }
+
+/// Gives a gap up, as five or eight tries would.
+fn give_up(served: &Served, reason: &str) {
+    let script = format!(
+        "import sqlite3; c = sqlite3.connect({:?}); c.execute(\"UPDATE gaps SET state = 'terminal', terminal_reason = '{reason}'\"); c.execute('UPDATE streams SET gaps_pending = 0, gaps_terminal = 1'); c.commit()",
+        served.place.home().join("store.db").display().to_string()
+    );
+    let changed = std::process::Command::new(crate::place::python()).args(["-c", &script]).output().unwrap();
+    assert!(changed.status.success(), "{changed:?}");
+}
+
+/// Writes down which gaps it is given, and leaves one.
+const GIVEN: &str = r#"
+open("given", "a").write(str(len(start["detail_gaps"])) + "\n")
+if not start["detail_gaps"]: gap("k")
+for one in start["detail_gaps"]: gap("k", gap_id=one["gap_id"], lease_id=one["lease_id"])
+done(0); end()"#;
+
+#[test]
+fn gaps_that_were_given_up_come_back_with_what_they_need() {
+    let served = Served::new();
+    let with_token = super::MANIFEST
+        .replace(r#""capabilities":{"#, r#""capabilities":{"auth":{"kind":"env","required":["SHOP_TOKEN"]},"#);
+    let manifest = |version: &str| served.place.write("manifest.json", &with_token.replace("VERSION", version));
+    let run = |token: &str| {
+        let mut command = served.place.command(&["run", NAMES[0], "--quiet"]);
+        assert_eq!(crate::place::answer(command.env("SHOP_TOKEN", token)).code, 3);
+        served.place.read("given").lines().last().unwrap().to_owned()
+    };
+    manifest("1");
+    served.add(NAMES[0], GIVEN);
+    assert_eq!(run("token-one"), "0");
+    give_up(&served, "quarantined");
+    assert_eq!(run("token-two"), "0", "a credential does not help this one");
+    manifest("2");
+    served.add(NAMES[0], GIVEN);
+    assert_eq!(run("token-two"), "1", "another version may");
+    give_up(&served, "auth_failure");
+    assert_eq!(run("token-two"), "0");
+    assert_eq!(run("token-one"), "1", "another credential may");
+    // And any, when its owner says so.
+    give_up(&served, "not_found");
+    let gaps = served.place.gleaner(&["gaps", NAMES[0], "--json"]).stdout;
+    let id = crate::place::last_line(&gaps)["gap_id"].as_str().unwrap().to_owned();
+    let home = served.place.home();
+    let actions = gleaner_service::OwnerActions::new(home.join("store.db"), home.join("run"));
+    gleaner_service::Actions::retry_gap(&actions, NAMES[0], &id).unwrap();
+    assert_eq!(run("token-one"), "1");
+    assert_eq!(served.place.gleaner(&["verify"]).code, 0);
+}
