@@ -86,10 +86,26 @@ fn engine(
         EngineChoice::Auto | EngineChoice::Pipe => {
             Ok(Arc::new(PipeEngine::start(program, start, downloads, deadline)?))
         }
-        EngineChoice::Patchright => Err(BrowserError::Setting {
-            name: "PDPP_BROWSER_ENGINE",
-            value: "patchright".to_owned(),
-            allowed: "this program was built without it; use pipe",
-        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_has_a_window_when_there_is_a_display_and_when_it_is_asked_for() {
+        let set = |name: &str| (name == "HOME").then(|| "/home/ada".to_owned());
+        let mut request = BrowserRequest::new("shop", None, &set).unwrap();
+        let cases = [
+            (Window::Auto, true, Window::Headed),
+            (Window::Auto, false, Window::Headless),
+            (Window::Headless, true, Window::Headless),
+            (Window::Headed, false, Window::Headed),
+        ];
+        for (asked, has_display, expected) in cases {
+            (request.window, request.has_display) = (asked, has_display);
+            assert_eq!(window(&request), expected);
+        }
     }
 }

@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 pub enum EngineKind {
     /// Our own, over a pipe.
     Pipe,
-    /// Patchright's driver.
-    Patchright,
 }
 
 /// When a call is over, and how long it had, for the words about it.

@@ -31,7 +31,7 @@ pub struct BrowserRequest {
     pub has_display: bool,
 }
 
-/// What drives the browser.
+/// What is to drive the browser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
     /// The best that is there.
@@ -39,8 +39,6 @@ pub enum EngineChoice {
     Auto,
     /// Our own, over a pipe.
     Pipe,
-    /// Patchright's driver.
-    Patchright,
 }
 
 /// Whether a browser shows itself.
@@ -108,11 +106,10 @@ fn engine_choice(value: Option<&str>) -> Result<EngineChoice, BrowserError> {
     match value {
         None | Some("auto") => Ok(EngineChoice::Auto),
         Some("pipe") => Ok(EngineChoice::Pipe),
-        Some("patchright") => Ok(EngineChoice::Patchright),
         Some(other) => Err(BrowserError::Setting {
             name: "PDPP_BROWSER_ENGINE",
             value: other.to_owned(),
-            allowed: "it may be auto, pipe or patchright",
+            allowed: "it may be auto or pipe, which is the only engine of this version",
         }),
     }
 }
@@ -127,5 +124,44 @@ fn window(value: Option<&str>) -> Result<Window, BrowserError> {
             value: other.to_owned(),
             allowed: "it may be auto, headed or headless",
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn request(binding: Option<&Value>, set: &[(&str, &str)]) -> Result<BrowserRequest, BrowserError> {
+        let variable = |name: &str| set.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+        BrowserRequest::new("shop", binding, &variable)
+    }
+
+    #[test]
+    fn the_runtime_says_which_profile_and_a_connector_by_hand_has_one_of_its_own_name() {
+        let by_hand = request(None, &[("HOME", "/home/ada")]).unwrap();
+        assert_eq!((by_hand.profiles.to_str(), by_hand.profile.as_str()), (Some("/home/ada/.pdpp/profiles"), "shop"));
+        let by_hand = request(None, &[("HOME", "/home/ada"), ("GLEANER_HOME", "/data")]).unwrap();
+        assert_eq!(by_hand.profiles.to_str(), Some("/data/profiles"));
+        let binding = json!({"profile_name": "shop--work", "profiles_path": "/data/profiles"});
+        let told = request(Some(&binding), &[]).unwrap();
+        assert_eq!((told.profiles.to_str(), told.profile.as_str()), (Some("/data/profiles"), "shop--work"));
+        let traversal = json!({"profile_name": "../ada", "profiles_path": "/data/profiles"});
+        assert!(matches!(request(Some(&traversal), &[]), Err(BrowserError::ProfileName { .. })));
+        assert!(request(None, &[]).is_err(), "there is no data root");
+    }
+
+    #[test]
+    fn settings_are_what_they_may_be_or_refused_by_name() {
+        let home = ("HOME", "/home/ada");
+        let plain = request(None, &[home, ("PDPP_BROWSER_ENGINE", "")]).unwrap();
+        assert_eq!((plain.engine, plain.window, plain.has_display), (EngineChoice::Auto, Window::Auto, false));
+        let set = [home, ("PDPP_BROWSER_ENGINE", "pipe"), ("PDPP_BROWSER_WINDOW", "headed"), ("DISPLAY", ":0")];
+        let all = request(None, &set).unwrap();
+        assert_eq!((all.engine, all.window, all.has_display), (EngineChoice::Pipe, Window::Headed, true));
+        for name in ["PDPP_BROWSER_ENGINE", "PDPP_BROWSER_WINDOW"] {
+            let error = request(None, &[home, (name, "telepathy")]).unwrap_err().to_string();
+            assert!(error.contains(name) && error.contains("telepathy"), "{error}");
+        }
     }
 }

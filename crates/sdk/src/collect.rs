@@ -70,6 +70,9 @@ impl std::fmt::Debug for Variables<'_> {
 pub struct Habits {
     /// The shortest time between two sends, unless the owner says otherwise (`…_PACING_MIN_INTERVAL_MS`).
     pub ceiling: Duration,
+    /// What is kept to spare of it, because what sends takes a little more or less time to do so each time: so the
+    /// provider never sees two that are closer.
+    pub spare: Duration,
     /// Noise against marching in step; never a floor of the pace.
     pub launch_jitter: Duration,
     /// Requests in flight at most.
@@ -184,7 +187,8 @@ impl<'r> Collect<'r> {
             return Err(Stop::for_good(message, RecoveryAction::NotRetriable));
         }
         let mut settings = self.settings();
-        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(habits.ceiling);
+        settings.config.ceiling_interval =
+            self.caps.min_interval.unwrap_or(habits.ceiling).saturating_add(habits.spare);
         settings.config.max_concurrency = habits.max_concurrency;
         settings.launch_jitter = habits.launch_jitter;
         let key = self.governors.key(self.provider(), self.credentials.fingerprint().as_ref().map(String::as_bytes));

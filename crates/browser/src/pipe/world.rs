@@ -303,3 +303,125 @@ fn end_page(session: &str, target: &str) -> Vec<Order> {
 fn is_guid(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn world(limits: Limits) -> World {
+        World::new(limits)
+    }
+
+    fn attach(world: &mut World, name: &str, kind: &str) -> Vec<&'static str> {
+        let params = json!({"sessionId": format!("s-{name}"), "targetInfo": {"targetId": name, "type": kind}});
+        world.on_event("Target.attachedToTarget", &params, None).orders.iter().map(|order| order.method).collect()
+    }
+
+    fn lifecycle(world: &mut World, page: &str, frame: &str, loader: &str, name: &str) {
+        let params = json!({"frameId": frame, "loaderId": loader, "name": name});
+        world.on_event("Page.lifecycleEvent", &params, Some(&format!("s-{page}")));
+    }
+
+    #[test]
+    fn what_is_opened_is_prepared_before_it_runs_and_what_is_no_page_is_let_go() {
+        let mut world = world(Limits { pages_max: 2, ..Limits::default() });
+        let orders = attach(&mut world, "a", "page");
+        assert_eq!(orders.last(), Some(&"Runtime.runIfWaitingForDebugger"), "{orders:?}");
+        assert!(orders.contains(&"Page.enable"));
+        assert_eq!(
+            attach(&mut world, "w", "service_worker"),
+            ["Runtime.runIfWaitingForDebugger", "Target.detachFromTarget"]
+        );
+        attach(&mut world, "b", "page");
+        assert!(world.is_full());
+        assert!(attach(&mut world, "c", "page").contains(&"Target.closeTarget"));
+        assert_eq!((world.counts().popups_closed, world.page("c").is_none()), (1, true));
+        world.claim("a");
+        assert_eq!(world.take_unclaimed(), ["b"]);
+    }
+
+    #[test]
+    fn a_document_is_there_when_it_or_what_took_its_place_is_complete() {
+        let mut world = world(Limits::default());
+        attach(&mut world, "a", "page");
+        lifecycle(&mut world, "a", "a", "one", "init");
+        lifecycle(&mut world, "a", "inner", "one", "DOMContentLoaded");
+        assert!(!world.page("a").unwrap().is_ready("one"), "a frame inside is not the page");
+        lifecycle(&mut world, "a", "a", "two", "init");
+        assert!(!world.page("a").unwrap().is_ready("one"));
+        lifecycle(&mut world, "a", "a", "two", "DOMContentLoaded");
+        let page = world.page("a").unwrap();
+        assert!(page.is_ready("one") && page.is_ready("two") && !page.is_ready("three"));
+    }
+
+    #[test]
+    fn a_page_that_is_lost_ends_its_calls_with_the_first_reason() {
+        let mut world = world(Limits { dialogs_max: 1, ..Limits::default() });
+        attach(&mut world, "a", "page");
+        let dialog = |world: &mut World, kind| {
+            world.on_event("Page.javascriptDialogOpening", &json!({"type": kind}), Some("s-a"))
+        };
+        assert_eq!(dialog(&mut world, "beforeunload").orders[0].params, json!({"accept": true}));
+        let orders = dialog(&mut world, "alert").orders;
+        assert_eq!(orders.iter().map(|order| order.method).collect::<Vec<_>>(), ["Page.crash", "Target.closeTarget"]);
+        let lost = world.on_event("Inspector.targetCrashed", &json!({}), Some("s-a")).lost;
+        assert_eq!(lost, [("s-a".to_owned(), "it opened more than 1 dialogs".to_owned())]);
+        assert!(world.on_event("Target.detachedFromTarget", &json!({"sessionId": "s-a"}), None).lost.is_empty());
+        assert_eq!(world.why_closed("a"), "it opened more than 1 dialogs");
+        assert_eq!(world.why_closed("unknown"), "it was closed");
+    }
+
+    #[test]
+    fn downloads_have_a_bound_in_number_and_size_and_names_that_lead_nowhere() {
+        let mut world = world(Limits { downloads_max: 2, download_bytes_max: 100, ..Limits::default() });
+        let begin = |world: &mut World, guid: &str| {
+            world.on_event("Browser.downloadWillBegin", &json!({"guid": guid, "suggestedFilename": "../x"}), None)
+        };
+        let progress = |world: &mut World, guid: &str, got: u32, total: u32, state: &str| {
+            let params = json!({"guid": guid, "receivedBytes": got, "totalBytes": total, "state": state});
+            world.on_event("Browser.downloadProgress", &params, None)
+        };
+        begin(&mut world, "../../etc");
+        assert!(world.downloads().is_empty(), "no name of ours");
+        begin(&mut world, "a1");
+        begin(&mut world, "b2");
+        assert_eq!(begin(&mut world, "c3").orders[0].params, json!({"guid": "c3"}));
+        assert!(progress(&mut world, "a1", 60, 60, "completed").orders.is_empty());
+        assert!(world.downloads()["a1"].is_complete);
+        let over = progress(&mut world, "b2", 1, 41, "inProgress");
+        assert_eq!((over.orders[0].method, over.delete), ("Browser.cancelDownload", vec!["b2".to_owned()]));
+        assert_eq!((world.downloads().len(), world.counts().downloads_cancelled), (1, 2));
+    }
+
+    #[test]
+    fn nothing_that_a_browser_says_is_too_strange() {
+        let mut world = world(Limits::default());
+        attach(&mut world, "a", "page");
+        let methods = [
+            "Target.attachedToTarget",
+            "Target.detachedFromTarget",
+            "Inspector.targetCrashed",
+            "Page.javascriptDialogOpening",
+            "Page.frameNavigated",
+            "Page.navigatedWithinDocument",
+            "Page.lifecycleEvent",
+            "Browser.downloadWillBegin",
+            "Browser.downloadProgress",
+            "Nobody.knows",
+        ];
+        let values = [
+            json!(null),
+            json!([]),
+            json!("x"),
+            json!({"guid": 5, "frame": 7, "sessionId": {}}),
+            json!({"guid": "a", "receivedBytes": -1e300}),
+        ];
+        for method in methods {
+            for params in &values {
+                for session in [None, Some(""), Some("s-a"), Some("other")] {
+                    world.on_event(method, params, session);
+                }
+            }
+        }
+    }
+}

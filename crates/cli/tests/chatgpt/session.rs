@@ -72,7 +72,7 @@ fn connector_marks_an_auth_phase() {
     for phase in run.phases() {
         for ending in ["html", "png"] {
             let is_it = |name: &&str| name.ends_with(&format!("-{phase}.{ending}"));
-            assert!(names.iter().any(|name| is_it(&name)), "no {ending} of {phase}: {names:?}");
+            assert!(names.iter().any(|name| is_it(name)), "no {ending} of {phase}: {names:?}");
         }
     }
     for path in files.iter().filter(|path| path.extension().unwrap() == "html") {
