@@ -347,11 +347,16 @@ impl<'r> Emitter<'r> {
         if !self.filter.contains(stream) {
             return Ok(());
         }
-        let mut written = cursor.clone();
-        let learned = self.pacing.as_ref().and_then(SendGovernor::learned);
-        persist_onto(&mut written, stream, &[stream], learned.as_ref())
-            .map_err(|fault| Stop::failed(fault.to_string()))?;
-        let text = Value::Object(written).to_string();
+        // A cursor may have many megabytes, and is copied only where a pace rides on it.
+        let text = match self.pacing.as_ref().and_then(SendGovernor::learned) {
+            None => serde_json::to_string(cursor)?,
+            Some(learned) => {
+                let mut written = cursor.clone();
+                persist_onto(&mut written, stream, &[stream], Some(&learned))
+                    .map_err(|fault| Stop::failed(fault.to_string()))?;
+                Value::Object(written).to_string()
+            }
+        };
         self.check_credential(&text, "a cursor", stream)?;
         let cursor_text = RawJson::new(text).map_err(|fault| Stop::failed(format!("a cursor is not JSON: {fault}")))?;
         self.send(&ConnectorMessage::State(State { stream: stream.into(), cursor: cursor_text, slice }))?;

@@ -70,23 +70,30 @@ impl<'r> Collect<'r> {
         for _ in 0..PAGES_MAX {
             let sent = self.budget.take_list(self.clock.now()).map_err(Stop::Deferred);
             match sent.and_then(|()| next(&mut self.emitter)) {
-                Ok(SliceEnd::Then(cursor)) => self.slice(stream, &cursor)?,
+                Ok(SliceEnd::Then(cursor)) => self.send_cursor(stream, &cursor)?,
                 Ok(SliceEnd::Last(cursor)) => {
                     if let Some(gap) = &rest {
                         self.emitter.recovered(gap)?;
                     }
-                    self.slice(stream, &cursor)?;
+                    self.send_cursor(stream, &cursor)?;
                     self.finished(stream);
                     return Ok(Left::Finished);
                 }
                 Err(Stop::Deferred(reason)) => {
-                    let at = self.cursor(stream).cloned();
+                    let at = self.emitter.last_cursor(stream).cloned();
                     return self.leave_rest(stream, at.as_ref(), reason);
                 }
                 Err(other) => return Err(other),
             }
         }
         Err(Stop::failed(format!("stream {stream:?} does not end: {PAGES_MAX} slices")))
+    }
+
+    /// The emitter keeps the last cursor; ours is dropped, because it may be large.
+    fn send_cursor(&mut self, stream: &str, cursor: &Cursor) -> Result<(), Stop> {
+        self.cursors.remove(stream);
+        self.emitter.slice(stream, cursor)?;
+        self.report_rate_now_and_then()
     }
 
     /// The gaps that earlier runs left in a stream, but for the one that stands for its rest: for authors who write

@@ -19,7 +19,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// A connector and its files.
 pub(crate) struct Kind {
@@ -116,6 +117,37 @@ impl Rig {
         let (code, end) = self.run(&[]);
         assert_eq!((code, end["status"].as_str()), (0, Some("succeeded")), "{end}");
         end["records_accepted"].as_u64().unwrap()
+    }
+
+    /// Runs it to a good end; how many records came in, and the most memory that the connector had, in KiB.
+    pub(crate) fn run_watched(&self) -> (u64, u64) {
+        let mut run = self.command(&["run", self.kind.connector, "--json"]);
+        let mut run = run.stdout(Stdio::piped()).spawn().unwrap();
+        let mut peak = 0;
+        while run.try_wait().unwrap().is_none() {
+            peak = peak.max(self.connector_peak());
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        let output = run.wait_with_output().unwrap();
+        let end = last_line(&String::from_utf8(output.stdout).unwrap());
+        assert!(output.status.success(), "{end}");
+        (end["records_accepted"].as_u64().unwrap(), peak)
+    }
+
+    /// Of the connector that is at work on our files, which its environment names.
+    fn connector_peak(&self) -> u64 {
+        let ours = self.source().to_string_lossy().into_owned();
+        let read = |path: PathBuf| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+        let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+        let is_ours = |at: &PathBuf| {
+            read(at.join("cmdline")).split('\0').nth(1) == Some("connector") && read(at.join("environ")).contains(&ours)
+        };
+        let peak = |at: PathBuf| {
+            let status = read(at.join("status"));
+            let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+            line.trim().trim_end_matches(" kB").parse::<u64>().ok()
+        };
+        processes.filter(is_ours).filter_map(peak).max().unwrap_or(0)
     }
 
     /// Everything that is stored.

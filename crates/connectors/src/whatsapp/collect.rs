@@ -12,7 +12,7 @@ use crate::files::{
     FilePath, Found, Listing, Mark, Marks, Opened, Place, Root, Trouble, Troubles, scope_word, setting,
 };
 use gleaner_sdk::protocol::{Progress, RecoveryAction, SkipResult};
-use gleaner_sdk::{Collect, Connector, Emitted, Emitter, Left, SliceEnd, Stop};
+use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::civil;
 use jiff::tz::TimeZone;
 use serde::Serialize;
@@ -55,6 +55,11 @@ impl Connector for WhatsApp {
         work.tell_listing(run.emitter(), &place.path.to_string_lossy())?;
         let left = run.slices(carrier, |emitter| {
             let is_last = work.slice(emitter)?;
+            // The cursor of one stream covers all; the others say that theirs is up to it, so that what another export
+            // says of the same message comes after a cursor.
+            for other in STREAMS.into_iter().filter(|stream| *stream != carrier) {
+                emitter.slice(other, &Cursor::from_iter([("as_far_as".to_owned(), carrier.into())]))?;
+            }
             let cursor = work.marks.to_cursor(&scope);
             Ok(if is_last { SliceEnd::Last(cursor) } else { SliceEnd::Then(cursor) })
         })?;
