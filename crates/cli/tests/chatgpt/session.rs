@@ -75,7 +75,7 @@ fn connector_marks_an_auth_phase() {
             let is_it = |name: &&str| name.ends_with(&format!("-{phase}.{ending}"));
             // Best effort: a page that was just being replaced may have none, and then that is said.
             let is_said = run.progress().iter().any(|text| text.starts_with(&format!("capture of {phase}: no ")));
-            assert!(names.iter().any(|name| is_it(name)) || is_said, "no {ending} of {phase}: {names:?}");
+            assert!(names.iter().any(is_it) || is_said, "no {ending} of {phase}: {names:?}");
         }
     }
     let count = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).count();
