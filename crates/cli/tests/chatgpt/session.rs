@@ -1,9 +1,10 @@
 //! From no session to one: what is asked, what is said on the way, what is written down, and what is kept.
 
-use crate::by_hand::Setting;
+use crate::by_hand::{Setting, paced};
 use gleaner_site::{Site, World};
 use serde_json::json;
 use std::fs;
+use std::time::Duration;
 
 const CODE: &str = "123456";
 
@@ -72,9 +73,13 @@ fn connector_marks_an_auth_phase() {
     for phase in run.phases() {
         for ending in ["html", "png"] {
             let is_it = |name: &&str| name.ends_with(&format!("-{phase}.{ending}"));
-            assert!(names.iter().any(|name| is_it(name)), "no {ending} of {phase}: {names:?}");
+            // Best effort: a page that was just being replaced may have none, and then that is said.
+            let is_said = run.progress().iter().any(|text| text.starts_with(&format!("capture of {phase}: no ")));
+            assert!(names.iter().any(is_it) || is_said, "no {ending} of {phase}: {names:?}");
         }
     }
+    let count = |ending: &str| names.iter().filter(|name| name.ends_with(ending)).count();
+    assert!(count("html") >= 4 && count("png") >= 4, "most of them are there: {names:?}");
     for path in files.iter().filter(|path| path.extension().unwrap() == "html") {
         let text = fs::read_to_string(path).unwrap();
         assert!(!text.contains(&owner.password) && !text.contains("token-") && !text.contains("<script"), "{text}");
@@ -119,19 +124,19 @@ fn a_token_that_ends_in_the_middle_is_renewed_without_a_word() {
 
 #[test]
 fn two_browser_connectors_at_once_share_no_session() {
-    let site = Site::start(World { ..World::with(3) });
+    let site = Site::start(World::with(6));
     let settings = ["chatgpt", "chatgpt-work"].map(|profile| {
         let setting = Setting::knowing_the_password(&site);
-        Setting { profile: profile.to_owned(), ..setting }
+        Setting { profile: profile.to_owned(), state: json!({"messages": paced(300, Duration::ZERO)}), ..setting }
     });
     let mut runs = settings.iter().map(Setting::start).collect::<Vec<_>>();
     for run in &mut runs {
-        run.until("RECORD");
+        run.until("PROGRESS");
     }
     assert!(runs.iter().all(super::by_hand::Hand::has_browser), "both are at work");
     for run in &mut runs {
         assert_eq!(run.done()["status"], "succeeded");
-        assert_eq!(run.keys("conversations").len(), 3);
+        assert_eq!(run.keys("conversations").len(), 6);
     }
     let sessions = site.asked("/backend-api/").into_iter().map(|asked| asked.session.unwrap());
     let sessions = sessions.collect::<std::collections::BTreeSet<_>>();
