@@ -29,8 +29,10 @@ use std::time::{Duration, Instant, SystemTime};
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// While runs go on the store changes all the time; everything is read again no more often than this.
 const READ_EVERY: Duration = Duration::from_secs(5);
-/// And no less often: a lease that ends by itself changes nothing in the store.
+/// And no less often, while runs go on: one that hangs changes nothing in the store.
 const READ_AT_LEAST: Duration = Duration::from_secs(60);
+/// While none does, this is for what nobody thought of.
+const READ_IDLE: Duration = Duration::from_secs(600);
 /// How soon what could not be started is tried again, the first time. Twice as long each further time.
 const START_AGAIN: Duration = Duration::from_secs(15);
 /// The longest of those pauses.
@@ -272,8 +274,9 @@ impl Service {
         let secrets = std::fs::metadata(&self.config.secrets).and_then(|about| about.modified()).ok();
         let is_nudged = std::mem::take(&mut self.due.changed);
         let since = self.due.read.elapsed();
+        let at_least = if self.runs.is_empty() { READ_IDLE } else { READ_AT_LEAST };
         let has_changed = (change, secrets) != (self.seen_change, self.seen_secrets);
-        if is_nudged || since >= READ_AT_LEAST || has_changed && since >= READ_EVERY {
+        if is_nudged || since >= at_least || has_changed && since >= READ_EVERY {
             if secrets != self.seen_secrets {
                 self.credentials.clear();
             }

@@ -249,8 +249,8 @@ fn a_service_of_fifty_connections_that_has_nothing_to_do_costs_next_to_nothing()
     drop(store);
     served.serve(&[]);
     served.wait("a run", || served.reasons(NAMES[0]) == ["succeeded"]);
-    thread::sleep(Duration::from_secs(6));
-    let lasts = Duration::from_secs(if crate::place::is_full_size() { 120 } else { 10 });
+    thread::sleep(Duration::from_secs(5));
+    let lasts = Duration::from_secs(if crate::place::is_full_size() { 60 } else { 6 });
     let before = cpu(served.pid());
     thread::sleep(lasts);
     let (used, memory) = (cpu(served.pid()) - before, resident_kb(served.pid()));

@@ -1,6 +1,6 @@
 //! `kill -9` of the service in the middle of its runs: everything goes on at once, nothing is lost, nobody is left.
 //!
-//! By default four kills; twenty with `GLEANER_TEST_ALL` in the environment.
+//! By default three kills; twenty with `GLEANER_TEST_ALL` in the environment.
 
 use super::{NAMES, Served};
 use crate::place::{is_full_size, left_after};
@@ -44,8 +44,8 @@ fn fetched(served: &Served, name: &str) -> (BTreeMap<u64, u64>, usize) {
 
 #[test]
 fn everything_goes_on_at_once_after_each_kill_and_nothing_is_lost() {
-    let kills = if is_full_size() { 20 } else { 4 };
-    let ids = (kills + 1) * 160;
+    let kills = if is_full_size() { 20 } else { 3 };
+    let ids = (kills + 1) * 130;
     let names = &NAMES[..2];
     let mut served = Served::new();
     for name in names {
