@@ -195,7 +195,11 @@ fn time(address: &str, path: &str, token: &str) -> Duration {
     let address = address.trim_start_matches("http://");
     let begin = Instant::now();
     let mut socket = std::net::TcpStream::connect(address).expect("it listens");
-    write!(socket, "GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n").expect("sent");
+    write!(
+        socket,
+        "GET {path} HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer {token}\r\nconnection: close\r\n\r\n"
+    )
+    .expect("sent");
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).expect("an answer");
     assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer[..answer.len().min(500)]));

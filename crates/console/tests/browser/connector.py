@@ -148,6 +148,7 @@ if scenario == "payload":
     say(type="ASSISTANCE", assistance_request_id=key, message=payload, owner_action="act_elsewhere",
         progress_posture="running", response_contract="none")
     gap(payload, "rate_limited", last_error={"class": payload, "message": payload})
+    say(type="STATE", stream="threads", cursor={"page": 1}, slice=True)
     say(type="INTERACTION", request_id=key, kind="credentials", message=payload, timeout_seconds=600,
         schema={"type": "object", "properties": {payload: {"type": "string", "title": payload, "description": payload}}})
     sys.stdin.readline()
