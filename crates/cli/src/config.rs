@@ -45,7 +45,7 @@ enum Of {
 }
 
 /// Every option, in the order in which they are shown.
-pub(crate) const OPTIONS: [Declared; 12] = [
+pub(crate) const OPTIONS: [Declared; 13] = [
     Declared {
         key: "colour",
         variable: "GLEANER_COLOUR",
@@ -89,6 +89,15 @@ pub(crate) const OPTIONS: [Declared; 12] = [
         default: "4",
         example: "2",
         about: "Runs of the service that may go on at the same time.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.listen",
+        variable: "GLEANER_SERVE_LISTEN",
+        flag: "--listen",
+        default: "127.0.0.1:8716",
+        example: "\"off\"",
+        about: "Where the console of the service is reached.",
         of: Of::Serve,
     },
     Declared {
@@ -233,6 +242,7 @@ impl Config {
     pub(crate) fn fill_serve(&self, args: &mut ServeArgs) -> Result<(), CliError> {
         let said = parse::<ServeLine>(&[], &self.as_typed(Of::Serve)).map_err(unexpected)?.args;
         args.max_runs = args.max_runs.or(said.max_runs);
+        args.listen = args.listen.or(said.listen);
         args.notify_desktop = args.notify_desktop.or(said.notify_desktop);
         args.notify_command = args.notify_command.take().or(said.notify_command);
         args.notify_webhook = args.notify_webhook.take().or(said.notify_webhook);
@@ -415,6 +425,7 @@ mod tests {
     #[test]
     fn the_defaults_are_those_of_the_service() {
         assert_eq!(declared("serve.max_runs").default, gleaner_schedule::Limits::default().runs.to_string());
+        assert_eq!(declared("serve.listen").default, gleaner_console::LISTEN_DEFAULT.to_string());
     }
 
     #[test]

@@ -57,6 +57,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Told<T> {
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         is_of_type(&request, "application/json")?;
         let bytes = read(request).await?;
+        // Every body is an object; a list of its members' values would be read as one, too.
+        if bytes.trim_ascii_start().first() != Some(&b'{') {
+            return Err(Problem::bad_request("the body is no JSON object", SEE));
+        }
         serde_json::from_slice(&bytes).map(Self).map_err(|error| {
             let message =
                 format!("the body is not what is expected, in line {} column {}", error.line(), error.column());

@@ -2,8 +2,10 @@
 
 use super::collect::HomeArgs;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
+use gleaner_console::OtherName;
 use gleaner_schedule::{Kind, Mode};
 use gleaner_service::Setting;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,6 +14,12 @@ pub(crate) struct ServeArgs {
     /// Runs that may go on at the same time [default: 4].
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) max_runs: Option<u16>,
+    /// Where browsers and programs of this machine reach the console, or off [default: 127.0.0.1:8716].
+    #[arg(long, value_name = "ADDRESS", value_parser = listen)]
+    pub(crate) listen: Option<Listen>,
+    /// A name under which the console may be asked besides its own, for a proxy or a container of yours.
+    #[arg(long, value_name = "NAME", value_parser = allowed_name)]
+    pub(crate) allow_host: Vec<OtherName>,
     /// Tells you on the desktop when you are needed: yes or no [default: yes].
     #[arg(long, value_enum, value_name = "WHETHER", hide_possible_values = true)]
     pub(crate) notify_desktop: Option<YesNo>,
@@ -26,6 +34,24 @@ pub(crate) struct ServeArgs {
     /// Prints nothing but warnings and errors; the log has the rest.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Where the console listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Listen {
+    Off,
+    At(SocketAddr),
+}
+
+fn listen(text: &str) -> Result<Listen, String> {
+    match text {
+        "off" => Ok(Listen::Off),
+        _ => text.parse().map(Listen::At).map_err(|_| "give an address and a port, or off".to_owned()),
+    }
+}
+
+fn allowed_name(text: &str) -> Result<OtherName, String> {
+    OtherName::new(text).ok_or_else(|| "give a name as it stands in an address, for example gleaner.example".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

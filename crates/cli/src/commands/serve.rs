@@ -4,7 +4,7 @@
 
 use crate::args::author::AuthorArgs;
 use crate::args::collect::{CollectArgs, HomeArgs, Interact};
-use crate::args::serve::{ScheduledRunArgs, ServeArgs, YesNo};
+use crate::args::serve::{Listen, ScheduledRunArgs, ServeArgs, YesNo};
 use crate::commands::run;
 use crate::connection::stored;
 use crate::credentials::Credentials;
@@ -12,10 +12,11 @@ use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::log;
-use crate::output::Output;
+use crate::output::{Output, report_to_stderr};
 use crate::stop_signals;
+use gleaner_console::{Console, ConsoleError, LISTEN_DEFAULT, Settings};
 use gleaner_schedule::{Kind, Limits};
-use gleaner_service::{Channels, LogFile, ServeError, Service, ServiceConfig, Supervisor};
+use gleaner_service::{Channels, Handle, LogFile, OwnerActions, ServeError, Service, ServiceConfig, Supervisor};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -36,8 +37,39 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, CliError> {
         handle.stop();
         true
     });
-    service.serve().map_err(refused)?;
+    let console = console(args, &home, service.handle())?;
+    let served = service.serve().map_err(refused);
+    drop(console);
+    served?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The console, unless nobody wants one. Where nobody said where it listens, somebody else's being there already is no
+/// reason not to collect.
+fn console(args: &ServeArgs, home: &Home, service: Handle) -> Result<Option<Console>, CliError> {
+    let listen = match args.listen {
+        Some(Listen::Off) => return Ok(None),
+        Some(Listen::At(address)) => address,
+        None => LISTEN_DEFAULT,
+    };
+    let actions = OwnerActions::new(home.store_path(), home.control_folder());
+    let actions = actions.with_nudge(Arc::new(move || service.nudge()));
+    let (root, store, names) = (home.root().to_owned(), home.store_path(), args.allow_host.clone());
+    let console = match Console::start(Settings { listen, names, root, store }, Arc::new(actions)) {
+        Ok(console) => console,
+        Err(error @ ConsoleError::Listen { .. }) if args.listen.is_none() => {
+            tracing::warn!("there is no console: {error}; {}", error.hint());
+            return Ok(None);
+        }
+        Err(error) => return Err(CliError::Failed { message: error.to_string(), hint: error.hint() }),
+    };
+    if !args.quiet {
+        // Not into the log: whoever reads the link may open it.
+        let link = console.new_link();
+        let link = link.map_err(|error| CliError::Failed { message: error.to_string(), hint: error.hint() })?;
+        report_to_stderr(&format!("console: {link}\n(this link works once, within a quarter of an hour)"));
+    }
+    Ok(Some(console))
 }
 
 fn config(args: &ServeArgs, home: &Home) -> Result<ServiceConfig, CliError> {

@@ -3,6 +3,7 @@
 //! Connectors are scripts that write down what they fetch, as a provider would. Connections have names whose first moment
 //! is a fraction of a second after they were added: others wait up to half a minute, so that many do not begin at once.
 
+mod console;
 mod killed;
 mod owner;
 mod stops;
@@ -48,7 +49,11 @@ impl Served {
     }
 
     fn serve(&mut self, options: &[&str]) {
-        let mut command = self.place.command(&[&["serve", "--notify-desktop=no"], options].concat());
+        // Each has a console of its own, unless it is told where.
+        let told = options.iter().any(|option| option.starts_with("--listen"));
+        let listen = (!told).then_some("--listen=127.0.0.1:0");
+        let words = ["serve", "--notify-desktop=no"].into_iter().chain(listen).chain(options.iter().copied());
+        let mut command = self.place.command(&words.collect::<Vec<_>>());
         self.service = Some(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     }
 

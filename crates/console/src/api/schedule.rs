@@ -4,7 +4,9 @@ use crate::date;
 use gleaner_schedule::{Mode, Next};
 use gleaner_service::{Outlook, ScheduleChange, Setting, kind_code};
 use gleaner_store::OwnerSchedule;
+use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Number;
 use std::time::Duration;
 
 /// What the owner set; what is absent is as the manifest recommends.
@@ -36,7 +38,7 @@ pub(crate) struct ScheduleWish {
     #[serde(default, deserialize_with = "setting")]
     mode: Setting<ModeWish>,
     #[serde(default, deserialize_with = "setting")]
-    every_seconds: Setting<u64>,
+    every_seconds: Setting<WholeSeconds>,
     #[serde(default, deserialize_with = "setting")]
     cron: Setting<String>,
     #[serde(default, deserialize_with = "setting")]
@@ -51,6 +53,20 @@ enum ModeWish {
     Automatic,
     Manual,
     Paused,
+}
+
+/// A whole number, also one that is written as `3600.0`: to many programs that is the same.
+#[derive(Clone, Copy, Debug)]
+struct WholeSeconds(u64);
+
+impl<'de> Deserialize<'de> for WholeSeconds {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let number = Number::deserialize(from)?;
+        // Beyond this, neighbours of a floating number are no longer whole numbers; it is far more than may be set.
+        let whole = |float: f64| (float.fract() == 0.0 && (0.0..=1e15).contains(&float)).then_some(float as u64);
+        let seconds = number.as_u64().or_else(|| number.as_f64().and_then(whole));
+        seconds.map(Self).ok_or_else(|| D::Error::custom("not a whole number of seconds"))
+    }
 }
 
 fn setting<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Setting<T>, D::Error> {
@@ -74,7 +90,7 @@ impl From<ScheduleWish> for ScheduleChange {
         };
         Self {
             mode: map(wish.mode, mode),
-            every: map(wish.every_seconds, Duration::from_secs),
+            every: map(wish.every_seconds, |WholeSeconds(seconds)| Duration::from_secs(seconds)),
             cron: wish.cron,
             quiet: wish.quiet,
             zone: wish.zone,

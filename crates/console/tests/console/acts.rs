@@ -100,11 +100,18 @@ fn a_schedule_is_changed_as_a_whole_or_not_at_all() {
     ] {
         assert_eq!(world.act("PATCH", &path, senseless).status, 422, "{senseless}");
     }
-    for unreadable in [r#"{"mode":"sometimes"}"#, r#"{"crn":"0 3 * * *"}"#, r#"{"every_seconds":-1}"#, "nothing"] {
+    for unreadable in [
+        r#"{"mode":"sometimes"}"#,
+        r#"{"crn":"0 3 * * *"}"#,
+        r#"{"every_seconds":-1}"#,
+        r#"{"every_seconds":60.5}"#,
+        "nothing",
+        "[]",
+    ] {
         assert_eq!(world.act("PATCH", &path, unreadable).status, 400, "{unreadable}");
     }
     assert_eq!(world.json(NOTES)["schedule"], set);
-    assert_eq!(world.act("PATCH", &path, r#"{"every_seconds":7200,"quiet":null}"#).status, 204);
+    assert_eq!(world.act("PATCH", &path, r#"{"every_seconds":7200.0,"quiet":null}"#).status, 204);
     let set = world.json(NOTES)["schedule"].clone();
     assert_eq!((&set["every_seconds"], &set["cron"], &set["quiet"]), (&json!(7200), &Value::Null, &Value::Null));
     assert_eq!(set["zone"], "Europe/Berlin", "what is left out stays");
