@@ -157,7 +157,7 @@ if scenario == "payload":
 if scenario == "many":
     records, gaps = int(sys.argv[2]), int(sys.argv[3])
     padding = "x" * 300
-    line = '{"type":"RECORD","stream":"threads","key":"many-%08d","data":{"id":"many-%08d","title":"%s"}}\n'
+    line = '{"type":"RECORD","stream":"threads","key":"many-%08d","data":{"id":"many-%08d","title":"%s"},"emitted_at":"2031-01-01T00:00:00Z"}\n'
     for at in range(records):
         sys.stdout.write(line % (at, at, padding))
         if at % 5000 == 4999:
