@@ -61,7 +61,8 @@ impl Console {
         self.run_with(connection, &[scenario]);
     }
 
-    fn run_with(&self, connection: &str, words: &[&str]) {
+    /// Answers how it ended.
+    fn run_with(&self, connection: &str, words: &[&str]) -> String {
         let run = Command::new(DRIVER)
             .args(["run".as_ref(), self.root.path().as_os_str(), connection.as_ref()])
             .arg(scripts().join("manifest.json"))
@@ -71,6 +72,7 @@ impl Console {
             .output()
             .expect("the driver");
         assert!(run.status.success(), "{run:?}");
+        String::from_utf8_lossy(&run.stdout).trim().to_owned()
     }
 
     /// Runs a script against it, which must succeed.
@@ -171,7 +173,8 @@ fn the_overview_is_fast_with_a_great_many_records_and_gaps() {
     for connection in ["letters", "mail", "photos"] {
         console.run(connection, "first");
     }
-    console.run_with("letters", &["many", &records.to_string(), &gaps.to_string()]);
+    let ended = console.run_with("letters", &["many", &records.to_string(), &gaps.to_string()]);
+    assert_eq!(ended, "succeeded");
     let token = console.token();
     for (path, limit) in [
         ("/", 100),

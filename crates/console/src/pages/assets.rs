@@ -47,7 +47,6 @@ pub(crate) fn address_of(name: &str) -> &'static str {
 }
 
 /// Gives a file out. An address of another version is not there.
-#[expect(clippy::unused_async, reason = "a handler is a future")]
 pub(crate) async fn file(Place((hash, name)): Place<(String, String)>) -> Result<Response, PageProblem> {
     let asked = format!("/assets/{hash}/{name}");
     let at = ADDRESSES.iter().position(|address| *address == asked);

@@ -148,6 +148,7 @@ if scenario == "payload":
     say(type="ASSISTANCE", assistance_request_id=key, message=payload, owner_action="act_elsewhere",
         progress_posture="running", response_contract="none")
     gap(payload, "rate_limited", last_error={"class": payload, "message": payload})
+    say(type="STATE", stream="threads", cursor={"page": 1}, slice=True)
     say(type="INTERACTION", request_id=key, kind="credentials", message=payload, timeout_seconds=600,
         schema={"type": "object", "properties": {payload: {"type": "string", "title": payload, "description": payload}}})
     sys.stdin.readline()
@@ -156,7 +157,7 @@ if scenario == "payload":
 if scenario == "many":
     records, gaps = int(sys.argv[2]), int(sys.argv[3])
     padding = "x" * 300
-    line = '{"type":"RECORD","stream":"threads","key":"many-%08d","data":{"id":"many-%08d","title":"%s"}}\n'
+    line = '{"type":"RECORD","stream":"threads","key":"many-%08d","data":{"id":"many-%08d","title":"%s"},"emitted_at":"2031-01-01T00:00:00Z"}\n'
     for at in range(records):
         sys.stdout.write(line % (at, at, padding))
         if at % 5000 == 4999:

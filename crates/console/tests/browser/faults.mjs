@@ -37,7 +37,7 @@ for (const payload of PAYLOADS) {
   await page.goto(at(`/connections/${name}`));
   const watch = await page.getByRole("link", { name: "Watch the run" }).getAttribute("href");
   for (const where of ["/", `/connections/${name}`, watch, "/gaps", `/connections/${name}/gaps`, "/inbox", "/data", `/data/${name}/threads`, record,
-    `/data/${name}/threads?q=${encodeURIComponent(payload)}`, `/data/sql?q=${encodeURIComponent("SELECT key, body FROM versions")}`,
+    `/data/${name}/threads?q=${encodeURIComponent([...payload].slice(0, 190).join(""))}`, `/data/sql?q=${encodeURIComponent("SELECT key, body FROM versions")}`,
     `/data/sql?q=${encodeURIComponent(payload)}`, `/connections/${encodeURIComponent(payload)}`, `/runs/${encodeURIComponent(payload)}`]) {
     const answer = await page.goto(at(where), { waitUntil: "load" });
     await page.evaluate(() => document.body.dispatchEvent(new CustomEvent("gleaner:change")));
