@@ -156,6 +156,22 @@ fn after_the_browser_is_killed_calls_fail_at_once_and_the_profile_is_usable() {
     assert_usable(folder.path(), false);
 }
 
+#[test]
+fn what_left_the_browsers_group_and_does_not_end_by_itself_is_ended_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let browser = acquire_isolated_browser(&request(folder.path(), "shop")).unwrap();
+    browser.new_page(SOON).unwrap();
+    let profile = browser.profile().to_owned();
+    let strays = of_profile(&profile).into_iter().filter(|pid| processes::words(*pid)[0].ends_with("crashpad_handler"));
+    let strays = strays.collect::<Vec<_>>();
+    assert!(!strays.is_empty(), "Chromium has processes that leave its group");
+    for pid in strays {
+        signal(pid, Signal::STOP);
+    }
+    drop(browser);
+    assert_eq!(of_profile(&profile), Vec::<i32>::new());
+}
+
 /// The first page has its cookie by now, and its scripts run.
 fn wait_settled() {
     std::thread::sleep(Duration::from_millis(700));
