@@ -150,8 +150,9 @@ fn api(world: &mut World, request: &Request, path: &str, at: Duration) -> Respon
 fn list(world: &mut World, request: &Request) -> Response {
     world.books.list_requests += 1;
     if world.deletes_after_lists.take_if(|after| *after < world.books.list_requests).is_some() {
-        let newest = world.history.conversations.iter().max_by_key(|conversation| conversation.updated).cloned();
-        world.history.conversations.retain(|conversation| Some(conversation) != newest.as_ref());
+        let conversations = &mut world.history.conversations;
+        conversations.sort_by_key(|conversation| std::cmp::Reverse(conversation.updated));
+        drop(conversations.drain(..conversations.len().min(2)));
     }
     let number = |name: &str| request.asked_for(name).and_then(|text| text.parse::<usize>().ok());
     let limit = number("limit").unwrap_or(28).min(world.page_max);

@@ -54,7 +54,7 @@ pub struct World {
     pub lost: BTreeSet<String>,
     /// Details that are refused for pressure, so many times each, with a second to wait.
     pub refused: BTreeMap<String, u32>,
-    /// After so many requests to the list the newest conversation is deleted, once.
+    /// After so many requests to the list the two newest conversations are deleted, once.
     pub deletes_after_lists: Option<u64>,
     /// The sign-in page whose button does nothing.
     pub is_stalled: bool,
