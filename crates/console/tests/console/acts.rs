@@ -21,7 +21,7 @@ cat > /dev/null"#;
 const GOES_ON: &str = "read start; trap 'exit 1' TERM; while :; do sleep 0.05; done";
 
 pub(crate) fn question(world: &World) -> Value {
-    until("a question", || world.json("/api/v1/interactions")["items"].as_array().unwrap().first().cloned())
+    until("a question", || world.json("/api/v1/interactions")["items"].as_array().expect("a list").first().cloned())
 }
 
 #[test]

@@ -204,12 +204,12 @@ fn files(world: &World) -> BTreeMap<String, blake3::Hash> {
     let mut found = BTreeMap::new();
     let mut folders = vec![world.root().to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).unwrap() {
-            let path = entry.unwrap().path();
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
             } else if !path.to_string_lossy().ends_with("-shm") {
-                let bytes = std::fs::read(&path).unwrap();
+                let bytes = std::fs::read(&path).expect("a file");
                 // A reader makes an empty log where there is none.
                 if !bytes.is_empty() {
                     found.insert(path.display().to_string(), blake3::hash(&bytes));
