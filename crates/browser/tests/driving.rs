@@ -63,7 +63,7 @@ fn what_fails_says_why() {
     assert!(matches!(&error, BrowserError::Navigation { .. }), "{error}");
     assert!(error.to_string().contains("ERR_") && !error.to_string().contains("secret"), "{error}");
     page.navigate(&site.at("/form"), SOON).unwrap();
-    let error = page.click("#not-there", Duration::from_millis(400)).unwrap_err();
+    let error = page.click("#not-there", Duration::from_secs(4)).unwrap_err();
     assert!(matches!(&error, BrowserError::NotThere { .. }) && error.is_timeout(), "{error}");
     assert!(page.press("Hyper", SOON).is_err());
 }

@@ -19,6 +19,8 @@ pub(crate) struct PipePage {
 /// Where the page is, and what the service said to it.
 const WHERE: &str = "[location.href, performance.getEntriesByType('navigation')[0]?.responseStatus ?? 0]";
 
+/// How long a document that is there may take to say where it is.
+const WHERE_MAX: Duration = Duration::from_secs(5);
 /// How long a page may take to close by itself.
 const CLOSE_ASKED_MAX: Duration = Duration::from_millis(1500);
 /// How long it takes to crash one. There is no answer to it.
@@ -73,8 +75,12 @@ impl EnginePage for PipePage {
             self.wait_ready(loader, deadline)?;
         }
         loop {
-            match self.evaluate(WHERE, deadline) {
+            match self.evaluate(WHERE, Deadline::after(deadline.left().min(WHERE_MAX))) {
                 Err(BrowserError::Replaced) if !deadline.is_over() => {}
+                // The document came, and hangs since: that is for whoever asks it something to find out.
+                Err(BrowserError::TimedOut { .. }) if !deadline.is_over() => {
+                    return self.url(deadline).map(|url| Navigation { url, status: None });
+                }
                 found => return found.map(|found| whereabouts(&found)),
             }
         }
