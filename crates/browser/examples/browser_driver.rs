@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
 use gleaner_browser::{BrowserError, BrowserRequest, ProfileName, Window, acquire_isolated_browser};
-use gleaner_engine::{Steady, WallTime};
+use gleaner_engine::{RunPurpose, Steady, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Redactor, RunRequest, Unobserved};
 use gleaner_sdk::{Collect, Connector, Stop, run_connector};
@@ -92,7 +92,7 @@ fn run(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
         scope: Scope::new(vec![StreamScope::all_of("ids")])?,
         manifest: Arc::new(manifest),
         mode: CollectionMode::Incremental,
-        recovery_only: false,
+        purpose: RunPurpose::Full,
         grant: "all".to_owned(),
         grant_expires_at: None,
         launch: Launch {
