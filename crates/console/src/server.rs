@@ -62,9 +62,10 @@ impl Console {
         if !listen.ip().is_loopback() && names.is_empty() {
             return Err(ConsoleError::NotLoopback(listen));
         }
-        let keys = Arc::new(Keys::open(&root, date::now())?);
         let cannot = |error| ConsoleError::Listen { address: listen, error };
         let listener = TcpListener::bind(listen).map_err(cannot)?;
+        // Whoever may not listen leaves no token behind.
+        let keys = Arc::new(Keys::open(&root, date::now())?);
         listener.set_nonblocking(true).map_err(cannot)?;
         let address = listener.local_addr().map_err(cannot)?;
         let reading = Reading::new(store);

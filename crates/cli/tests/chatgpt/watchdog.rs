@@ -25,7 +25,7 @@ fn establishment_stalls_with_no_checkpoint_progress() {
 
 #[test]
 fn establishment_is_making_checkpoint_progress() {
-    let site = Site::start(World { delay: Duration::from_millis(1200), ..World::with(1) });
+    let site = Site::start(World { delay: Duration::from_millis(1700), ..World::with(1) });
     let mut run = Setting::knowing_the_password(&site).with(LIMIT, "9000").start();
     assert_eq!(run.done()["status"], "succeeded");
     let reached = |phase: &str| {
