@@ -99,8 +99,8 @@ struct Supervisor<'a, T: Track> {
     session: Option<Session<T>>,
     process: Option<Process>,
     decoder: Decoder,
-    /// The open question, and until when it is.
-    question: Option<(i64, Option<WallTime>)>,
+    /// The open question.
+    question: Option<i64>,
     slices: u64,
     exit: Option<Exit>,
     output_closed: bool,

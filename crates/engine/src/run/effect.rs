@@ -65,6 +65,8 @@ pub enum Effect<T: Track> {
     Withdraw {
         /// Which.
         request_id: String,
+        /// Its time is over; else the run is.
+        is_over: bool,
     },
     /// Process: close its input. This says that DONE was accepted and everything before it is durable.
     CloseInput,

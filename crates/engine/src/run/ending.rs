@@ -216,7 +216,7 @@ impl<T: Track> Run<T> {
         if too_late {
             return;
         }
-        self.withdraw_question();
+        self.withdraw_question(false);
         if conclusion.weight > Weight::Done && !self.stopped && self.exit.is_none() {
             self.stopped = true;
             self.effects.push_back(Effect::Stop);

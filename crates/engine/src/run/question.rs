@@ -113,17 +113,17 @@ impl<T: Track> Run<T> {
     }
 
     fn time_out_question(&mut self, now: Now) {
-        let Some(request_id) = self.withdraw_question() else { return };
+        let Some(request_id) = self.withdraw_question(true) else { return };
         self.questions.expired = true;
         self.last_news = now.time;
         let status = InteractionStatus::Timeout;
         self.send(RuntimeMessage::InteractionResponse(InteractionResponse { request_id, status, data: None }));
     }
 
-    /// Takes an open question back from the owner.
-    pub(super) fn withdraw_question(&mut self) -> Option<String> {
+    /// Takes an open question back from the owner, because its own time is over or because the run is.
+    pub(super) fn withdraw_question(&mut self, is_over: bool) -> Option<String> {
         let request_id = self.questions.close()?;
-        self.effects.push_back(Effect::Withdraw { request_id: request_id.clone() });
+        self.effects.push_back(Effect::Withdraw { request_id: request_id.clone(), is_over });
         Some(request_id)
     }
 }

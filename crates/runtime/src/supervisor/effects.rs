@@ -22,10 +22,8 @@ impl<T: Track> Supervisor<'_, T> {
             Effect::Stop => self.order(crate::process::Process::stop),
             Effect::Kill => self.order(crate::process::Process::kill),
             Effect::Ask(question) => self.ask(&question),
-            Effect::Withdraw { request_id } => {
+            Effect::Withdraw { request_id, is_over } => {
                 self.observer.withdrawn(&request_id);
-                let expires_at = self.question.and_then(|(_, expires_at)| expires_at);
-                let is_over = expires_at.is_some_and(|end| end <= self.clock.now().wall);
                 self.settle_question(if is_over { Settled::Expired } else { Settled::Withdrawn });
                 Ok(())
             }
@@ -90,14 +88,14 @@ impl<T: Track> Supervisor<'_, T> {
         let own = question.timeout_seconds.map(|seconds| now + std::time::Duration::from_secs(seconds));
         let expires_at = [own, self.request.grant_expires_at].into_iter().flatten().min();
         let id = self.store.ask(session, question, expires_at, now)?;
-        self.question = Some((id, expires_at));
+        self.question = Some(id);
         self.observer.asked(question, id);
         Ok(())
     }
 
     /// Writes down how a question ended. Who lost the lease writes nothing, here either.
     pub(super) fn settle_question(&mut self, how: Settled) {
-        let Some((id, _)) = self.question.take() else { return };
+        let Some(id) = self.question.take() else { return };
         if self.store_error.is_none() {
             let settled = self.store.settle_question(id, how, self.clock.now().wall).map(|_| ());
             self.check(settled);
