@@ -215,7 +215,7 @@ pub(crate) fn finished(
     let streams = reader.streams(name)?;
     let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
     let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
-    let helps = what_helps(report, missing);
+    let helps = what_helps(report);
     let code = exit_code(helps, gaps_open + quarantined > 0, report.was_told_to_stop);
     if args.json {
         let status = match outcome.reason {
@@ -240,12 +240,12 @@ pub(crate) fn finished(
     Ok(ExitCode::from(code))
 }
 
-/// What the owner can do something about. A connector that asks where nobody can answer breaks the rules; but if its
-/// credentials are missing, they are what helps, and not its author.
-fn what_helps(report: &RunReport, missing: &[String]) -> TerminalReason {
+/// What the owner can do something about. A connector that asks where nobody can answer breaks the rules; but who can
+/// help is its owner, and not its author.
+fn what_helps(report: &RunReport) -> TerminalReason {
     let code = report.outcome.violation.as_ref().map(|violation| violation.code);
-    let asked_in_vain = code == Some(ViolationCode::InteractionWithoutBinding) && !missing.is_empty();
-    if asked_in_vain { TerminalReason::CredentialsMissing } else { report.outcome.reason }
+    let asked_in_vain = code == Some(ViolationCode::InteractionWithoutBinding);
+    if asked_in_vain { TerminalReason::InteractionExpired } else { report.outcome.reason }
 }
 
 /// The last line where no run came to be: the same fields, and why not.
@@ -297,7 +297,13 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
 /// What to do next, as exactly as we know it.
 fn hint(reason: TerminalReason, name: &str, missing: &[String]) -> String {
     match reason {
-        TerminalReason::CredentialsMissing if !missing.is_empty() => {
+        TerminalReason::InteractionExpired if missing.is_empty() => {
+            let name = visible(name);
+            format!(
+                "it asks something: run it on a terminal, or `gleaner run {name} --interact park` and `gleaner answer`"
+            )
+        }
+        TerminalReason::CredentialsMissing | TerminalReason::InteractionExpired if !missing.is_empty() => {
             format!("missing is {}; {}", visible(&missing.join(", ")), how_to_give(&visible(name), missing))
         }
         TerminalReason::CredentialsRefused => {
