@@ -111,6 +111,13 @@ fn evidence_that_cannot_be_read_is_dropped_and_does_not_end_the_run() {
 }
 
 #[test]
+fn a_rate_with_more_digits_than_a_number_holds_is_read_again_as_it_was_written() {
+    let rate = r#"{"object":"collection_rate","current_interval_ms":500,"effective_rate_per_min":12184467047734095516150,"ceiling_interval_ms":20,"ceiling_rate_per_min":1500,"last_backoff":null}"#;
+    let once = written(&read(&format!(r#"{{"type":"PROGRESS","message":"m","collection_rate":{rate}}}"#)));
+    assert_eq!(written(&read(once.trim_end())), once);
+}
+
+#[test]
 fn all_kinds_of_questions_are_known() {
     for kind in ["credentials", "otp", "manual_action", "missing_credentials"] {
         let line = format!(r#"{{"type":"INTERACTION","request_id":"q","kind":"{kind}","message":"?"}}"#);
