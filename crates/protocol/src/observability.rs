@@ -78,6 +78,21 @@ wire_words! {
     }
 }
 
+impl BackoffReason {
+    /// What follows "because" when a person is told.
+    #[must_use]
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::Throttle => "the service refused requests",
+            Self::RetryAfter => "the service asked for a pause",
+            Self::Latency => "the service answered late",
+            Self::Quota => "the service's quota was used up",
+            Self::Ban => "the service seemed to shut the account out",
+            Self::ServerError => "the service failed",
+        }
+    }
+}
+
 impl CollectionRate {
     /// The pace for these intervals; the rates follow from them. `None` for an interval that is no
     /// positive number: a connector without pacing reports nothing, never a zero.
@@ -174,6 +189,19 @@ wire_words! {
         ResetTimeout = "reset_timeout";
         /// Probes succeeded.
         Success = "success";
+    }
+}
+
+impl CircuitReason {
+    /// What follows "because" when a person is told.
+    #[must_use]
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::ProviderFailure => "most requests had failed",
+            Self::ProviderThrottle => "most requests were refused",
+            Self::ResetTimeout => "it tries whether the service is well again",
+            Self::Success => "requests succeed again",
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
 use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Rest, WallTime};
-use gleaner_protocol::{BackoffReason, CircuitReason, CircuitState, TerminalReason};
+use gleaner_protocol::{CircuitState, TerminalReason};
 use gleaner_service::{Outlook, outlook};
 use gleaner_store::{ConnectionState, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, RunSummary};
 use serde_json::{Value, json};
@@ -170,7 +170,7 @@ impl Known {
         let mut lines = vec![Line::new("not faster", text, facts)];
         if let Some(backoff) = rate.last_backoff.filter(|_| !is_fastest) {
             let slowed = number(MS_PER_MIN / backoff.at_interval_ms);
-            let text = format!("It last slowed down to {slowed} a minute: {}.", slowed_by(backoff.reason));
+            let text = format!("It last slowed down to {slowed} a minute: {}.", backoff.reason.because());
             lines.push(Line::new("not faster", text, json!({"code": "slowed_down", "last_backoff": backoff})));
         }
         lines
@@ -183,12 +183,7 @@ impl Known {
             CircuitState::HalfOpen => "It asks with single careful requests",
             CircuitState::Open => "It stopped asking for a while",
         };
-        let why = match change.reason {
-            CircuitReason::ProviderFailure => "most requests had failed",
-            CircuitReason::ProviderThrottle => "most requests were refused",
-            CircuitReason::ResetTimeout => "it tries whether the service is well again",
-            CircuitReason::Success => "requests begin to succeed",
-        };
+        let why = change.reason.because();
         let facts = json!({"code": "circuit", "state": change.state.code(), "reason": change.reason.code()});
         Some(Line::new("not faster", format!("{state}: {why}."), facts))
     }
@@ -246,15 +241,4 @@ fn quoted(text: &str) -> String {
 
 fn number(rate: f64) -> String {
     if rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.2}") }
-}
-
-const fn slowed_by(reason: BackoffReason) -> &'static str {
-    match reason {
-        BackoffReason::Throttle => "the service refused requests",
-        BackoffReason::RetryAfter => "the service asked for a pause",
-        BackoffReason::Latency => "the service answered late",
-        BackoffReason::Quota => "the service's quota was used up",
-        BackoffReason::Ban => "the service seemed to shut the account out",
-        BackoffReason::ServerError => "the service failed",
-    }
 }

@@ -3,7 +3,7 @@
 //! Where no pace was reported there is none to show: the page says that it is unavailable, and never a zero.
 
 use super::words::{interval, rate};
-use gleaner_protocol::{BackoffReason, CircuitReason, CircuitState, CollectionRate, ProviderBudget};
+use gleaner_protocol::{CircuitState, CollectionRate, ProviderBudget};
 use gleaner_store::Evidence;
 
 const MS_PER_MIN: f64 = 60_000.0;
@@ -37,7 +37,7 @@ impl RateReadout {
         let backoff = reported.last_backoff.map(|backoff| BackoffView {
             rate: rate(MS_PER_MIN / backoff.at_interval_ms),
             interval: interval(backoff.at_interval_ms),
-            reason: slowed_by(backoff.reason),
+            reason: backoff.reason.because(),
         });
         Some(Self {
             rate: rate(reported.effective_rate_per_min),
@@ -61,7 +61,7 @@ pub(crate) fn why_not_faster(reported: &CollectionRate, circuit: Option<&Provide
     }
     match reported.last_backoff {
         Some(backoff) => {
-            format!("It slowed down because {}, and speeds up with each success.", slowed_by(backoff.reason))
+            format!("It slowed down because {}, and speeds up with each success.", backoff.reason.because())
         }
         None => "It is finding out how fast it may go, and speeds up with each success.".to_owned(),
     }
@@ -74,25 +74,5 @@ pub(crate) fn circuit_words(budget: &ProviderBudget) -> Option<String> {
         CircuitState::HalfOpen => "It asks with single careful requests",
         CircuitState::Open => "It stopped asking for a while",
     };
-    Some(format!("{state}: {}", circuit_reason(budget.circuit.reason)))
-}
-
-pub(crate) const fn circuit_reason(reason: CircuitReason) -> &'static str {
-    match reason {
-        CircuitReason::ProviderFailure => "most requests had failed",
-        CircuitReason::ProviderThrottle => "most requests were refused",
-        CircuitReason::ResetTimeout => "it tries whether the service is well again",
-        CircuitReason::Success => "requests succeed again",
-    }
-}
-
-pub(crate) const fn slowed_by(reason: BackoffReason) -> &'static str {
-    match reason {
-        BackoffReason::Throttle => "the service refused requests",
-        BackoffReason::RetryAfter => "the service asked for a pause",
-        BackoffReason::Latency => "the service answered late",
-        BackoffReason::Quota => "the service's quota was used up",
-        BackoffReason::Ban => "the service seemed to shut the account out",
-        BackoffReason::ServerError => "the service failed",
-    }
+    Some(format!("{state}: {}", budget.circuit.reason.because()))
 }

@@ -5,7 +5,6 @@
 //! asked anything then, which is no rate of zero.
 
 use super::error_page::PageProblem;
-use super::rate::slowed_by;
 use super::words::{Clock, interval, rate};
 use crate::asking::Place;
 use crate::inside::Inside;
@@ -76,7 +75,7 @@ pub(crate) fn backoffs(reader: &Reader, name: &str, most: usize) -> Result<Vec<B
             at: Clock(report.at),
             rate: rate(MS_PER_MIN / backoff.at_interval_ms),
             interval: interval(backoff.at_interval_ms),
-            reason: slowed_by(backoff.reason),
+            reason: backoff.reason.because(),
         })
     };
     Ok(reports.iter().rev().filter_map(line).take(most).collect())

@@ -3,7 +3,6 @@
 //! A message that cannot be read is left out: it was checked when it was stored, so there is none.
 
 use super::outside::Outside;
-use super::rate::{circuit_reason, slowed_by};
 use super::words::{Clock, number, pace, rate};
 use gleaner_protocol::{Backoff, CircuitState, ConnectorMessage, Progress, ProviderBudget, SkipResult};
 use gleaner_store::TracedEvent;
@@ -76,7 +75,7 @@ fn progress_fact(progress: &Progress, slowed: Option<Backoff>) -> String {
         facts.push(pace(reported));
         facts.extend(slowed.map(|backoff| {
             let slowed = rate(MS_PER_MIN / backoff.at_interval_ms);
-            format!("slowed down to {slowed} a minute because {}", slowed_by(backoff.reason))
+            format!("slowed down to {slowed} a minute because {}", backoff.reason.because())
         }));
     }
     match (progress.count, progress.total) {
@@ -96,7 +95,7 @@ fn circuit_fact(budget: &ProviderBudget) -> String {
     let change = budget.circuit;
     let (from, to) = (name(change.previous_state), name(change.state));
     let requests = number(budget.request_count);
-    format!("the circuit went from {from} to {to} after {requests} requests: {}", circuit_reason(change.reason))
+    format!("the circuit went from {from} to {to} after {requests} requests: {}", change.reason.because())
 }
 
 fn skip_fact(skip: &SkipResult) -> String {
