@@ -6,16 +6,16 @@
 //! called by the rest of its name in lower case. Anything else is the name of a variable as it is.
 
 use crate::error::{CliError, nearest};
-use gleaner_protocol::Manifest;
+use gleaner_protocol::{Auth, Manifest};
 use std::collections::BTreeMap;
 
 /// The settings of a connector: what each is called, and its variable. Credentials are not among them: those are asked for
 /// and kept elsewhere.
 pub(crate) fn all(manifest: &Manifest) -> Vec<(String, String)> {
-    let credentials = manifest.auth.iter().flat_map(|auth| auth.required.iter().flatten()).collect::<Vec<_>>();
+    let credentials = manifest.auth.iter().flat_map(Auth::names).collect::<Vec<_>>();
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let prefix = manifest.connector_key.chars().map(plain).chain(['_']).collect::<String>();
-    let declared = manifest.environment_variables.iter().filter(|name| !credentials.contains(name));
+    let declared = manifest.environment_variables.iter().filter(|name| !credentials.contains(&name.as_str()));
     let pair = |name: &String| {
         let key = name.strip_prefix(&prefix).filter(|rest| !rest.is_empty()).map(str::to_ascii_lowercase);
         (key.unwrap_or_else(|| name.clone()), name.clone())

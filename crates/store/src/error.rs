@@ -141,7 +141,7 @@ pub enum StoreError {
         lease: String,
     },
     /// There is no such connection.
-    #[error("there is no connection {0:?}; `gleaner status` lists them")]
+    #[error("there is no connection {0:?}")]
     UnknownConnection(String),
     /// There is no such stream.
     #[error("connection {connection:?} has no stream {stream:?}")]

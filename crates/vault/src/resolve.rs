@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::PathBuf;
+use std::slice;
 
 /// What was found for a connector, and what was not.
 #[derive(Debug, Default)]
@@ -128,16 +129,19 @@ pub fn resolve(
     vault: &Vault,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Resolution, ResolveError> {
-    let is_declared = |name: &str| auth.required.iter().flatten().any(|declared| declared == name);
+    let is_declared = |name: &str| auth.names().any(|declared| declared == name);
     let helper =
         |name: &str| if is_declared(name) { None } else { environment(name).filter(|value| !value.is_empty()) };
     let mut resolution = Resolution::default();
-    for group in &auth.required {
+    let optional = auth.optional.iter().map(|name| (slice::from_ref(name), false));
+    let groups = auth.required.iter().map(|group| (group.as_slice(), true)).chain(optional);
+    for (group, is_required) in groups {
         match look_in_environment(group, environment, &helper) {
             Ok(Some(found)) => resolution.found.push(found),
             Ok(None) => match look_in_vault(group, connection, vault)? {
                 Some(found) => resolution.found.push(found),
-                None => resolution.missing.push(group.clone()),
+                None if is_required => resolution.missing.push(group.to_vec()),
+                None => {}
             },
             Err(error) => return Err(withhold_known(error, &resolution, connection, vault)),
         }

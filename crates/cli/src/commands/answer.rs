@@ -139,11 +139,11 @@ fn read_stdin() -> Result<RawJson<'static>, CliError> {
 /// Stores what the connector signs in with. What is valid once, or is no credential, is not stored.
 fn remember(home: &Home, connection: &str, data: &RawJson<'_>) -> Result<(), CliError> {
     let (_, manifest, _) = stored(home, connection)?;
-    let names = manifest.auth.map(|auth| auth.required.concat()).unwrap_or_default();
+    let credentials = manifest.auth.unwrap_or_default();
     let vault = Vault::open(home.root())?;
     let mut stored = Vec::new();
     for (name, value) in data.members().unwrap_or_default() {
-        if let Some(text) = value.text().filter(|_| names.iter().any(|known| *known == name)) {
+        if let Some(text) = value.text().filter(|_| credentials.names().any(|known| known == name)) {
             vault.set(connection, &name, Secret::new(text.into_owned()))?;
             stored.push(name.into_owned());
         }

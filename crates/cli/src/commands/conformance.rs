@@ -5,6 +5,7 @@ use crate::connection::{parse_manifest, read_manifest};
 use crate::error::{CliError, EXIT_FAILED};
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use gleaner_conformance::{CheckResult, Finding, Limits, Subject, Verdict};
+use gleaner_protocol::Auth;
 use gleaner_runtime::Environment;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -50,10 +51,9 @@ fn subject(args: &ConformanceArgs) -> Result<Subject, CliError> {
         return Err(CliError::usage("without a manifest it is not known what to ask for", hint));
     }
     let parsed = manifest.as_deref().and_then(|text| parse_manifest(text).ok());
-    let signs_in =
-        parsed.iter().flat_map(|manifest| manifest.auth.iter().flat_map(|auth| auth.required.iter().flatten()));
-    let declared = parsed.iter().flat_map(|manifest| manifest.environment_variables.iter()).chain(signs_in);
-    let declared = declared.cloned().collect::<Vec<_>>();
+    let signs_in = parsed.iter().flat_map(|manifest| manifest.auth.iter().flat_map(Auth::names)).map(str::to_owned);
+    let declared = parsed.iter().flat_map(|manifest| manifest.environment_variables.iter().cloned());
+    let declared = declared.chain(signs_in).collect::<Vec<_>>();
     let ourselves = std::env::current_exe()?.into_os_string();
     let word = |word: &str| vec![ourselves.clone(), OsString::from(word)];
     Ok(Subject {

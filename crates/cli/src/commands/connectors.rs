@@ -44,8 +44,11 @@ fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
     fact(out, "needs", &needs(connector).join(", "))?;
     let settings = setting_name::all(manifest);
     if !settings.is_empty() {
-        let shown = settings.iter().map(|(key, variable)| format!("--set {key}=… ({variable})"));
-        fact(out, "settings", &shown.collect::<Vec<_>>().join(", "))?;
+        let shown = settings.iter().map(|(key, variable)| match key == variable {
+            true => format!("{key}=…"),
+            false => format!("{key}=… ({variable})"),
+        });
+        fact(out, "--set", &shown.collect::<Vec<_>>().join(", "))?;
     }
     let is_started = manifest.command.is_some() || matches!(connector.origin, Origin::Program(_));
     let command = if is_started { "" } else { " -- COMMAND" };

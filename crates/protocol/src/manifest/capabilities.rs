@@ -3,11 +3,13 @@
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
 
-/// The environment variables that a connector needs to sign in. Of each group one is enough.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// The environment variables that a connector signs in with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Auth {
-    /// The groups; the first name of each is the one to ask for.
+    /// What it needs: groups, of each of which one is enough. The first name of each is the one to ask for.
     pub required: Vec<Vec<String>>,
+    /// What it can do without, and what is a secret all the same.
+    pub optional: Vec<String>,
 }
 
 impl Auth {
@@ -21,7 +23,16 @@ impl Auth {
         }
         let groups = node.child("required").and_then(|list| list.elements(faults)).unwrap_or_default();
         let required = groups.iter().filter_map(|group| read_group(group, faults)).collect();
-        Some(Self { required })
+        let names = node.child("optional").and_then(|list| list.elements(faults)).unwrap_or_default();
+        // Manifests of others may mean something else by this word.
+        let names = names.iter().filter(|name| name.view().is_string());
+        let optional = names.filter_map(|name| super::command::read_variable(name, faults)).collect();
+        Some(Self { required, optional })
+    }
+
+    /// Every variable that is a secret.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.required.iter().flatten().chain(&self.optional).map(String::as_str)
     }
 }
 

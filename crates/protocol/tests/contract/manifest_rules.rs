@@ -30,7 +30,7 @@ fn a_manifest_with_everything_is_read() {
         r#","display_name":"Ferry","future":{"x":1},"provider":"ferry.test","command":["node","/opt/ferry.js"],
         "runtime_requirements":{"bindings":{"network":{"required":true},"browser_automation":{},"acme:printer":{"required":true}},
             "environment_variables":["FERRY_DIR",{"name":"FERRY_LANG"}]},
-        "capabilities":{"human_interaction":["otp"],"auth":{"kind":"env","required":["FERRY_USER",["FERRY_TOKEN","FERRY_KEY"]]}}"#,
+        "capabilities":{"human_interaction":["otp"],"auth":{"kind":"env","required":["FERRY_USER",["FERRY_TOKEN","FERRY_KEY"]],"optional":["FERRY_PIN",{"other":1}]}}"#,
         r#"{"name":"trips","semantics":"append","required":false,"schema":{"type":"object","maximum":1e400},"primary_key":"id",
             "cursor_field":"at","consent_time_field":"at","incremental":true,"selection":{"fields":true},"coverage_strategy":"full_inventory"},
         {"name":"days","semantics":"mutable_state","primary_key":["y","d"]}"#,
@@ -48,7 +48,9 @@ fn a_manifest_with_everything_is_read() {
         ]
     );
     assert_eq!(manifest.environment_variables, ["FERRY_DIR", "FERRY_LANG"]);
-    assert_eq!(manifest.auth.unwrap().required, [vec!["FERRY_USER"], vec!["FERRY_TOKEN", "FERRY_KEY"]]);
+    let auth = manifest.auth.unwrap();
+    assert_eq!(auth.required, [vec!["FERRY_USER"], vec!["FERRY_TOKEN", "FERRY_KEY"]]);
+    assert_eq!(auth.names().collect::<Vec<_>>(), ["FERRY_USER", "FERRY_TOKEN", "FERRY_KEY", "FERRY_PIN"]);
     let trips = &manifest.streams[0];
     assert_eq!((trips.semantics, trips.required, trips.incremental), (Semantics::AppendOnly, false, true));
     assert_eq!(trips.schema.as_ref().unwrap().as_str(), r#"{"type":"object","maximum":1e400}"#);

@@ -84,7 +84,7 @@ fn a_secret_is_in_no_file_and_in_no_text() {
     said.push(format!("{0} {0:?}", vault.set("one", CANARY, secret(CANARY)).unwrap_err()));
     said.push(format!("{0} {0:?}", vault.set("one", "TOKEN", secret(&format!("{CANARY}\0"))).unwrap_err()));
     said.push(format!("{0} {0:?}", vault.set("one", "T", secret(&CANARY.repeat(4000))).unwrap_err()));
-    let auth = Auth { required: vec![vec!["TOKEN".to_owned()]] };
+    let auth = Auth { required: vec![vec!["TOKEN".to_owned()]], optional: Vec::new() };
     let failing = format!("echo '{CANARY}'; echo '{CANARY}' >&2; exit 1");
     let binary = format!("echo '{CANARY}'; printf '\\377'");
     for (variable, value) in

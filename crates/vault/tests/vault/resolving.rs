@@ -47,7 +47,7 @@ impl Place {
 
 fn auth(required: &[&[&str]]) -> Auth {
     let group = |group: &&[&str]| group.iter().map(|&name| name.to_owned()).collect();
-    Auth { required: required.iter().map(group).collect() }
+    Auth { required: required.iter().map(group).collect(), optional: Vec::new() }
 }
 
 const TOKEN: &[&[&str]] = &[&["TOKEN"]];
@@ -229,4 +229,23 @@ fn a_vault_that_cannot_be_read_matters_only_if_it_is_needed() {
     fs::write(sealed_file(place.root.path()), "damaged").unwrap();
     assert_eq!(place.one(TOKEN, &[("TOKEN", "given")]).1, "given");
     assert!(matches!(place.resolve(TOKEN, &[]), Err(ResolveError::Vault(_))));
+}
+
+#[test]
+fn what_a_connector_can_do_without_is_found_where_it_is_and_never_missing() {
+    let place = Place::new();
+    let auth = Auth { required: Vec::new(), optional: vec!["PIN".to_owned(), "PHRASE".to_owned()] };
+    place.vault.set("mail", "PIN", secret("of vault")).unwrap();
+    let found = |environment: &[(&str, &str)]| {
+        let lookup =
+            |name: &str| environment.iter().find(|(known, _)| *known == name).map(|(_, value)| OsString::from(value));
+        let resolution = resolve(&auth, "mail", &place.vault, &lookup).unwrap();
+        assert_eq!(resolution.missing, Vec::<Vec<String>>::new());
+        resolution.found.iter().map(|found| format!("{}={}", found.name, found.secret.expose())).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&[]), ["PIN=of vault"]);
+    assert_eq!(
+        found(&[("PIN", "of variable"), ("PHRASE_COMMAND", "echo of command")]),
+        ["PIN=of variable", "PHRASE=of command",]
+    );
 }
