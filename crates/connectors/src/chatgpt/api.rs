@@ -120,7 +120,8 @@ fn send_once(page: &Page, request: &PageRequest, within: Duration, is_wedged: &A
     let headers = answer.headers.iter().filter_map(|(name, value)| {
         Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::try_from(value.as_str()).ok()?))
     });
-    Ok(Reply { status, headers: headers.collect::<HeaderMap>(), body: answer.body.into() })
+    let (headers, arrived) = (headers.collect::<HeaderMap>(), Some(answer.arrived));
+    Ok(Reply { status, headers, body: answer.body.into(), arrived })
 }
 
 impl Source for Api<'_> {
