@@ -87,6 +87,18 @@ fn forms_are_filled_as_a_person_would() {
 }
 
 #[test]
+fn a_click_waits_until_the_page_is_drawn() {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+    page.navigate(&site.at("/undrawn"), SOON).unwrap();
+    page.wait_for("button", SOON).unwrap();
+    // Chromium throws away what is clicked on a page that nobody can see yet.
+    let drawn = "performance.getEntriesByType('paint').length > 0";
+    assert!(!page.evaluate::<bool>(drawn, SOON).unwrap(), "its style is still on its way, or nothing is shown here");
+    page.click("button", SOON).unwrap();
+    page.wait_until("document.title === 'clicked'", Duration::from_secs(5)).unwrap();
+}
+
+#[test]
 fn the_page_asks_with_its_own_session() {
     let Bench { site, browser, page, folder: _folder } = bench(|_| {});
     page.navigate(&site.at("/set?sid=abc"), SOON).unwrap();
@@ -218,6 +230,20 @@ fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason() {
     let why = poll(|| browser.gone());
     assert!(why.contains("memory"), "{why}");
     assert!(matches!(page.title(SOON), Err(BrowserError::Gone { .. })));
+}
+
+#[test]
+fn a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason() {
+    let Bench { site, browser, page, folder: _folder } = bench(|request| {
+        request.limits.profile_bytes_max = 63 << 20;
+        request.limits.download_bytes_max = 1 << 20;
+    });
+    page.navigate(&site.at("/"), SOON).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(browser.gone(), None, "a profile is smaller by far");
+    page.navigate(&site.at("/storage"), SOON).unwrap();
+    let why = poll(|| browser.gone());
+    assert!(why.contains("profile") && why.contains("67108864"), "{why}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The pages, as text. Fields have the names and types that the services of this kind use.
+//! The pages, as text. Fields have the names and types that the services of this kind use, and the cursor, as there.
 
 use std::time::Duration;
 
@@ -20,14 +20,14 @@ pub(crate) fn home(session: &str, wedges_later: Option<Duration>) -> String {
 
 pub(crate) fn email() -> String {
     let form = "<form method=post action=/auth/login>\
-        <input type=email name=email autocomplete=username><button type=submit>Continue</button></form>";
+        <input type=email name=email autocomplete=username autofocus><button type=submit>Continue</button></form>";
     page("Sign in", form)
 }
 
 pub(crate) fn password(wrong: bool) -> String {
     let note = if wrong { "<p role=alert>Incorrect email address or password</p>" } else { "" };
     let form = "<form method=post action=/auth/password>\
-        <input type=password name=password autocomplete=current-password><button type=submit>Continue</button></form>";
+        <input type=password name=password autocomplete=current-password autofocus><button type=submit>Continue</button></form>";
     page("Enter your password", &format!("{note}{form}"))
 }
 

@@ -1,6 +1,6 @@
 //! What is collected once there is a session: lists that move, conversations that are lost, caps, pressure and pace.
 
-use crate::by_hand::{Setting, is_full_size, keeps_ceiling, paced};
+use crate::by_hand::{Setting, below_ceiling, is_full_size, paced};
 use gleaner_site::{Site, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -103,14 +103,14 @@ fn the_owners_ceiling_holds_at_the_site_and_the_pace_is_shown() {
     assert!(asked.len() >= 10);
     let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect::<Vec<_>>();
     let least = *gaps.iter().min().unwrap();
-    assert!(keeps_ceiling(&asked, CEILING), "{gaps:?}");
+    assert_eq!(below_ceiling(&asked, CEILING), Vec::<Duration>::new(), "{gaps:?}");
     assert!(least < CEILING * 3 / 2, "and it is reached, or nothing is shown here: {gaps:?}");
     let mut rates = run.of_type("PROGRESS").into_iter().filter(|said| said["collection_rate"].is_object());
     let last = &rates.next_back().unwrap()["collection_rate"];
     assert_eq!(
         (&last["object"], &last["ceiling_interval_ms"]),
-        (&json!("collection_rate"), &json!(320.0)),
-        "with 20 ms to spare for the browser"
+        (&json!("collection_rate"), &json!(300.0)),
+        "the owner's number and no other"
     );
     let names = last.as_object().unwrap().keys().collect::<Vec<_>>();
     let allowed = [
@@ -179,21 +179,20 @@ fn a_page_that_hangs_while_it_is_asked_ends_the_run_after_one_request() {
     assert_eq!(run.of_type("DETAIL_GAP").len(), 0);
 }
 
+/// Nothing is there yet: no profile, no session, no pace. The second request waits for a second then, which is in it.
 #[test]
 fn from_a_cold_start_to_the_first_record_it_is_less_than_three_seconds() {
-    let site = Site::start(World::with(2));
-    let setting = Setting::knowing_the_password(&site);
-    setting.start().done();
     let first_record = |_| {
+        let site = Site::start(World::with(2));
+        let setting = Setting { state: json!({}), ..Setting::knowing_the_password(&site) };
         let mut run = setting.start();
         run.until("RECORD");
         let took = run.said.last().unwrap().0 - run.began;
         run.done();
         took
     };
-    // The best of three, with room for a machine that does other things; `GLEANER_TEST_ALL` holds it to the promise.
-    let slack = if is_full_size() { 1 } else { 3 };
+    // The best of three: a neighbour that takes the machine for a second says nothing about us.
     let best = (0..3).map(first_record).min().unwrap();
     println!("{best:?} from the start of the process to the first record");
-    assert!(best < Duration::from_secs(3) * slack, "{best:?}");
+    assert!(best < Duration::from_secs(3), "{best:?}");
 }
