@@ -63,6 +63,11 @@ impl Setting {
         self.folder.path().join("home")
     }
 
+    /// Where its browser puts downloads.
+    pub(crate) fn downloads(&self) -> PathBuf {
+        self.root().join("profiles").join(&self.profile).join("Gleaner Downloads")
+    }
+
     /// The files of the run, by name.
     pub(crate) fn files(&self) -> Vec<PathBuf> {
         let folder = self.root().join("runs/run_1");
