@@ -15,7 +15,7 @@ pub struct Limits {
     pub download_bytes_max: u64,
     /// What the browser may keep of what it has seen. It is a cache: a run does not visit a page twice.
     pub cache_bytes_max: u64,
-    /// What the profile may take on the disk without its caches.
+    /// What the profile may take on the disk: without its caches at the start, without its downloads at any time.
     pub profile_bytes_max: u64,
     /// What all its processes may take of the memory together. A browser with a heavy page takes 1 GB.
     pub memory_bytes_max: u64,

@@ -15,6 +15,7 @@ use crate::browser::{Cookie, Download};
 use crate::engine::{Deadline, Engine, EngineCounts, EngineKind, EnginePage};
 use crate::error::BrowserError;
 use crate::limits::Limits;
+use crate::profile::size;
 use connection::Connection;
 use page::PipePage;
 use process::BrowserProcess;
@@ -22,13 +23,15 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use world::World;
 
 /// How long a browser may take to end when it is dropped. What it knows is on the disk within a fifth of a second.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// How often its memory is looked at.
+/// How often its memory is looked at, and its profile if that does not take long.
 const WATCH_EVERY: Duration = Duration::from_secs(2);
+/// Looking at a profile of very many files takes a while: it may take one part in so many of the time.
+const PROFILE_LOOK_SHARE: u32 = 50;
 
 /// A browser that is driven through pipes.
 #[derive(Debug)]
@@ -58,7 +61,8 @@ impl PipeEngine {
         let engine = Self { connection, process, downloads: downloads.to_owned(), limits, opening: Mutex::new(()) };
         engine.greet(deadline).map_err(|error| engine.did_not_start(program, &error))?;
         let (connection, watched) = (engine.connection.clone(), Arc::downgrade(&engine.process));
-        thread::spawn(move || watch(&connection, &watched, limits.memory_bytes_max));
+        let profile = start.profile.to_owned();
+        thread::spawn(move || watch(&connection, &watched, &profile, &limits));
         Ok(engine)
     }
 
@@ -176,11 +180,14 @@ fn cookie(value: &Value) -> Cookie {
     }
 }
 
-/// Ends a browser that takes too much memory, and says so to whoever waits for it.
-fn watch(connection: &Connection, process: &std::sync::Weak<BrowserProcess>, max: u64) {
-    let mut waited = Duration::ZERO;
+/// Ends a browser that takes too much memory or disk, and says so to whoever waits for it.
+fn watch(connection: &Connection, process: &std::sync::Weak<BrowserProcess>, profile: &Path, limits: &Limits) {
     /// So that nothing of a browser that is gone is kept for long.
     const STEP: Duration = Duration::from_millis(200);
+    let mut waited = Duration::ZERO;
+    let mut profile_due = Instant::now();
+    // Downloads are in the profile, and have a bound of their own.
+    let profile_max = limits.profile_bytes_max.saturating_add(limits.download_bytes_max);
     while connection.gone().is_none() {
         thread::sleep(STEP);
         waited += STEP;
@@ -189,10 +196,19 @@ fn watch(connection: &Connection, process: &std::sync::Weak<BrowserProcess>, max
         }
         waited = Duration::ZERO;
         let Some(process) = process.upgrade() else { return };
-        let bytes = process.memory();
-        if bytes > max {
-            connection.set_gone(&format!("it took {bytes} bytes of memory, {max} are allowed"));
+        let mut too_much = too_large("it took", process.memory(), "of memory", limits.memory_bytes_max);
+        if too_much.is_none() && profile_due <= Instant::now() {
+            let began = Instant::now();
+            too_much = too_large("its profile took", size(profile), "of the disk", profile_max);
+            profile_due = Instant::now() + began.elapsed() * PROFILE_LOOK_SHARE;
+        }
+        if let Some(why) = too_much {
+            connection.set_gone(&why);
             process.kill();
         }
     }
+}
+
+fn too_large(who: &str, bytes: u64, of: &str, max: u64) -> Option<String> {
+    (bytes > max).then(|| format!("{who} {bytes} bytes {of}, {max} are allowed"))
 }

@@ -11,6 +11,7 @@ mod singleton;
 mod size;
 
 pub use name::ProfileName;
+pub(crate) use size::size;
 
 use crate::error::BrowserError;
 use crate::limits::Limits;

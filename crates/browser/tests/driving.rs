@@ -86,6 +86,19 @@ fn forms_are_filled_as_a_person_would() {
     assert!(page.wait_for("#early", Duration::from_millis(300)).is_err(), "it cannot be seen");
 }
 
+/// Its header goes away as soon as somebody scrolls, which is when the page is drawn next: what was found before that
+/// is somewhere else by then. Several times, because a frame may also come by chance.
+#[test]
+fn a_click_waits_until_the_page_is_drawn_with_what_is_clicked_in_its_place() {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+    for time in 0..6 {
+        page.navigate(&site.at(&format!("/moves?{time}")), SOON).unwrap();
+        page.click("button", SOON).unwrap();
+        let hit = page.wait_until("document.title === 'clicked'", Duration::from_secs(5));
+        assert!(hit.is_ok(), "time {time}: {hit:?}");
+    }
+}
+
 #[test]
 fn the_page_asks_with_its_own_session() {
     let Bench { site, browser, page, folder: _folder } = bench(|_| {});
@@ -218,6 +231,20 @@ fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason() {
     let why = poll(|| browser.gone());
     assert!(why.contains("memory"), "{why}");
     assert!(matches!(page.title(SOON), Err(BrowserError::Gone { .. })));
+}
+
+#[test]
+fn a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason() {
+    let Bench { site, browser, page, folder: _folder } = bench(|request| {
+        request.limits.profile_bytes_max = 63 << 20;
+        request.limits.download_bytes_max = 1 << 20;
+    });
+    page.navigate(&site.at("/"), SOON).unwrap();
+    std::thread::sleep(Duration::from_secs(3));
+    assert_eq!(browser.gone(), None, "a profile is smaller by far");
+    page.navigate(&site.at("/storage"), SOON).unwrap();
+    let why = poll(|| browser.gone());
+    assert!(why.contains("profile") && why.contains("67108864"), "{why}");
 }
 
 #[test]

@@ -26,6 +26,10 @@ pub struct Config {
     pub ceiling_interval: Duration,
     /// Most requests in flight.
     pub max_concurrency: u16,
+    /// Refusals are held against the owner's account. The limit is then found with one of them, and after that at
+    /// most one is risked for a hundred requests that were accepted; until then the pace stays where it is. Off by
+    /// default: it costs a part of the first minutes.
+    pub is_careful: bool,
     /// Longest wait that is worth sleeping; beyond it a request is deferred with `not_before`.
     pub horizon: Duration,
     /// Pauses before retries, and how many attempts a request has.
@@ -54,6 +58,7 @@ impl Default for Config {
             discovery_interval: DISCOVERY_INTERVAL,
             ceiling_interval: CEILING_INTERVAL,
             max_concurrency: crate::lane::MAX_CONCURRENCY_DEFAULT,
+            is_careful: false,
             horizon: HORIZON,
             backoff: BackoffConfig::default(),
             retry_budget: Some(RetryBudgetConfig::default()),

@@ -130,7 +130,10 @@ impl Governor {
             config.retry_budget.map(|budget| RetryBudget::new(budget, run_budget.request_cap(), discovery));
         Self {
             name: name.into(),
-            law: (discovery > 0).then(|| Law::new(discovery, ceiling)),
+            law: (discovery > 0).then(|| {
+                let law = Law::new(discovery, ceiling);
+                if config.is_careful { law.careful() } else { law }
+            }),
             pacing: Pacing::new(),
             ceiling,
             horizon: nanos(config.horizon),
@@ -229,6 +232,12 @@ impl Governor {
         }
         let others = self.lane.on_send();
         Permit { sent_at: now, seq: self.sent, ticket, others, trial: due.trial, early: due.early }
+    }
+
+    /// Tells that an admitted request left later than it was admitted: at `at` at the latest. The owner's
+    /// ceiling counts from then. What is said of the future counts as now.
+    pub fn on_launch(&mut self, _permit: &Permit, at: Time, now: Time) {
+        self.pacing.on_launch(at.min(now));
     }
 
     /// Tells what became of an admitted request, `attempt` counted from 0, and what to do next.

@@ -47,6 +47,12 @@ impl Pacing {
         self.last_send = Some(now);
     }
 
+    /// The last send left later than it was booked. The gap that the owner allows counts from there; the
+    /// pace does not, or each delay would slow it down.
+    pub(crate) fn on_launch(&mut self, at: Time) {
+        self.last_send = self.last_send.map(|last| last.max(at));
+    }
+
     /// The shortest gap after a send on time, for this interval and the owner's ceiling.
     pub(crate) fn gap(interval: u64, ceiling: u64) -> u64 {
         (interval - LATENESS_CREDIT.min(interval / 2)).max(ceiling)
@@ -108,6 +114,17 @@ mod tests {
         assert_eq!(pacing.due(4 * SECOND, CEILING), ms(13_998));
         assert_eq!(pacing.due(100 * MILLISECOND, CEILING), ms(10_098));
         assert_eq!(pacing.due(MILLISECOND, CEILING), ms(10_020), "but never below the ceiling");
+    }
+
+    #[test]
+    fn a_send_that_left_late_keeps_the_ceiling_from_then_on_and_the_pace_from_its_turn() {
+        let mut pacing = Pacing::new();
+        pacing.on_send(ms(10_000), SECOND);
+        pacing.on_launch(ms(10_015));
+        assert_eq!(pacing.due(CEILING, CEILING), ms(10_035));
+        assert_eq!(pacing.due(SECOND, CEILING), ms(10_998));
+        pacing.on_launch(ms(10_001));
+        assert_eq!(pacing.due(CEILING, CEILING), ms(10_035), "an older one changes nothing");
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! booked here, echoes and trials included, and whoever wants to go beyond what is known to be safe
 //! (a probe, a shorter window, a larger one) asks first. An empty budget holds the pace; nothing
 //! overdraws it on purpose.
+//!
+//! Where a refusal is held against the owner's account, the budget begins empty and a climb asks, too: then there is one
+//! refusal, which finds the limit, or at most one for a hundred requests that were accepted.
 
 use crate::time::{SECOND, Time};
 
@@ -13,10 +16,14 @@ use crate::time::{SECOND, Time};
 const BUDGET_START: f32 = 6.0;
 /// Part of a refusal earned by an accepted request: 0.28 %, just under the 0.3 % that we promise.
 const EARNED_PER_ACCEPTED: f32 = 0.0028;
+/// The same for a key that is careful: one in a hundred.
+const EARNED_CAREFULLY: f32 = 0.01;
 /// The first earnings repay a part of the starting budget: a short run must keep the promise too.
 const LOAN: f32 = 2.0;
 /// What a risk may cost at worst: the refusal itself and one echo of it.
 const RISK_COST: f32 = 2.0;
+/// The same for a key that is careful: it sends one at a time, and has no echoes.
+const RISK_COST_CAREFULLY: f32 = 1.0;
 /// Period over which refusals are counted as strikes: providers that suspend count over minutes.
 const STRIKE_SPAN: u64 = 600 * SECOND;
 /// Refusals within the period after which nothing is risked. The strictest rule seen suspends at
@@ -31,23 +38,31 @@ pub(crate) struct Refusals {
     /// Whole seconds, newest first: strikes are counted over minutes.
     times: [u32; REMEMBERED],
     len: u8,
+    is_careful: bool,
     budget: f32,
     loan: f32,
 }
 
 impl Refusals {
     pub(crate) const fn new() -> Self {
-        Self { times: [0; REMEMBERED], len: 0, budget: BUDGET_START, loan: LOAN }
+        Self { times: [0; REMEMBERED], len: 0, is_careful: false, budget: BUDGET_START, loan: LOAN }
+    }
+
+    /// For an account against which they are held.
+    pub(crate) const fn careful() -> Self {
+        Self { is_careful: true, budget: 0.0, loan: 0.0, ..Self::new() }
     }
 
     /// Whether a probe that may be refused is affordable.
     pub(crate) fn may_risk(&self, now: Time) -> bool {
-        self.budget >= RISK_COST && self.recent(now) < STRIKES_MAX
+        let cost = if self.is_careful { RISK_COST_CAREFULLY } else { RISK_COST };
+        self.budget >= cost && self.recent(now) < STRIKES_MAX
     }
 
-    /// Whether so many refusals are fresh that even a climb from below has to wait.
+    /// Whether so many refusals are fresh that even a climb from below has to wait; and whether anything was earned
+    /// for it, if one is careful.
     pub(crate) fn is_alarmed(&self, now: Time) -> bool {
-        self.recent(now) >= STRIKES_MAX
+        self.recent(now) >= STRIKES_MAX || (self.is_careful && !self.may_risk(now))
     }
 
     /// How far to stay under the limit: the more refusals are fresh, the further.
@@ -75,18 +90,28 @@ impl Refusals {
         }
     }
 
+    /// What a careful key may still risk, to be remembered: a restart must not make it bold, nor timid.
+    pub(crate) fn credit(&self) -> Option<f32> {
+        self.is_careful.then_some(self.budget)
+    }
+
+    /// Takes over what a former run has left of it. Whatever that says, it is not more than can be earned, nor a debt
+    /// for ever.
+    pub(crate) fn restore_credit(&mut self, credit: f32) {
+        if self.is_careful && credit.is_finite() {
+            self.budget = credit.clamp(-BUDGET_START, BUDGET_START);
+        }
+    }
+
     /// Books an accepted request.
     pub(crate) fn on_accepted(&mut self) {
-        if self.loan > 0.0 {
-            self.loan -= EARNED_PER_ACCEPTED;
-        } else {
-            self.budget = (self.budget + EARNED_PER_ACCEPTED).min(BUDGET_START);
-        }
+        self.on_accepted_many(1);
     }
 
     /// Books so many accepted requests.
     pub(crate) fn on_accepted_many(&mut self, accepted: u16) {
-        let earned = EARNED_PER_ACCEPTED * f32::from(accepted);
+        let each = if self.is_careful { EARNED_CAREFULLY } else { EARNED_PER_ACCEPTED };
+        let earned = each * f32::from(accepted);
         if self.loan > 0.0 {
             self.loan -= earned;
         } else {
@@ -163,6 +188,28 @@ mod tests {
         assert_eq!(refusals.left(), 4);
         (0..100_000).for_each(|_| refusals.on_accepted());
         assert_eq!(refusals.left(), 6, "and never more than at the start");
+    }
+
+    #[test]
+    fn who_is_careful_has_one_refusal_or_one_in_a_hundred() {
+        let mut refusals = Refusals::careful();
+        assert!(refusals.is_alarmed(at(0)), "nothing is earned yet");
+        refusals.on_refused(at(20));
+        (0..190).for_each(|_| refusals.on_accepted());
+        assert!(refusals.is_alarmed(at(1000)), "a second one would be more than one in a hundred");
+        (0..15).for_each(|_| refusals.on_accepted());
+        assert!(!refusals.is_alarmed(at(1000)) && refusals.may_risk(at(1000)));
+        let mut restored = Refusals::careful();
+        restored.restore(100 * SECOND, at(1000));
+        restored.restore_credit(refusals.credit().unwrap());
+        assert!(restored.may_risk(at(1000)), "the next run goes on with what was earned");
+        restored.restore_credit(f32::MAX);
+        assert_eq!(restored.left(), 6);
+        restored.restore_credit(f32::NAN);
+        assert_eq!(restored.left(), 6);
+        let mut bold = Refusals::new();
+        bold.restore_credit(-5.0);
+        assert_eq!((bold.left(), bold.credit()), (6, None), "for whom it is not kept it changes nothing");
     }
 
     #[test]

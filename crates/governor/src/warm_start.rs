@@ -37,6 +37,8 @@ pub struct Learned {
     pub gate_until: Option<WallTime>,
     /// Refusals in a row that look like a ban.
     pub shut: u8,
+    /// How many refusals a careful key may still risk, less than none included.
+    pub credit: Option<f32>,
     /// The last refusals, newest first.
     pub(crate) strikes: [Option<WallTime>; STRIKES_KEPT],
 }
@@ -99,6 +101,7 @@ impl Learned {
             }
             "gate_until_ms" => self.gate_until = Some(wall(value)?),
             "shut" => self.shut = value.parse().ok()?,
+            "credit" => self.credit = Some(value.parse().ok().filter(|credit: &f32| credit.is_finite())?),
             "strike_ms" => self.push_strike(wall(value)?),
             _ => return None,
         }
@@ -127,6 +130,9 @@ impl fmt::Display for Learned {
         if self.shut > 0 {
             write!(f, " shut={}", self.shut)?;
         }
+        if let Some(credit) = self.credit {
+            write!(f, " credit={credit}")?;
+        }
         self.strikes().try_for_each(|at| write!(f, " strike_ms={}", at.as_unix_millis()))
     }
 }
@@ -143,6 +149,7 @@ mod tests {
             window: Some((60, Duration::from_secs(30))),
             gate_until: Some(WallTime::from_unix_millis(2000)),
             shut: 3,
+            credit: Some(-0.5),
             ..Learned::default()
         };
         learned.push_strike(WallTime::from_unix_millis(900));
@@ -153,7 +160,7 @@ mod tests {
     #[test]
     fn the_text_form_can_be_read_by_a_person_and_by_us() {
         let text = "gleaner-learned-1 recorded_at_ms=1000 interval_ns=250000000 limit_per_s=4.5 \
-                    window=60/30000000000 gate_until_ms=2000 shut=3 strike_ms=900 strike_ms=800";
+                    window=60/30000000000 gate_until_ms=2000 shut=3 credit=-0.5 strike_ms=900 strike_ms=800";
         assert_eq!(full().to_string(), text);
         assert_eq!(Learned::decode(text.as_bytes()), Some(full()));
         assert_eq!(

@@ -26,6 +26,11 @@ impl Clock {
         Time::ZERO + HEAD_START + self.origin.elapsed()
     }
 
+    /// The time of `instant`; what was before the origin is as old as that.
+    pub(crate) fn time(&self, instant: Instant) -> Time {
+        Time::ZERO + HEAD_START + instant.saturating_duration_since(self.origin)
+    }
+
     /// The instant of `time`; a time that is never is as far away as an instant can be.
     pub(crate) fn instant(&self, time: Time) -> Instant {
         let since = time.since(Time::ZERO + HEAD_START);

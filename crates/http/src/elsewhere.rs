@@ -33,6 +33,9 @@ pub struct Reply {
     pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
+    /// By when the provider had the request, at the latest, as far as whoever sent it can tell. `None`: as soon as it
+    /// was to be sent.
+    pub arrived: Option<std::time::Instant>,
 }
 
 /// Why nothing came back.
@@ -169,6 +172,15 @@ where
         }
     }
 
+    fn arrived(&self, result: Result<&Reply, &NoReply>) -> Option<Instant> {
+        match result {
+            Ok(reply) => reply.arrived.map(Instant::from_std),
+            Err(NoReply::NotSent) => None,
+            // What was not heard of again may have left at any time until now.
+            Err(NoReply::Lost | NoReply::TimedOut | NoReply::InVain) => Some(Instant::now()),
+        }
+    }
+
     fn timed_out(&self, _limit: Duration) -> NoReply {
         NoReply::TimedOut
     }
@@ -219,7 +231,8 @@ mod tests {
     }
 
     fn reply(status: u16) -> Result<Reply, NoReply> {
-        Ok(Reply { status: StatusCode::from_u16(status).unwrap(), headers: HeaderMap::new(), body: Bytes::new() })
+        let (status, headers) = (StatusCode::from_u16(status).unwrap(), HeaderMap::new());
+        Ok(Reply { status, headers, body: Bytes::new(), arrived: None })
     }
 
     fn url() -> Url {
@@ -249,6 +262,49 @@ mod tests {
         assert_eq!((sent.len(), error.is_none()), (4, true), "one of three was sent again");
         assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CEILING), "{sent:?}");
         assert_eq!((way.governor().status().sent, way.governor().status().rejected), (4, 1));
+    }
+
+    /// Gaps between sends that each leave 30 ms after their turn, first to last less and less so, and say so or not.
+    fn gaps_of_late_sends(says_so: bool) -> Vec<Duration> {
+        const LATE: [u64; 5] = [30, 0, 30, 15, 0];
+        let (way, left) = (elsewhere(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
+        for late in LATE {
+            let left = Arc::clone(&left);
+            let sent = way.send(&Method::GET, &url(), move |_| {
+                std::thread::sleep(Duration::from_millis(late));
+                let now = StdInstant::now();
+                left.lock().unwrap().push(now);
+                reply(200).map(|reply| Reply { arrived: says_so.then_some(now), ..reply })
+            });
+            sent.unwrap();
+        }
+        let left = left.lock().unwrap();
+        left.windows(2).map(|pair| pair[1] - pair[0]).collect()
+    }
+
+    #[test]
+    fn two_that_leave_late_are_apart_as_they_left() {
+        let gaps = gaps_of_late_sends(true);
+        assert!(gaps.iter().all(|gap| *gap >= CEILING), "{gaps:?}");
+        let gaps = gaps_of_late_sends(false);
+        assert!(gaps.iter().any(|gap| *gap < CEILING), "or it was not about that: {gaps:?}");
+    }
+
+    #[test]
+    fn what_was_lost_may_have_left_until_it_was_given_up() {
+        let (way, left) = (elsewhere(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
+        for _ in 0..2 {
+            let left = Arc::clone(&left);
+            let way = way.clone().patience(Patience::single_attempt());
+            drop(way.send(&Method::GET, &url(), move |_| {
+                let is_first = left.lock().unwrap().is_empty();
+                std::thread::sleep(Duration::from_millis(if is_first { 30 } else { 0 }));
+                left.lock().unwrap().push(StdInstant::now());
+                Err(NoReply::Lost)
+            }));
+        }
+        let left = left.lock().unwrap();
+        assert!(left[1] - left[0] >= CEILING, "{:?}", left[1] - left[0]);
     }
 
     #[test]

@@ -463,6 +463,13 @@ pub(crate) struct InFlight<'a> {
 }
 
 impl InFlight<'_> {
+    /// Says by when the provider had it, at the latest.
+    pub(crate) fn arrived(&self, at: Instant) {
+        let Some(permit) = &self.permit else { return };
+        let clock = &self.shared.clock;
+        self.shared.lock().governor.on_launch(permit, clock.time(at), clock.now());
+    }
+
     /// As [`Sent::answer`], but for what has to be remembered before the caller hears of it.
     pub(crate) fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
         self.permit.take().map_or(Advice::Done, |permit| self.shared.answer(permit, outcome, attempt))

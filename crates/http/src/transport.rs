@@ -34,6 +34,12 @@ pub trait Transport: Send {
     /// Sends the request once. Must not wait for anything but the provider.
     fn send(&mut self) -> impl Future<Output = Result<Self::Answer, Self::Failure>> + Send;
 
+    /// By when the provider had what was sent, at the latest, if that may be later than its admission: two sends
+    /// are apart as the provider sees them. Asked after each attempt.
+    fn arrived(&self, _result: Result<&Self::Answer, &Self::Failure>) -> Option<Instant> {
+        None
+    }
+
     /// The failure of an attempt that took longer than `limit`.
     fn timed_out(&self, limit: Duration) -> Self::Failure;
 
@@ -132,6 +138,9 @@ impl SendGovernor {
                 None => Box::pin(self.turn_to_send(&mut call)).await.map_err(of_this_call)?,
             };
             let (result, is_cut) = self.send_once(patience, call.admitted_at, transport).await;
+            if let Some(at) = transport.arrived(result.as_ref()) {
+                sent.arrived(at);
+            }
             if is_cut {
                 // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
                 drop(sent);

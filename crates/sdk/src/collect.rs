@@ -70,13 +70,13 @@ impl std::fmt::Debug for Variables<'_> {
 pub struct Habits {
     /// The shortest time between two sends, unless the owner says otherwise (`…_PACING_MIN_INTERVAL_MS`).
     pub ceiling: Duration,
-    /// What is kept to spare of it, because what sends takes a little more or less time to do so each time: so the
-    /// provider never sees two that are closer.
-    pub spare: Duration,
     /// Noise against marching in step; never a floor of the pace.
     pub launch_jitter: Duration,
     /// Requests in flight at most.
     pub max_concurrency: u16,
+    /// Whether refusals are held against the owner's account: then the limit costs one, and after that at most one in
+    /// a hundred.
+    pub is_careful: bool,
 }
 
 /// How often the pace is shown by itself. A person who watches sees it change, and a run has millions of slices.
@@ -187,9 +187,9 @@ impl<'r> Collect<'r> {
             return Err(Stop::for_good(message, RecoveryAction::NotRetriable));
         }
         let mut settings = self.settings();
-        settings.config.ceiling_interval =
-            self.caps.min_interval.unwrap_or(habits.ceiling).saturating_add(habits.spare);
+        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(habits.ceiling);
         settings.config.max_concurrency = habits.max_concurrency;
+        settings.config.is_careful = habits.is_careful;
         settings.launch_jitter = habits.launch_jitter;
         let key = self.governors.key(self.provider(), self.credentials.fingerprint().as_ref().map(String::as_bytes));
         let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;

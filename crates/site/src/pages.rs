@@ -1,4 +1,4 @@
-//! The pages, as text. Fields have the names and types that the services of this kind use.
+//! The pages, as text. Fields have the names and types that the services of this kind use, and the cursor, as there.
 
 use std::time::Duration;
 
@@ -7,27 +7,28 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     format!("<!doctype html><html><head><meta charset=utf-8><title>{title}</title></head><body>{body}</body></html>")
 }
 
-pub(crate) fn home(session: &str, wedges_later: Option<Duration>) -> String {
+pub(crate) fn home(session: &str, wedges_later: Option<Duration>, storm: Option<u32>) -> String {
     let wedge = wedges_later
         .map(|later| format!("<script>setTimeout(() => {{ for (;;) {{}} }}, {})</script>", later.as_millis()));
     let body = format!(
         "<main id=app data-session=\"{session}\"><textarea id=prompt-textarea></textarea></main>\
-         <script>localStorage.setItem('seen', '{session}')</script>{}",
-        wedge.unwrap_or_default()
+         <script>localStorage.setItem('seen', '{session}')</script>{}{}",
+        wedge.unwrap_or_default(),
+        storm.map(storm_script).unwrap_or_default(),
     );
     page("Chat", &body)
 }
 
 pub(crate) fn email() -> String {
     let form = "<form method=post action=/auth/login>\
-        <input type=email name=email autocomplete=username><button type=submit>Continue</button></form>";
+        <input type=email name=email autocomplete=username autofocus><button type=submit>Continue</button></form>";
     page("Sign in", form)
 }
 
 pub(crate) fn password(wrong: bool) -> String {
     let note = if wrong { "<p role=alert>Incorrect email address or password</p>" } else { "" };
     let form = "<form method=post action=/auth/password>\
-        <input type=password name=password autocomplete=current-password><button type=submit>Continue</button></form>";
+        <input type=password name=password autocomplete=current-password autofocus><button type=submit>Continue</button></form>";
     page("Enter your password", &format!("{note}{form}"))
 }
 
@@ -64,14 +65,16 @@ pub(crate) fn wedge() -> String {
     page("Wedged", "<p id=here>here</p><script>for (;;) {}</script>")
 }
 
-/// Dialogs, downloads and popups, without end.
-pub(crate) fn storm() -> String {
-    let script = "function round(n) {\
-        alert('dialog ' + n);\
-        const a = document.createElement('a'); a.href = '/storm/file?n=' + n; a.download = 'file' + n; a.click();\
-        window.open('/storm/popup?n=' + n);\
-        setTimeout(() => round(n + 1), 5); }\
-        addEventListener('beforeunload', e => { e.preventDefault(); e.returnValue = 'stay'; });\
-        round(0);";
-    page("Storm", &format!("<p id=here>here</p><script>{script}</script>"))
+/// Dialogs, downloads and popups, so many of each.
+fn storm_script(rounds: u32) -> String {
+    format!(
+        "<script>function round(n) {{\
+         if (n >= {rounds}) return;\
+         alert('dialog ' + n);\
+         const a = document.createElement('a'); a.href = '/storm/file?n=' + n; a.download = 'file' + n; a.click();\
+         window.open('/storm/popup?n=' + n);\
+         setTimeout(() => round(n + 1), 5); }}\
+         addEventListener('beforeunload', e => {{ e.preventDefault(); e.returnValue = 'stay'; }});\
+         setTimeout(() => round(0), 300);</script>"
+    )
 }

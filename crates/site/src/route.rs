@@ -44,7 +44,6 @@ fn route(world: &mut World, request: &Request, session: Option<&str>, at: Durati
         ("GET", "/auth/challenge") => Response::page(pages::challenge()),
         ("GET", "/api/auth/session") => session_of(world, session),
         ("GET", "/wedge") => Response::page(pages::wedge()),
-        ("GET", "/storm") => Response::page(pages::storm()),
         ("GET", "/storm/file") => Response::of(200, "application/octet-stream", "x".repeat(1000)),
         ("GET", "/storm/popup") => Response::page(pages::page("Popup", "popup")),
         ("GET", path) if path.starts_with("/backend-api/") => api(world, request, path, at),
@@ -63,7 +62,7 @@ fn home(world: &mut World, session: Option<&str>) -> Response {
     };
     match step {
         Some(Step::SignedIn) if world.wedges_after_sign_in => Response::page(pages::wedge()),
-        Some(Step::SignedIn) => Response::page(pages::home(name, world.wedges_later)),
+        Some(Step::SignedIn) => Response::page(pages::home(name, world.wedges_later, world.storm)),
         Some(Step::Challenge) => Response::redirect("/auth/challenge"),
         Some(Step::Code) => Response::redirect("/auth/code"),
         Some(Step::Password) | None => Response::redirect("/auth/login"),

@@ -9,10 +9,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest body that is taken. Larger things are downloads.
 const BODY_BYTES_MAX: u64 = 32 * 1024 * 1024;
+/// A request that is not answered this long after the page has sent it is with the service by then, and its answer is
+/// what takes so long. From the page's call to the wire it takes milliseconds, on a busy machine some tens of them.
+const UNDER_WAY_MAX: Duration = Duration::from_millis(100);
 
 /// A request of the page's. Its headers and body may hold secrets: they are not in its `Debug`.
 #[derive(Clone)]
@@ -62,16 +65,18 @@ impl PageRequest {
             Value::from(self.headers.iter().map(|(n, v)| Value::from(vec![n.as_str(), v])).collect::<Vec<_>>());
         let body = self.body.as_deref().map_or_else(|| "undefined".to_owned(), quoted);
         format!(
-            "(async () => {{ try {{ const answer = await fetch({url}, {{method: {method}, headers: {headers}, \
+            "(async () => {{ const asked = performance.now(); try {{ const answer = await fetch({url}, {{method: {method}, headers: {headers}, \
              body: {body}, credentials: 'include', signal: AbortSignal.timeout({millis})}}); \
+             const arrived = Math.min(performance.now(), asked + {under_way}); \
              const bytes = new Uint8Array(await answer.arrayBuffer()); \
              if (bytes.length > {BODY_BYTES_MAX}) return {{tooLarge: true}}; \
              return {{status: answer.status, url: answer.url, headers: [...answer.headers], \
-             body: new TextDecoder().decode(bytes)}} }} \
+             body: new TextDecoder().decode(bytes), age: performance.now() - arrived}} }} \
              catch (error) {{ return {{failed: error.name, why: error.message}} }} }})()",
             url = quoted(&self.url),
             method = quoted(&self.method),
             millis = within.as_millis(),
+            under_way = UNDER_WAY_MAX.as_millis(),
         )
     }
 }
@@ -87,6 +92,9 @@ pub struct PageResponse {
     pub headers: Vec<(String, String)>,
     /// The body as text.
     pub body: String,
+    /// By when the service had the request, at the latest. The page tells, and is believed within the time that all of
+    /// it took.
+    pub arrived: Instant,
 }
 
 #[derive(Deserialize)]
@@ -105,6 +113,9 @@ struct Answer {
     headers: Vec<(String, String)>,
     #[serde(default)]
     body: String,
+    /// How many milliseconds ago the service had it. A page may say anything.
+    #[serde(default)]
+    age: Value,
 }
 
 impl PageResponse {
@@ -135,8 +146,10 @@ impl Page {
     /// When the service cannot be reached, the answer is too large, the page is gone, or it takes too long. A status
     /// is no error.
     pub fn fetch(&self, request: &PageRequest, within: Duration) -> Result<PageResponse, BrowserError> {
+        let began = Instant::now();
         let answer = self.page.evaluate(&request.script(within), Deadline::after(within))?;
-        let Answer { failed, why, too_large, status, url, headers, body } = super::typed(answer, "fetch")?;
+        let ended = Instant::now();
+        let Answer { failed, why, too_large, status, url, headers, body, age } = super::typed(answer, "fetch")?;
         match failed.as_deref() {
             None => {}
             Some("TimeoutError") => {
@@ -150,6 +163,30 @@ impl Page {
         if too_large {
             return Err(BrowserError::TooLarge { what: "the answer to a request of the page", max: BODY_BYTES_MAX });
         }
-        Ok(PageResponse { status, url, headers, body })
+        Ok(PageResponse { status, url, headers, body, arrived: arrived(&age, began, ended) })
+    }
+}
+
+/// What the page says about it, within what can be; the end of it when that is nothing.
+fn arrived(age: &Value, began: Instant, ended: Instant) -> Instant {
+    let age = age.as_f64().and_then(|ms| Duration::try_from_secs_f64(ms / 1000.0).ok()).unwrap_or_default();
+    ended.checked_sub(age).map_or(began, |at| at.max(began))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_a_page_says_about_a_time_is_believed_within_what_can_be() {
+        let began = Instant::now();
+        let ended = began + Duration::from_millis(80);
+        let after = |age: Value| (arrived(&age, began, ended) - began).as_millis();
+        assert_eq!((after(json!(0)), after(json!(30)), after(json!(80.5))), (80, 50, 0));
+        assert_eq!((after(json!(1e300)), after(json!(90))), (0, 0), "not before it was asked for");
+        for nothing in [Value::Null, json!("soon"), json!(-5), json!({})] {
+            assert_eq!(after(nothing), 80);
+        }
     }
 }

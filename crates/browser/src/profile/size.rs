@@ -53,7 +53,7 @@ fn check_free(profile: &Path) -> Result<(), BrowserError> {
 }
 
 /// The bytes of all files, links not followed.
-fn size(folder: &Path) -> u64 {
+pub(crate) fn size(folder: &Path) -> u64 {
     let (mut bytes, mut files) = (0_u64, 0);
     let mut open = vec![folder.to_owned()];
     while let Some(folder) = open.pop() {

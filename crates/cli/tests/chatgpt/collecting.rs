@@ -1,9 +1,10 @@
 //! What is collected once there is a session: lists that move, conversations that are lost, caps, pressure and pace.
 
-use crate::by_hand::{Setting, is_full_size, keeps_ceiling, paced};
+use crate::by_hand::{Setting, below_ceiling, is_full_size, paced};
 use gleaner_site::{Site, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::fs;
 use std::time::Duration;
 
 fn id(number: usize) -> String {
@@ -103,14 +104,14 @@ fn the_owners_ceiling_holds_at_the_site_and_the_pace_is_shown() {
     assert!(asked.len() >= 10);
     let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect::<Vec<_>>();
     let least = *gaps.iter().min().unwrap();
-    assert!(keeps_ceiling(&asked, CEILING), "{gaps:?}");
+    assert_eq!(below_ceiling(&asked, CEILING), Vec::<Duration>::new(), "{gaps:?}");
     assert!(least < CEILING * 3 / 2, "and it is reached, or nothing is shown here: {gaps:?}");
     let mut rates = run.of_type("PROGRESS").into_iter().filter(|said| said["collection_rate"].is_object());
     let last = &rates.next_back().unwrap()["collection_rate"];
     assert_eq!(
         (&last["object"], &last["ceiling_interval_ms"]),
-        (&json!("collection_rate"), &json!(320.0)),
-        "with 20 ms to spare for the browser"
+        (&json!("collection_rate"), &json!(300.0)),
+        "the owner's number and no other"
     );
     let names = last.as_object().unwrap().keys().collect::<Vec<_>>();
     let allowed = [
@@ -180,20 +181,48 @@ fn a_page_that_hangs_while_it_is_asked_ends_the_run_after_one_request() {
 }
 
 #[test]
-fn from_a_cold_start_to_the_first_record_it_is_less_than_three_seconds() {
-    let site = Site::start(World::with(2));
+fn a_page_that_floods_dialogs_downloads_and_popups_ends_its_run_and_nothing_else() {
+    let site = Site::start(World { storm: Some(u32::MAX), ..World::with(60) });
     let setting = Setting::knowing_the_password(&site);
-    setting.start().done();
-    let first_record = |_| {
+    let setting = Setting { state: json!({"messages": paced(200, Duration::ZERO)}), ..setting };
+    let mut flooded = setting.start();
+    let done = flooded.done();
+    let message = done["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("200 dialogs"), "it says what the page did: {done}");
+    assert_eq!((&done["status"], &done["error"]["retryable"]), (&json!("failed"), &json!(true)), "{done}");
+    assert!(flooded.began.elapsed() < Duration::from_secs(40), "{:?}", flooded.began.elapsed());
+    assert_eq!(flooded.of_type("DETAIL_GAP").len(), 0, "nothing is wrong with any conversation");
+    let files = site.asked("/storm/file").len();
+    assert!((1..=200).contains(&files), "downloads are bounded, too, and there were some: {files}");
+    assert_eq!(fs::read_dir(setting.downloads()).into_iter().flatten().count(), 0, "and nothing of them is left");
+    // What an ordinary page may do at worst is dismissed, and the run goes on; so the profile is usable, too.
+    site.world().storm = Some(20);
+    site.world().history.conversations.truncate(8);
+    let mut mild = setting.start();
+    let done = mild.done();
+    assert_eq!((done["status"].as_str(), mild.keys("conversations").len()), (Some("succeeded"), 8), "{done}");
+}
+
+/// A run of a connection whose owner has signed in: the browser is started, the session is found, the pace is known. The
+/// very first run signs in as well, and knows no pace: its second request waits for a second.
+#[test]
+fn from_a_cold_start_to_the_first_record_it_is_less_than_three_seconds() {
+    const THREE_SECONDS: Duration = Duration::from_secs(3);
+    const FIRST_WAIT: Duration = Duration::from_secs(1);
+    let first_record = |setting: &Setting| {
         let mut run = setting.start();
         run.until("RECORD");
         let took = run.said.last().unwrap().0 - run.began;
         run.done();
         took
     };
-    // The best of three, with room for a machine that does other things; `GLEANER_TEST_ALL` holds it to the promise.
-    let slack = if is_full_size() { 1 } else { 3 };
-    let best = (0..3).map(first_record).min().unwrap();
-    println!("{best:?} from the start of the process to the first record");
-    assert!(best < Duration::from_secs(3) * slack, "{best:?}");
+    let site = Site::start(World::with(2));
+    let mut setting = Setting { state: json!({}), ..Setting::knowing_the_password(&site) };
+    let first = first_record(&setting);
+    setting.state = json!({"messages": paced(250, Duration::ZERO)});
+    // The best of three: a neighbour that takes the machine for a second says nothing about us.
+    let later = (0..3).map(|_| first_record(&setting)).min().unwrap();
+    println!("from the start of the process to the first record: {later:?}, the very first time {first:?}");
+    assert!(later < THREE_SECONDS, "{later:?}");
+    assert!(first < THREE_SECONDS + FIRST_WAIT, "{first:?}");
 }

@@ -3,7 +3,7 @@
 //!
 //! By default 60 conversations; with `GLEANER_TEST_ALL` in the environment 500.
 
-use crate::by_hand::{is_full_size, keeps_ceiling};
+use crate::by_hand::{below_ceiling, is_full_size};
 use gleaner_site::{Asked, Limit, Site, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -15,9 +15,9 @@ use tempfile::TempDir;
 
 const LIMIT: Limit = Limit { per_second: 2.5, burst: 3.0 };
 const CEILING: Duration = Duration::from_millis(250);
-/// A limit that nobody tells costs two refusals: one meets it, and one measures it. In a short history they are more
-/// than one in a hundred.
-const REFUSALS_TO_FIND_IT: usize = 2;
+/// Whoever is never refused does not know whether there is a limit: one refusal finds it. In a history of less than a
+/// hundred requests that is more than one in a hundred.
+const REFUSALS_TO_FIND_IT: usize = 1;
 /// Full size takes minutes.
 const PATIENCE: Duration = Duration::from_secs(900);
 
@@ -114,15 +114,12 @@ fn a_history_behind_a_hidden_limit_is_complete_though_the_run_is_killed_three_ti
     let asked = owned.asked();
     let rejected = asked.iter().filter(|asked| asked.status == 429).count();
     let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect::<Vec<_>>();
-    let (least, close) = (*gaps.iter().min().unwrap(), gaps.iter().filter(|gap| **gap < CEILING).count());
-    println!(
-        "{} requests, {rejected} refused, the shortest gap was {least:?}, {close} were below the ceiling",
-        asked.len()
-    );
+    let least = *gaps.iter().min().unwrap();
+    println!("{} requests, {rejected} refused, the shortest gap was {least:?}", asked.len());
     let story =
         asked.windows(2).map(|pair| (pair[1].at.as_millis(), (pair[1].at - pair[0].at).as_millis(), pair[1].status));
     let story = story.collect::<Vec<_>>();
-    assert!(keeps_ceiling(&asked, CEILING), "{least:?}: {story:?}");
+    assert_eq!(below_ceiling(&asked, CEILING), Vec::<Duration>::new(), "{story:?}");
     assert!(
         rejected <= (asked.len() / 100).max(REFUSALS_TO_FIND_IT),
         "{rejected} of {} were refused: {story:?}",
@@ -154,6 +151,7 @@ fn second_run_starts_at_the_learned_rate(owned: &Owned) {
     let asked = owned.asked().split_off(before);
     let gaps = asked.windows(2).map(|pair| pair[1].at - pair[0].at).collect::<Vec<_>>();
     assert!(gaps.len() >= 3, "{asked:?}");
+    println!("the second run began at {:?}, {learned:?} was learned", gaps[0]);
     assert!(gaps[0] < learned + Duration::from_millis(400), "{learned:?} was learned: {gaps:?}");
     assert!(learned < Duration::from_secs(1) || !is_full_size(), "and it is faster than a cold start: {learned:?}");
     assert!(asked.iter().all(|asked| asked.status == 200), "{asked:?}");

@@ -10,3 +10,4 @@ mod history;
 mod page_metadata;
 mod session;
 mod watchdog;
+mod window;

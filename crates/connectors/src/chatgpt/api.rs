@@ -16,8 +16,8 @@ use gleaner_sdk::protocol::RawJson;
 use gleaner_sdk::{FetchError, FetchErrorKind};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// How often a walk may step back for one page. Who deletes a hundred conversations for each page that is read is left
@@ -42,8 +42,8 @@ pub(super) struct Api<'b> {
     token: Mutex<String>,
     /// Whether details are collected: then they tell all about a conversation that the list does.
     wants_details: bool,
-    /// The page does not even answer a question about itself.
-    is_wedged: Arc<AtomicBool>,
+    /// Why the page cannot be asked any more, once it cannot.
+    page_gone: Arc<OnceLock<String>>,
     /// Items of the list that nobody could find again.
     pub(super) unreadable: AtomicUsize,
 }
@@ -57,9 +57,9 @@ impl<'b> Api<'b> {
         token: String,
         wants_details: bool,
     ) -> Self {
-        let (is_wedged, unreadable) = (Arc::default(), AtomicUsize::new(0));
+        let (page_gone, unreadable) = (Arc::default(), AtomicUsize::new(0));
         let way = way.patience(Patience { attempt_timeout: ATTEMPT_WITHIN, ..Patience::default() });
-        Self { browser, page, way, service, token: Mutex::new(token), wants_details, is_wedged, unreadable }
+        Self { browser, page, way, service, token: Mutex::new(token), wants_details, page_gone, unreadable }
     }
 
     /// The body of an answer.
@@ -86,33 +86,42 @@ impl<'b> Api<'b> {
             let token = self.token.lock().unwrap_or_else(PoisonError::into_inner).clone();
             request = request.header("Authorization", &format!("Bearer {token}"));
         }
-        let (page, is_wedged) = (self.page.clone(), Arc::clone(&self.is_wedged));
-        let reply = self.way.send(&Method::GET, &url, move |within| send_once(&page, &request, within, &is_wedged));
+        let (page, page_gone) = (self.page.clone(), Arc::clone(&self.page_gone));
+        let reply = self.way.send(&Method::GET, &url, move |within| send_once(&page, &request, within, &page_gone));
         reply.map(|reply| reply.body.to_vec()).map_err(|error| self.why(error))
     }
 
     /// Whether it was the provider or what we ask it through.
     fn why(&self, error: gleaner_sdk::http::Error) -> FetchError {
-        let gone = |why: &str| FetchError::new(FetchErrorKind::SenderGone, why);
-        match self.browser.gone() {
-            Some(why) => gone(&format!("the browser is gone: {why}")),
-            None if self.is_wedged.load(Ordering::Relaxed) => gone("the page of the service does not answer any more"),
-            None => error.into(),
+        let gone = |why: String| FetchError::new(FetchErrorKind::SenderGone, why);
+        match (self.browser.gone(), self.page_gone.get()) {
+            (Some(why), _) => gone(format!("the browser is gone: {why}")),
+            (None, Some(why)) => gone(format!("the page of the service {why}")),
+            (None, None) => error.into(),
         }
     }
 }
 
 /// Makes one request out of the page.
-fn send_once(page: &Page, request: &PageRequest, within: Duration, is_wedged: &AtomicBool) -> Result<Reply, NoReply> {
+fn send_once(
+    page: &Page,
+    request: &PageRequest,
+    within: Duration,
+    page_gone: &OnceLock<String>,
+) -> Result<Reply, NoReply> {
     // With time to find out why, and to say so before the attempt itself is given up.
     let within = within.saturating_sub(2 * PROBE_WITHIN);
     let answer = page.fetch(request, within).map_err(|error| match error {
         BrowserError::TimedOut { .. } if page.evaluate::<u8>("1", PROBE_WITHIN).is_ok() => NoReply::TimedOut,
         BrowserError::TimedOut { .. } => {
-            is_wedged.store(true, Ordering::Relaxed);
+            page_gone.get_or_init(|| "does not answer any more".to_owned());
             NoReply::InVain
         }
-        BrowserError::Gone { .. } | BrowserError::PageGone { .. } | BrowserError::TooLarge { .. } => NoReply::InVain,
+        BrowserError::PageGone { why } => {
+            page_gone.get_or_init(|| format!("is gone: {why}"));
+            NoReply::InVain
+        }
+        BrowserError::Gone { .. } | BrowserError::TooLarge { .. } => NoReply::InVain,
         // Also a request that the page could not send: it does not tell.
         _ => NoReply::Lost,
     })?;
@@ -120,7 +129,8 @@ fn send_once(page: &Page, request: &PageRequest, within: Duration, is_wedged: &A
     let headers = answer.headers.iter().filter_map(|(name, value)| {
         Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::try_from(value.as_str()).ok()?))
     });
-    Ok(Reply { status, headers: headers.collect::<HeaderMap>(), body: answer.body.into() })
+    let (headers, arrived) = (headers.collect::<HeaderMap>(), Some(answer.arrived));
+    Ok(Reply { status, headers, body: answer.body.into(), arrived })
 }
 
 impl Source for Api<'_> {

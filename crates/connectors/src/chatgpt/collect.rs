@@ -13,10 +13,10 @@ use std::time::Duration;
 /// The shortest time between two requests, unless the owner says otherwise: four in a second is faster than a person
 /// who clicks, and slower than what the service counts as a flood.
 const CEILING: Duration = Duration::from_millis(250);
-/// A request out of a page takes some five milliseconds more or less to leave the browser; this is four times that.
-const SPARE: Duration = Duration::from_millis(20);
 /// Noise against marching in step. Never a floor: the pace is found, and this only moves a request within it.
 const LAUNCH_JITTER: Duration = Duration::from_millis(150);
+/// One at a time, as a person; and a refusal is a mark on the owner's account.
+const HABITS: Habits = Habits { ceiling: CEILING, launch_jitter: LAUNCH_JITTER, max_concurrency: 1, is_careful: true };
 /// Conversations in a slice. A slice costs a sync, which is nothing beside a request of this service; and the pace that
 /// was found rides on it, so that a run that is killed right after a refusal does not forget it.
 const SLICE: usize = 1;
@@ -36,8 +36,7 @@ impl Connector for ChatGpt {
         let flow_service = service.clone();
         let (browser, page, token) =
             establish(run, browser, &options, move |flow| session::ensure(flow, &flow_service, known))?;
-        let way =
-            run.elsewhere(Habits { ceiling: CEILING, spare: SPARE, launch_jitter: LAUNCH_JITTER, max_concurrency: 1 })?;
+        let way = run.elsewhere(HABITS)?;
         let wants_details = run.scope("messages").is_some();
         let api = Api::new(&browser, page, way, service, token, wants_details);
         let collected = run.lane("conversations", "messages").concurrency(1).slice_of(SLICE).collect_from(&api);

@@ -18,8 +18,9 @@ const NAVIGATE_WITHIN: Duration = Duration::from_secs(30);
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
 /// How long the service may take to say whether there is a session.
 const SESSION_WITHIN: Duration = Duration::from_secs(15);
-/// Every so many looks it is asked whether there is a session by now, while nothing else is to be done.
-const ASK_SESSION_EVERY: u32 = 10;
+/// It is asked whether there is a session by now at the first look at a page that wants nothing, and after every so many
+/// more: two seconds.
+const ASK_SESSION_EVERY: u32 = 20;
 /// How long a page gets to move on by itself after the owner has done something.
 const SETTLE: Duration = Duration::from_secs(1);
 /// The path that tells.
@@ -40,21 +41,20 @@ pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<Si
     flow.checkpoint("service_opened")?;
     let way = if flow.has_window() { Way::Window } else { Way::Form };
     let mut sign_in = SignIn::new(way, known.is_some());
-    let (mut known, mut waits) = (known, 0);
+    let (mut known, mut blank_looks) = (known, 0);
     loop {
         let Some(seen) = look(flow)? else { continue };
         let is_blank = !(seen.email || seen.password || seen.code || seen.challenge);
         if is_blank
-            && waits % ASK_SESSION_EVERY == 0
+            && blank_looks % ASK_SESSION_EVERY == 0
             && let Some(token) = token(flow, service)?
         {
             flow.mask([token.clone()])?;
             flow.checkpoint("signed_in")?;
             return Ok(token);
         }
-        let next = sign_in.next(seen);
-        waits = if next == Next::Wait { waits + 1 } else { 0 };
-        match next {
+        blank_looks = if is_blank { blank_looks + 1 } else { 0 };
+        match sign_in.next(seen) {
             Next::Wait => flow.pause(LOOK_EVERY),
             Next::AskCredentials => {
                 known = Some(ask_credentials(flow)?);

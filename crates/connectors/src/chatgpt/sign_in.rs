@@ -14,9 +14,9 @@ const TRIES_MAX: u32 = 3;
 const ACTIONS_MAX: u32 = 5;
 /// How often one looks at a page on which nothing happens before the owner is asked: with [`LOOK_EVERY`] 20 s, which
 /// no page of a sign-in takes.
-const LOOKS_MAX: u32 = 100;
-/// How often the page is looked at. A person does not notice a fifth of a second.
-pub(super) const LOOK_EVERY: Duration = Duration::from_millis(200);
+const LOOKS_MAX: u32 = 200;
+/// How often the page is looked at. A person does not notice a tenth of a second.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 const REFUSED_CREDENTIALS: &str = "the service did not take the name and password, three times";
 const REFUSED_CODE: &str = "the service did not take the code, three times";
@@ -225,7 +225,7 @@ mod tests {
         for seen in [NOTHING, Seen { is_done: true, ..EMAIL_FORM }] {
             let mut sign_in = SignIn::new(Way::Form, true);
             let steps = (0..1000).map(|_| sign_in.next(seen)).collect::<Vec<_>>();
-            assert_eq!(steps.iter().position(|next| *next != Next::Wait), Some(100));
+            assert_eq!(steps.iter().position(|next| *next != Next::Wait), Some(200));
             assert_eq!(steps.iter().filter(|next| **next == Next::Act(Action::Unknown)).count(), 5);
             assert!(steps.contains(&Next::GiveUp(NOT_SIGNED_IN)));
         }

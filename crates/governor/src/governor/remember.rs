@@ -19,6 +19,7 @@ impl Governor {
             window: law.window.learned(),
             gate_until: (gate > now).then(|| wall_now + gate.since(now)),
             shut: law.shut(),
+            credit: law.refusals.credit(),
             ..Learned::default()
         };
         for at in law.refusals.times() {
@@ -38,7 +39,7 @@ impl Governor {
         if learned.is_fresh(wall_now) {
             law.restore_rate(nanos(learned.interval), learned.limit_per_s);
             if learned.strikes().any(|at| at <= wall_now && wall_now.since(at) <= STALE_AFTER) {
-                law.restore_contact();
+                law.restore_contact(now);
             }
             if let Some((limit, length)) = learned.window {
                 law.window.restore(limit, nanos(length), now);
@@ -51,6 +52,9 @@ impl Governor {
         // Newest first in the record, oldest first in the book.
         for at in learned.strikes().filter(|&at| at <= wall_now).collect::<Vec<_>>().into_iter().rev() {
             law.refusals.restore(nanos(wall_now.since(at)), now);
+        }
+        if let Some(credit) = learned.credit {
+            law.refusals.restore_credit(credit);
         }
     }
 }

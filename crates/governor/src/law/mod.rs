@@ -192,6 +192,12 @@ impl Law {
         }
     }
 
+    /// The same for an account against which refusals are held.
+    pub(crate) fn careful(mut self) -> Self {
+        self.refusals = Refusals::careful();
+        self
+    }
+
     pub(crate) const fn interval(&self) -> u64 {
         self.interval
     }
@@ -424,10 +430,12 @@ impl Law {
         self.count.rate = self.rate();
     }
 
-    /// The former run has met the limit and not measured it yet: doubling would meet it again at once.
-    pub(crate) fn restore_contact(&mut self) {
+    /// The former run has met the limit and not measured it yet: doubling would meet it again at once. The next
+    /// refusal is not the first one either, and must not be taken for the end of a search.
+    pub(crate) fn restore_contact(&mut self, now: Time) {
         if self.mode == Mode::Search {
             self.mode = Mode::Climb;
+            self.count.refused = Some(now);
         }
     }
 

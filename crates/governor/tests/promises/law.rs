@@ -213,3 +213,26 @@ fn an_echo_that_was_sent_at_the_very_time_of_the_refusal_changes_nothing() {
     governor.on_outcome(second, &refused, 0, Jitter::from_bits(0), at(1001));
     assert_eq!(governor.snapshot(at(1001)).expect("paced").interval, interval);
 }
+
+/// Refusals of so many sends to a bucket that says nothing.
+fn refusals(is_careful: bool, sends_max: usize, seed: u64, per_s: f64) -> usize {
+    let ceiling_interval = Duration::from_millis(250);
+    let config = Config { ceiling_interval, is_careful, max_concurrency: 1, ..Config::default() };
+    let provider = Provider { limit: Limit::Bucket { per_s, burst: 3.0 }, ..Provider::OPEN };
+    let trace = Plan { sends_max, seed, ..Plan::new(config, provider) }.run();
+    trace.answers().filter(|(_, outcome, _)| outcome.verdict == Verdict::Throttled).count()
+}
+
+#[test]
+fn where_refusals_are_held_against_the_account_one_finds_the_limit_and_then_there_is_one_in_a_hundred() {
+    assert_eq!(refusals(true, 75, 1, 2.5), 1);
+    assert!(refusals(false, 75, 1, 2.5) > 1, "or being careful would be for nothing");
+    for (seed, per_s) in (1..30).zip([1.2, 1.7, 2.1, 2.5, 3.3].into_iter().cycle()) {
+        // The search had passed two in a second because the bucket was full, and went back to just under that.
+        let to_find_it = if per_s == 1.7 { 2 } else { 1 };
+        for sends in [150, 300, 600, 1000] {
+            let refused = refusals(true, sends, seed, per_s);
+            assert!(refused <= (sends / 100).max(to_find_it), "{refused} of {sends} at {per_s}, seed {seed}");
+        }
+    }
+}
