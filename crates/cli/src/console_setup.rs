@@ -94,6 +94,7 @@ fn offer(connector: &Connector) -> Offer {
     let credentials = manifest.auth.iter().flat_map(|auth| &auth.required).filter_map(|group| group.first());
     Offer {
         connector: manifest.connector_key.clone(),
+        connector_id: manifest.connector_id.clone(),
         display_name: manifest.display_name.clone(),
         version: manifest.version.clone(),
         needs: connector.needs(),

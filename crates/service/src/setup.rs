@@ -13,6 +13,8 @@ use std::fmt;
 pub struct Offer {
     /// What it is called.
     pub connector: String,
+    /// What identifies it everywhere.
+    pub connector_id: String,
     /// Its name for people.
     pub display_name: String,
     /// Its version.
