@@ -13,7 +13,6 @@ pub(crate) mod coverage;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod export;
-mod export_csv;
 pub(crate) mod fetch;
 mod follow;
 pub(crate) mod gaps;

@@ -23,6 +23,21 @@ pub(crate) struct Connector {
     pub(crate) manifest: Manifest,
 }
 
+impl Connector {
+    /// What is said for people, or: variables for signing in, and what the runtime has to have.
+    pub(crate) fn needs(&self) -> String {
+        if let Origin::Program(known) = &self.origin {
+            return known.needs.to_owned();
+        }
+        let groups = self.manifest.auth.iter().flat_map(|auth| &auth.required).map(|group| group.join(" or "));
+        let bindings = self.manifest.bindings.iter().map(|binding| {
+            let optional = if binding.required { "" } else { " (if there is one)" };
+            format!("{}{optional}", binding.name)
+        });
+        groups.chain(bindings).collect::<Vec<_>>().join(", ")
+    }
+}
+
 /// Where it is.
 #[derive(Clone, Debug)]
 pub(crate) enum Origin {

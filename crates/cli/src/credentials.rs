@@ -62,17 +62,26 @@ impl Credentials {
         credentials
     }
 
-    /// Stores what was typed, and says where.
-    pub(crate) fn store_new(&self, home: &Home, name: &str) -> Result<(), CliError> {
+    /// Takes what was filled in elsewhere than on the terminal. It says more than what was found.
+    pub(crate) fn take(&mut self, given: Vec<(String, Secret)>) {
+        for (name, secret) in given {
+            self.known.retain(|credential| credential.name != name);
+            self.known.push(Credential { name, secret, source: "what was filled in".to_owned(), is_new: true });
+        }
+        let known = &self.known;
+        self.missing.retain(|group| typed_is_missing(group, known));
+    }
+
+    /// Stores what is new, and answers where its key is.
+    pub(crate) fn store_new(&self, home: &Home, name: &str) -> Result<Option<String>, CliError> {
         if !self.known.iter().any(|credential| credential.is_new) {
-            return Ok(());
+            return Ok(None);
         }
         let vault = Vault::open(home.root())?;
         for credential in self.known.iter().filter(|credential| credential.is_new) {
             vault.set(name, &credential.name, Secret::new(credential.secret.expose().to_owned()))?;
         }
-        report_to_stderr(&format!("stored encrypted under the data root; {}", vault.key_place()));
-        Ok(())
+        Ok(Some(vault.key_place().to_string()))
     }
 
     /// Hands them to a connector.
@@ -113,6 +122,13 @@ impl Credential {
 
 fn typed_is_missing(group: &[String], known: &[Credential]) -> bool {
     !known.iter().any(|credential| group.contains(&credential.name))
+}
+
+/// Says where what was typed is now.
+pub(crate) fn say_where(key_place: Option<String>) {
+    if let Some(place) = key_place {
+        report_to_stderr(&format!("stored encrypted under the data root; {place}"));
+    }
 }
 
 /// How an owner gives what is missing.

@@ -8,38 +8,11 @@ mod folder;
 mod machine;
 mod store;
 
-use crate::args::collect::HomeArgs;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::home::Home;
+pub(crate) use gleaner_service::{Check, CheckVerdict as Verdict};
 use gleaner_store::Reader;
-
-/// How a check ended, from good to bad.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Verdict {
-    Well,
-    Warning,
-    Failed,
-}
-
-impl Verdict {
-    pub(crate) const fn word(self) -> &'static str {
-        match self {
-            Self::Well => "ok",
-            Self::Warning => "warning",
-            Self::Failed => "failed",
-        }
-    }
-}
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Check {
-    pub(crate) name: &'static str,
-    pub(crate) verdict: Verdict,
-    pub(crate) what: String,
-    pub(crate) hint: Option<String>,
-}
 
 fn well(name: &'static str, what: impl Into<String>) -> Check {
     Check { name, verdict: Verdict::Well, what: what.into(), hint: None }
@@ -59,17 +32,16 @@ fn all_well(name: &'static str, faults: &[String], good: impl Into<String>, hint
 }
 
 /// Every check, in the order in which one depends on another.
-pub(crate) fn look(args: &HomeArgs) -> Result<Vec<Check>, CliError> {
-    let home = Home::find(args)?;
-    let mut checks = vec![folder::data_root(&home), config_file(&home)];
-    checks.extend(folder::checks(&home));
-    let reader = store::open(&home, &mut checks);
+pub(crate) fn look(home: &Home) -> Vec<Check> {
+    let mut checks = vec![folder::data_root(home), config_file(home)];
+    checks.extend(folder::checks(home));
+    let reader = store::open(home, &mut checks);
     if let Some(reader) = &reader {
-        checks.extend(store::checks(reader, &home));
-        checks.extend(connections::checks(reader, &home));
+        checks.extend(store::checks(reader, home));
+        checks.extend(connections::checks(reader, home));
     }
     checks.extend(machine::checks(reader.as_ref().and_then(newest_date)));
-    Ok(checks)
+    checks
 }
 
 fn newest_date(reader: &Reader) -> Option<gleaner_engine::WallTime> {

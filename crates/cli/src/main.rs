@@ -3,12 +3,12 @@
 
 mod args;
 mod bindings;
-mod builtin;
 mod collect_view;
 mod commands;
 mod config;
 mod connection;
 mod connectors;
+mod console_setup;
 mod copy_progress;
 mod credentials;
 mod dates;
@@ -20,6 +20,7 @@ mod gap_reason;
 mod home;
 mod live;
 mod log;
+mod new_connection;
 mod output;
 mod plan;
 mod progress;

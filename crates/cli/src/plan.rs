@@ -1,7 +1,7 @@
 //! From what was typed to what is run: scenarios, laws, workers and seeds, in the order of the output.
 
-use crate::builtin;
 use crate::error::{CliError, nearest};
+use gleaner_lab::builtin;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::scenario::{Scenario, ScenarioError};
 use std::path::{Path, PathBuf};

@@ -16,6 +16,7 @@ use gleaner_protocol::{
     CollectionMode, CoveragePolicy, Manifest, RecoveryAction, RunBudget, Scope, StreamScope, TerminalReason,
 };
 use gleaner_runtime::{Control, Observer, Redactor, RunError, RunReport, RunRequest, Saved};
+use gleaner_service::Verdict;
 use gleaner_store::{Acquired, HEARTBEAT, Holder, Lease, LeaseOn, Reader, Store, StoreError};
 use std::path::Path;
 use std::sync::Arc;
@@ -41,62 +42,25 @@ pub(crate) struct Trial<'a> {
     pub(crate) max: Duration,
 }
 
-/// What came of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Its service answered.
-    Works,
-    /// Its service did not accept the credentials.
-    Refused(String),
-    /// Some credentials are not there.
-    Missing(String),
-    /// Its service did not answer, or not with what was asked for.
-    Trouble(String),
-    /// The connector does not keep to the protocol, or gave up.
-    Broken(String),
-}
-
-impl Verdict {
-    pub(crate) const fn word(&self) -> &'static str {
-        match self {
-            Self::Works => "works",
-            Self::Refused(_) => "credentials_refused",
-            Self::Missing(_) => "credentials_missing",
-            Self::Trouble(_) => "service_trouble",
-            Self::Broken(_) => "connector_broken",
+/// What came of it as an error, unless it works: `said` is what does not, `for_owner` and `otherwise` what to do about it.
+pub(crate) fn into_result(verdict: Verdict, said: &str, for_owner: String, otherwise: &str) -> Result<(), CliError> {
+    match verdict {
+        Verdict::Works => Ok(()),
+        Verdict::Refused(detail) => Err(CliError::CredentialsRefused {
+            message: format!("{said}, it needs you: the credentials were refused: {detail}"),
+            hint: for_owner,
+        }),
+        Verdict::Missing(detail) => {
+            Err(CliError::NeedsOwner { message: format!("{said}, it needs you: {detail}"), hint: for_owner })
         }
-    }
-
-    /// More than the word says.
-    pub(crate) fn detail(&self) -> Option<&str> {
-        match self {
-            Self::Works => None,
-            Self::Refused(detail) | Self::Missing(detail) | Self::Trouble(detail) | Self::Broken(detail) => {
-                Some(detail)
-            }
-        }
-    }
-
-    /// As an error, unless it works: `said` is what does not, `for_owner` and `otherwise` what to do about it.
-    pub(crate) fn into_result(self, said: &str, for_owner: String, otherwise: &str) -> Result<(), CliError> {
-        match self {
-            Self::Works => Ok(()),
-            Self::Refused(detail) => Err(CliError::CredentialsRefused {
-                message: format!("{said}, it needs you: the credentials were refused: {detail}"),
-                hint: for_owner,
-            }),
-            Self::Missing(detail) => {
-                Err(CliError::NeedsOwner { message: format!("{said}, it needs you: {detail}"), hint: for_owner })
-            }
-            Self::Trouble(detail) => Err(CliError::Resting {
-                message: format!("{said}: its service gave no answer that tells: {detail}"),
-                hint: format!("try again later{otherwise}"),
-            }),
-            Self::Broken(detail) => Err(CliError::Failed {
-                message: format!("{said}: its connector does not work: {detail}"),
-                hint: format!("`gleaner conformance` says what is wrong with a connector{otherwise}"),
-            }),
-        }
+        Verdict::Trouble(detail) => Err(CliError::Resting {
+            message: format!("{said}: its service gave no answer that tells: {detail}"),
+            hint: format!("try again later{otherwise}"),
+        }),
+        Verdict::Broken(detail) => Err(CliError::Failed {
+            message: format!("{said}: its connector does not work: {detail}"),
+            hint: format!("`gleaner conformance` says what is wrong with a connector{otherwise}"),
+        }),
     }
 }
 

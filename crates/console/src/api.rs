@@ -5,7 +5,9 @@
 pub(crate) mod actions;
 pub(crate) mod connection;
 pub(crate) mod connections;
+pub(crate) mod connectors;
 pub(crate) mod coverage;
+pub(crate) mod doctor;
 pub(crate) mod events;
 pub(crate) mod gaps;
 pub(crate) mod health;

@@ -10,6 +10,7 @@ use crate::guesses::Guesses;
 use crate::keys::Keys;
 use crate::problem::Problem;
 use crate::reading::Reading;
+use crate::turns::Turns;
 use gleaner_engine::WallTime;
 use gleaner_service::{ActionError, Actions};
 use http::StatusCode;
@@ -30,6 +31,7 @@ pub(crate) struct Inside {
     pub(crate) guesses: Arc<Guesses>,
     pub(crate) actions: Arc<dyn Actions>,
     pub(crate) acting: Arc<Semaphore>,
+    pub(crate) turns: Turns,
     /// `http://127.0.0.1:8716`
     pub(crate) address: String,
     pub(crate) started_at: WallTime,

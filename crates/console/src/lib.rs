@@ -26,6 +26,7 @@ mod date;
 mod door;
 mod error;
 mod events;
+mod exporting;
 mod figures;
 mod giving;
 mod guard;
@@ -41,6 +42,7 @@ mod security_headers;
 mod server;
 mod stall;
 mod standing;
+mod turns;
 
 pub use error::ConsoleError;
 pub use guard::OtherName;

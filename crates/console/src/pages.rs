@@ -5,16 +5,19 @@
 //! everything that changes something is a form of this origin, and goes through [`Actions`](gleaner_service::Actions). Text from
 //! outside is [`Outside`](outside::Outside), and only templates write markup.
 
+mod add;
 mod assets;
 mod change;
 mod connection;
 mod data;
+mod doctor;
 mod error_page;
 mod frame;
 mod gap_list;
 mod gaps;
 mod inbox;
 mod json_text;
+mod lab;
 mod outside;
 mod overview;
 mod query;
@@ -26,6 +29,8 @@ mod settings;
 mod share;
 mod trace;
 mod words;
+
+pub(crate) use outside::href;
 
 use crate::inside::Inside;
 use axum::Router;
@@ -53,6 +58,10 @@ pub(crate) fn router() -> Router<Arc<Inside>> {
         .route("/data/sql", get(query::page))
         .route("/data/{connection}/{stream}", get(data::stream))
         .route("/data/{connection}/{stream}/record", get(record::page))
+        .route("/add", get(add::page))
+        .route("/add/{connector}", get(add::form).post(add::send))
         .route("/settings", get(settings::page))
+        .route("/settings/doctor", get(doctor::page))
+        .route("/lab", get(lab::page))
         .route("/assets/{hash}/{name}", get(assets::file))
 }

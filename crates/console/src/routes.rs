@@ -1,8 +1,10 @@
 //! Every path and method, once: the router is made of this list, and the list is compared with `openapi.json`.
 
 use crate::api::{
-    actions, connection, connections, events, gaps, interactions, quarantine, records, runs, sign_in, status,
+    actions, connection, connections, connectors, doctor, events, gaps, interactions, quarantine, records, runs,
+    sign_in, status,
 };
+use crate::exporting;
 use crate::figures;
 use crate::guard::{ALIVE_PATH, SIGN_IN_PATH};
 use crate::inside::Inside;
@@ -40,7 +42,11 @@ impl Routes {
             .get("/api/v1/events", events::stream)
             .post("/api/v1/links", sign_in::new_link)
             .delete("/api/v1/session", sign_in::sign_out)
+            .get("/api/v1/doctor", doctor::checks)
+            .get("/api/v1/connectors", connectors::all)
+            .post("/api/v1/connectors/{connector}/check", connectors::check)
             .get("/api/v1/connections", connections::all)
+            .post("/api/v1/connections", connectors::add)
             .get("/api/v1/connections/{connection}", connection::one)
             .post("/api/v1/connections/{connection}/run", actions::run)
             .post("/api/v1/connections/{connection}/pause", actions::pause)
@@ -50,6 +56,8 @@ impl Routes {
             .get("/api/v1/connections/{connection}/gaps", gaps::of_connection)
             .post("/api/v1/connections/{connection}/gaps/{gap}/retry", actions::retry_gap)
             .get("/api/v1/connections/{connection}/quarantine", quarantine::of_connection)
+            .get("/api/v1/connections/{connection}/export", exporting::connection)
+            .get("/api/v1/connections/{connection}/streams/{stream}/export", exporting::stream)
             .get("/api/v1/connections/{connection}/streams/{stream}/records", records::of_stream)
             .get("/api/v1/connections/{connection}/streams/{stream}/record", records::one)
             .get("/api/v1/connections/{connection}/streams/{stream}/history", records::history)

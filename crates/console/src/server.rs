@@ -13,6 +13,7 @@ use crate::inside::{ACTIONS_MAX, Inside};
 use crate::keys::Keys;
 use crate::reading::{READERS_MAX, Reading};
 use crate::routes::Routes;
+use crate::turns::{THREADS_MAX, Turns};
 use gleaner_service::Actions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -80,6 +81,7 @@ impl Console {
             guesses: Arc::clone(&guesses),
             actions,
             acting: Arc::new(Semaphore::new(ACTIONS_MAX)),
+            turns: Turns::new(),
             address: format!("http://{}", shown(address, &names)),
             started_at: date::now(),
         });
@@ -138,7 +140,10 @@ fn serve_on_a_thread(
 ) -> Result<JoinHandle<()>, ConsoleError> {
     let mut runtime = Builder::new_current_thread();
     // One more than can be at work, for files of the sign-in.
-    runtime.enable_all().max_blocking_threads(READERS_MAX + ACTIONS_MAX + 1).thread_keep_alive(THREAD_KEEP);
+    runtime
+        .enable_all()
+        .max_blocking_threads(READERS_MAX + ACTIONS_MAX + THREADS_MAX + 1)
+        .thread_keep_alive(THREAD_KEEP);
     let runtime = runtime.thread_name("console-work").build().map_err(ConsoleError::Thread)?;
     let listener = {
         let _inside_runtime = runtime.enter();

@@ -3,6 +3,7 @@
 //! Deterministic and seeded: the same scenario, law and seed give the same figures, byte for byte.
 //! The law called `gleaner` is the `Governor` that ships, not a model of it.
 
+pub mod builtin;
 pub mod laws;
 pub mod oracle;
 pub mod provider;

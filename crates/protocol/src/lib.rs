@@ -128,7 +128,7 @@ pub use interaction::{
 pub use manifest::{
     Auth, Binding, BindingKind, Checkpoint, CoveragePolicy, InteractionPosture, MANIFEST_BYTES_MAX, Manifest,
     ManifestFault, ManifestFaultCode, ManifestOrigin, ManifestRejected, RecommendedMode, RefreshPolicy, STREAMS_MAX,
-    Selection, Semantics, Sensitivity, StreamManifest,
+    Selection, Semantics, Sensitivity, StreamManifest, VariableText,
 };
 pub use message::{ConnectorMessage, RuntimeMessage};
 pub use observability::{

@@ -7,6 +7,7 @@
 
 use crate::outlook::{Outlook, outlook};
 use crate::settings::{ScheduleChange, SettingFault};
+use crate::setup::Setup;
 use gleaner_engine::{AnswerTaken, WallTime};
 use gleaner_protocol::{Answer, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::{Control, ControlError};
@@ -142,6 +143,11 @@ pub trait Actions: Send + Sync {
     ///
     /// When there is no such connection.
     fn outlook(&self, connection: &str) -> Result<Outlook, ActionError>;
+
+    /// What the whole program can do, if it is there.
+    fn setup(&self) -> Option<&dyn Setup> {
+        None
+    }
 }
 
 /// Wakes a service of the same process.
@@ -153,6 +159,7 @@ pub struct OwnerActions {
     store: PathBuf,
     control: PathBuf,
     nudge: Option<Nudge>,
+    setup: Option<Arc<dyn Setup>>,
 }
 
 impl std::fmt::Debug for OwnerActions {
@@ -165,13 +172,19 @@ impl OwnerActions {
     /// On the store at this path, whose runs listen in this folder.
     #[must_use]
     pub fn new(store: PathBuf, control: PathBuf) -> Self {
-        Self { store, control, nudge: None }
+        Self { store, control, nudge: None, setup: None }
     }
 
     /// The same, which tells a service of this process at once.
     #[must_use]
     pub fn with_nudge(self, nudge: Nudge) -> Self {
         Self { nudge: Some(nudge), ..self }
+    }
+
+    /// The same, with what the whole program can do.
+    #[must_use]
+    pub fn with_setup(self, setup: Arc<dyn Setup>) -> Self {
+        Self { setup: Some(setup), ..self }
     }
 
     fn reader(&self) -> Result<Reader, StoreError> {
@@ -277,6 +290,10 @@ impl Actions for OwnerActions {
 
     fn outlook(&self, connection: &str) -> Result<Outlook, ActionError> {
         Ok(outlook(&self.reader()?, connection, now())?)
+    }
+
+    fn setup(&self) -> Option<&dyn Setup> {
+        self.setup.as_deref()
     }
 }
 

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | the loop, and the way to it | [`Service`], [`ServiceConfig`], [`Handle`] |
 //! | what an owner can do, for terminal, console and API | [`Actions`], [`OwnerActions`] |
+//! | connectors that can be added, and how the machine is | [`Setup`], [`Wish`], [`Verdict`], [`Check`] |
 //! | when a connection runs, as its owner sets it | [`ScheduleChange`], [`Setting`] |
 //! | what a connection does next, and why | [`Outlook`], [`outlook()`] |
 //! | from the read model to a schedule | [`gather()`], [`Gathered`] |
@@ -29,6 +30,7 @@ mod outlook;
 mod sd_notify;
 mod service;
 mod settings;
+mod setup;
 
 pub use actions::{ActionError, Actions, Nudge, OwnerActions, Reply, Stop};
 pub use gather::{Asking, Gathered, Manifests, cooldown_policy, gather, plan_of, waits_for_credential};
@@ -39,3 +41,6 @@ pub use outlook::{Outlook, kind_code, outlook};
 pub use sd_notify::Supervisor;
 pub use service::{FindCredential, Handle, ServeError, Service, ServiceConfig};
 pub use settings::{ScheduleChange, Setting, SettingFault, wish};
+pub use setup::{
+    Check, CheckVerdict, NotOffered, Offer, OfferedField, Setup, SetupError, SetupErrorKind, Verdict, Wish,
+};

@@ -13,6 +13,7 @@
 //! | everything that is shown | [`Reader`] |
 //! | whether the file is whole | [`Reader::verify`] |
 //! | a copy, and putting it back | [`Reader::backup`], [`restore()`] |
+//! | records as text, for files and downloads | [`Snapshot::export`], [`ExportOf`] |
 //! | when a connection runs, as its owner said | [`Store::set_schedule`], [`OwnerSchedule`] |
 //! | forgetting | [`Store::purge`] |
 //! | what can go wrong, in words | [`StoreError`] |
@@ -29,6 +30,7 @@ mod backup;
 mod carry_out;
 mod coverage_keys;
 mod error;
+mod export;
 mod finish;
 mod gap_pages;
 mod gap_rows;
@@ -56,6 +58,7 @@ mod views;
 
 pub use backup::CopyStep;
 pub use error::StoreError;
+pub use export::{ExportForm, ExportOf, ExportStopped, Formulas};
 pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};

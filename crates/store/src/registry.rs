@@ -29,6 +29,33 @@ impl Store {
         manifest: &Manifest,
         now: WallTime,
     ) -> Result<(), StoreError> {
+        self.register_with(name, manifest_text, manifest, None, now)
+    }
+
+    /// The same together with how it is started: nobody who looks in between finds the one without the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`register`](Self::register).
+    pub fn add(
+        &mut self,
+        name: &str,
+        manifest_text: &str,
+        manifest: &Manifest,
+        settings: &str,
+        now: WallTime,
+    ) -> Result<(), StoreError> {
+        self.register_with(name, manifest_text, manifest, Some(settings), now)
+    }
+
+    fn register_with(
+        &mut self,
+        name: &str,
+        manifest_text: &str,
+        manifest: &Manifest,
+        settings: Option<&str>,
+        now: WallTime,
+    ) -> Result<(), StoreError> {
         if name.is_empty() || name.len() > NAME_BYTES_MAX || name.contains(char::is_control) {
             return Err(StoreError::BadName(name.to_owned()));
         }
@@ -49,6 +76,9 @@ impl Store {
             transaction.execute("UPDATE streams SET declared = 0 WHERE connection = ?1", [id])?;
             for stream in &manifest.streams {
                 register_stream(transaction, id, name, stream)?;
+            }
+            if let Some(settings) = settings {
+                transaction.execute("UPDATE connections SET settings = ?2 WHERE id = ?1", (id, settings))?;
             }
             Ok(())
         })

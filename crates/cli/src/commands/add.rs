@@ -4,16 +4,15 @@
 //! at night.
 
 use crate::args::collect::AddArgs;
-use crate::args::manage::Expires;
 use crate::connection::{Settings, read_manifest};
 use crate::connectors::{Catalogue, Origin};
-use crate::credentials::{Credentials, how_to_give};
-use crate::dates;
+use crate::credentials::{how_to_give, say_where};
 use crate::error::CliError;
 use crate::home::Home;
+use crate::new_connection::{NewConnection, start_from};
 use crate::output::{Output, report_to_stderr, visible};
 use crate::setting_name;
-use crate::trial::Trial;
+use crate::trial;
 use gleaner_protocol::Manifest;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -27,53 +26,25 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
     let mut settings = Settings::new(&args.command, &args.settings)?;
     let is_ours = matches!(origin, Some(Origin::Program(_)));
     settings.set = setting_name::resolve(settings.set, &manifest, is_ours)?;
-    match origin {
-        _ if !settings.command.is_empty() => {}
-        Some(Origin::Program(known)) => settings.first_party = Some(known.name.to_owned()),
-        // It may be started from anywhere.
-        Some(Origin::Folder(folder)) => settings.folder = Some(folder.canonicalize().unwrap_or(folder)),
-        None => {}
-    }
-    if settings.start_words(&manifest).is_none() {
-        let hint = "say how it is started, after two dashes: gleaner add … -- COMMAND";
-        return Err(CliError::usage("the manifest does not say how to start the connector", hint));
-    }
+    start_from(&mut settings, origin);
     let name = args.name.clone().unwrap_or_else(|| manifest.connector_key.clone());
-    let mut store = home.store()?;
-    let before = home.reader()?.settings(&name).map(|text| Settings::from_json(&text)).unwrap_or_default();
-    // Who adds it once more does not lift the end of the permission by the way.
-    let kept = before.expires_at().map_or(Expires::Never, Expires::At);
-    settings.set_expires(args.expires.unwrap_or(kept));
-    for warning in &manifest.warnings {
+    let mut new = NewConnection::new(&home, name, (text, manifest), settings, args.expires)?;
+    let name = visible(&new.name);
+    for warning in &new.manifest.warnings {
         report_to_stderr(&format!("warning: {}", visible(&warning.to_string())));
     }
-    let mut credentials = Credentials::find(&manifest, &home, &name)?;
-    credentials.ask_for_missing();
-    if !args.no_check && !credentials.known.is_empty() && credentials.missing.is_empty() {
-        let trial = Trial {
-            home: &home,
-            name: &name,
-            manifest_text: &text,
-            manifest: &manifest,
-            settings: &settings,
-            credentials: &credentials,
-            max: TRIAL_MAX,
-        };
-        let said = format!("{} was not added", visible(&name));
-        trial.run()?.into_result(&said, "add it again with others".to_owned(), "; --no-check adds it all the same")?;
+    new.credentials.ask_for_missing();
+    if !args.no_check && !new.credentials.known.is_empty() && new.credentials.missing.is_empty() {
+        let verdict = new.check(&home, TRIAL_MAX)?;
+        let said = format!("{name} was not added");
+        trial::into_result(verdict, &said, "add it again with others".to_owned(), "; --no-check adds it all the same")?;
     }
-    store.register(&name, &text, &manifest, dates::now())?;
-    store.set_settings(&name, &settings.to_json())?;
-    credentials.store_new(&home, &name)?;
-    let streams = manifest.streams.len();
-    out.line(&format!(
-        "added {} with {streams} streams; collect with: gleaner run {}",
-        visible(&name),
-        visible(&name)
-    ))?;
-    if !credentials.missing.is_empty() {
-        let missing = credentials.missing_names();
-        report_to_stderr(&visible(&format!("{} is missing; {}", missing.join(", "), how_to_give(&name, &missing))));
+    say_where(new.keep(&home)?);
+    let streams = new.manifest.streams.len();
+    out.line(&format!("added {name} with {streams} streams; collect with: gleaner run {name}"))?;
+    let missing = new.credentials.missing_names();
+    if !missing.is_empty() {
+        report_to_stderr(&visible(&format!("{} is missing; {}", missing.join(", "), how_to_give(&new.name, &missing))));
     }
     Ok(ExitCode::SUCCESS)
 }

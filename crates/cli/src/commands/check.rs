@@ -2,14 +2,15 @@
 
 use crate::args::manage::CheckArgs;
 use crate::connection::stored;
-use crate::credentials::{Credentials, how_to_give};
+use crate::credentials::{Credentials, how_to_give, say_where};
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, report_to_stderr, visible};
-use crate::trial::{Trial, Verdict};
+use crate::trial::{self, Trial};
 use gleaner_engine::{CooldownPolicy, Rest};
 use gleaner_protocol::Manifest;
+use gleaner_service::Verdict;
 use serde_json::json;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -38,7 +39,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<ExitCode, CliErr
     };
     let verdict = trial.run()?;
     if verdict == Verdict::Works {
-        credentials.store_new(&home, name)?;
+        say_where(credentials.store_new(&home, name)?);
     }
     print(args, &verdict, &credentials, out)?;
     let name = visible(name);
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<ExitCode, CliErr
         Verdict::Missing(_) => how_to_give(&name, &credentials.missing_names()),
         _ => format!("`gleaner check {name} --sign-in` asks for new ones"),
     };
-    verdict.into_result(&format!("{name} does not work"), for_owner, "")?;
+    trial::into_result(verdict, &format!("{name} does not work"), for_owner, "")?;
     Ok(ExitCode::SUCCESS)
 }
 

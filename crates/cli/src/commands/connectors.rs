@@ -41,7 +41,7 @@ fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
     out.line(&format!("{key}  {}, version {}", visible(&manifest.display_name), visible(&manifest.version)))?;
     let streams = manifest.streams.iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
     fact(out, "streams", &streams.join(", "))?;
-    fact(out, "needs", &needs(connector).join(", "))?;
+    fact(out, "needs", &connector.needs())?;
     let settings = setting_name::all(manifest);
     if !settings.is_empty() {
         let shown = settings.iter().map(|(key, variable)| match key == variable {
@@ -62,19 +62,6 @@ fn fact(out: &mut Output, word: &str, text: &str) -> Result<(), CliError> {
         out.line(&format!("  {word:<9} {line}"))?;
     }
     Ok(())
-}
-
-/// What is said for people, or: variables for signing in, and what the runtime has to have.
-fn needs(connector: &Connector) -> Vec<String> {
-    if let Origin::Program(known) = &connector.origin {
-        return vec![known.needs.to_owned()];
-    }
-    let groups = connector.manifest.auth.iter().flat_map(|auth| &auth.required).map(|group| group.join(" or "));
-    let bindings = connector.manifest.bindings.iter().map(|binding| {
-        let optional = if binding.required { "" } else { " (if there is one)" };
-        format!("{}{optional}", binding.name)
-    });
-    groups.chain(bindings).collect()
 }
 
 fn as_json(connector: &Connector) -> Value {

@@ -5,10 +5,10 @@
 //! as a program: nothing here is faked.
 
 use crate::args::collect::DemoArgs;
-use crate::builtin;
 use crate::demo::{self, LOST, MANIFEST, NOTES, provider};
 use crate::error::{CliError, EXIT_FAILED};
 use crate::output::{Output, Tone, visible};
+use gleaner_lab::builtin;
 use gleaner_lab::oracle;
 use gleaner_lab::scenario::Scenario;
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use crate::args::care::DoctorArgs;
 use crate::doctor::{self, Verdict};
 use crate::error::{CliError, EXIT_FAILED};
+use crate::home::Home;
 use crate::output::{Output, Tone, visible, wrap};
 use gleaner_store::Reader;
 use serde_json::json;
@@ -13,7 +14,7 @@ const INDENT: usize = 8;
 
 pub(crate) fn run(args: &DoctorArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let (version, (schema, sqlite)) = (env!("CARGO_PKG_VERSION"), Reader::versions());
-    let checks = doctor::look(&args.home)?;
+    let checks = doctor::look(&Home::find(&args.home)?);
     let width = out.width().clamp(40, 100) - INDENT;
     if args.json {
         let line = json!({"message_type": "program", "version": version, "sqlite": sqlite, "schema": schema});

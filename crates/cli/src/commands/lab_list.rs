@@ -3,7 +3,8 @@
 use crate::args::ListArgs;
 use crate::error::CliError;
 use crate::output::{Output, Tone, wrap};
-use crate::{builtin, row, table};
+use crate::{row, table};
+use gleaner_lab::builtin;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report;
 use serde::Serialize;

@@ -7,6 +7,7 @@ use crate::args::collect::{CollectArgs, HomeArgs, Interact};
 use crate::args::serve::{Listen, ScheduledRunArgs, ServeArgs, YesNo};
 use crate::commands::run;
 use crate::connection::stored;
+use crate::console_setup::ConsoleSetup;
 use crate::credentials::Credentials;
 use crate::dates;
 use crate::error::CliError;
@@ -16,7 +17,7 @@ use crate::output::{Output, report_to_stderr};
 use crate::stop_signals;
 use gleaner_console::{Console, ConsoleError, LISTEN_DEFAULT, Settings};
 use gleaner_schedule::{Kind, Limits};
-use gleaner_service::{Channels, Handle, LogFile, OwnerActions, ServeError, Service, ServiceConfig, Supervisor};
+use gleaner_service::{Channels, Handle, LogFile, Nudge, OwnerActions, ServeError, Service, ServiceConfig, Supervisor};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -53,7 +54,9 @@ fn console(args: &ServeArgs, home: &Home, service: Handle) -> Result<Option<Cons
         None => LISTEN_DEFAULT,
     };
     let actions = OwnerActions::new(home.store_path(), home.control_folder());
-    let actions = actions.with_nudge(Arc::new(move || service.nudge()));
+    let nudge: Nudge = Arc::new(move || service.nudge());
+    let setup = ConsoleSetup { home: home.clone(), nudge: Arc::clone(&nudge) };
+    let actions = actions.with_nudge(nudge).with_setup(Arc::new(setup));
     let (root, store, names) = (home.root().to_owned(), home.store_path(), args.allow_host.clone());
     let console = match Console::start(Settings { listen, names, root, store }, Arc::new(actions)) {
         Ok(console) => console,

@@ -33,6 +33,7 @@ struct DataPage {
 
 struct ConnectionView {
     name: Outside,
+    export: String,
     streams: Vec<StreamView>,
 }
 
@@ -60,7 +61,7 @@ struct StreamPage {
     records: Vec<RecordLine>,
     next: Option<String>,
     is_first: bool,
-    export: Outside,
+    export: String,
 }
 
 struct RecordLine {
@@ -88,7 +89,11 @@ fn gather(reader: &Reader) -> Result<DataPage, Problem> {
             changed: stream.last_stored_at.map(|at| When::new(at, now)),
             name: Outside::new(stream.name),
         });
-        connections.push(ConnectionView { name: Outside::new(&connection.name), streams: streams.collect() });
+        connections.push(ConnectionView {
+            name: Outside::new(&connection.name),
+            export: href(&["api", "v1", "connections", &connection.name, "export"]),
+            streams: streams.collect(),
+        });
     }
     Ok(DataPage { frame, connections })
 }
@@ -149,7 +154,7 @@ fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWante
         records: records.iter().map(|record| RecordLine::of(name, stream, record, now)).collect(),
         next: next.map(|key| address(Some(&key))),
         is_first: after.is_none(),
-        export: Outside::new(format!("gleaner export {name}.{stream}")),
+        export: href(&["api", "v1", "connections", name, "streams", stream, "export"]),
     })
 }
 

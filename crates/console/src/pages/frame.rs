@@ -80,6 +80,7 @@ impl Frame {
 /// Only known codes say something, so an address cannot put words into our mouth.
 fn notice(done: &str) -> Option<Notice> {
     let text = match done {
+        "added" => "It is added. Its first run begins by itself if its plan says so, or with “Run now”.",
         "run" => "A run is wanted. It begins as soon as it can.",
         "paused" => "It is paused: no run begins until you let it go on.",
         "resumed" => "It goes on: runs begin again by themselves.",

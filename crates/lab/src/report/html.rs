@@ -31,6 +31,13 @@ impl Drawing {
         let at = |frame: Frame| Series::new(scenario, figures, trace, frame.columns(), frame.spots());
         Self { figures: figures.clone(), large: at(Frame::LARGE), small: at(Frame::SMALL) }
     }
+
+    /// The large chart alone, as an `svg` element for somebody else's page. Colours are classes: `limit`, `accepted`,
+    /// `own`, `refused` and `axis`.
+    #[must_use]
+    pub fn svg(&self, scenario: &Scenario) -> String {
+        chart(&self.large, Frame::LARGE, self.large.top(), &label(scenario, &self.figures))
+    }
 }
 
 /// A scenario and the runs to be drawn of it, the one that gets the large chart first.

@@ -52,16 +52,45 @@ pub(super) fn read(root: &Node<'_>, faults: &mut Faults) -> Option<Vec<String>> 
     Some(command)
 }
 
-pub(super) fn read_environment(requirements: Option<&Node<'_>>, faults: &mut Faults) -> Vec<String> {
-    let Some(node) = requirements.and_then(|node| node.child("environment_variables")) else { return Vec::new() };
+/// What a variable is for, for whoever is asked to fill it in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableText {
+    /// The variable.
+    pub name: String,
+    /// What stands before its field.
+    pub label: Option<String>,
+    /// What it is for.
+    pub description: Option<String>,
+}
+
+/// The variables, and what is said about those that are written as objects.
+pub(super) fn read_environment(
+    requirements: Option<&Node<'_>>,
+    faults: &mut Faults,
+) -> (Vec<String>, Vec<VariableText>) {
+    let Some(node) = requirements.and_then(|node| node.child("environment_variables")) else {
+        return (Vec::new(), Vec::new());
+    };
     let elements = node.elements(faults).unwrap_or_default();
     if elements.len() > LIST_MAX {
         faults.error(ManifestFaultCode::TooMany, Some(&node), &node, "at most 256 names");
-        return Vec::new();
+        return (Vec::new(), Vec::new());
     }
-    // Some manifests write objects with a name instead of names.
-    let names = elements.into_iter().map(|element| element.child("name").unwrap_or(element));
-    names.filter_map(|name| read_variable(&name, faults)).collect()
+    let (mut names, mut texts) = (Vec::new(), Vec::new());
+    for element in elements {
+        let Some(named) = element.child("name") else {
+            names.extend(read_variable(&element, faults));
+            continue;
+        };
+        let Some(name) = read_variable(&named, faults) else { continue };
+        let (label, description) =
+            (element.optional_text("label", faults), element.optional_text("description", faults));
+        if label.is_some() || description.is_some() {
+            texts.push(VariableText { name: name.clone(), label, description });
+        }
+        names.push(name);
+    }
+    (names, texts)
 }
 
 /// The name of an environment variable that may be passed on.

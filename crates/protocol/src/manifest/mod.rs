@@ -17,6 +17,7 @@ mod stream;
 pub use bindings::{Binding, BindingKind};
 pub use capabilities::Auth;
 pub use checkpoint::Checkpoint;
+pub use command::VariableText;
 pub use fault::{ManifestFault, ManifestFaultCode, ManifestRejected};
 pub use refresh_policy::{InteractionPosture, RecommendedMode, RefreshPolicy, Sensitivity};
 pub use stream::{CoveragePolicy, Selection, Semantics, StreamManifest};
@@ -57,6 +58,8 @@ pub struct Manifest {
     pub bindings: Vec<Binding>,
     /// The environment variables it may read.
     pub environment_variables: Vec<String>,
+    /// What some of these are for, in words.
+    pub variable_texts: Vec<VariableText>,
     /// Which questions it may ask, in its own words.
     pub human_interaction: Vec<String>,
     /// What it needs to sign in.
@@ -106,7 +109,7 @@ impl Manifest {
         let command = command::read(root, faults);
         let provider = root.optional_text("provider", faults);
         let bindings = bindings::read(requirements.as_ref(), faults);
-        let environment_variables = command::read_environment(requirements.as_ref(), faults);
+        let (environment_variables, variable_texts) = command::read_environment(requirements.as_ref(), faults);
         let human_interaction = capabilities::read_human_interaction(capabilities.as_ref(), faults);
         let auth = Auth::read(capabilities.as_ref(), faults);
         let refresh_policy = RefreshPolicy::read(capabilities.as_ref(), faults);
@@ -121,6 +124,7 @@ impl Manifest {
             provider,
             bindings,
             environment_variables,
+            variable_texts,
             human_interaction,
             auth,
             refresh_policy,

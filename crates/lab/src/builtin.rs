@@ -2,7 +2,7 @@
 //!
 //! A hand-kept list instead of a build script; a test sees to it that no file is forgotten.
 
-use gleaner_lab::scenario::{Scenario, ScenarioError};
+use crate::scenario::{Scenario, ScenarioError};
 
 macro_rules! embed {
     ($($name:literal),+ $(,)?) => {
@@ -48,12 +48,13 @@ embed![
 ];
 
 /// Every name.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+pub fn names() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|&(name, _)| name)
 }
 
 /// The scenario called `name`; `None` when there is none of that name.
-pub(crate) fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
+#[must_use]
+pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
     FILES
         .iter()
         .find(|&&(known, _)| known == name)
@@ -61,7 +62,11 @@ pub(crate) fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
 }
 
 /// All of them, in order.
-pub(crate) fn all() -> Result<Vec<Scenario>, ScenarioError> {
+///
+/// # Errors
+///
+/// When one of them is wrong, which a test excludes.
+pub fn all() -> Result<Vec<Scenario>, ScenarioError> {
     names().filter_map(find).collect()
 }
 
