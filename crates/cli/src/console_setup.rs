@@ -11,7 +11,7 @@ use crate::doctor;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::new_connection::{NewConnection, start_from};
-use gleaner_protocol::Manifest;
+use gleaner_protocol::{Auth, Manifest};
 use gleaner_service::{
     Check, NotOffered, Nudge, Offer, OfferedField, Setup, SetupError, SetupErrorKind, Verdict, Wish,
 };
@@ -91,7 +91,8 @@ impl ConsoleSetup {
 
 fn offer(connector: &Connector) -> Offer {
     let manifest = &connector.manifest;
-    let credentials = manifest.auth.iter().flat_map(|auth| &auth.required).filter_map(|group| group.first());
+    let required = manifest.auth.iter().flat_map(|auth| &auth.required).filter_map(|group| group.first());
+    let credentials = required.chain(manifest.auth.iter().flat_map(|auth| &auth.optional));
     Offer {
         connector: manifest.connector_key.clone(),
         connector_id: manifest.connector_id.clone(),
@@ -118,8 +119,7 @@ fn field(manifest: &Manifest, name: &str) -> OfferedField {
 fn settable(manifest: &Manifest) -> impl Iterator<Item = &String> {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let own = manifest.connector_key.chars().map(plain).chain(['_']).collect::<String>();
-    let is_credential =
-        |name: &String| manifest.auth.iter().flat_map(|auth| auth.required.iter().flatten()).any(|known| known == name);
+    let is_credential = |name: &String| manifest.auth.iter().flat_map(Auth::names).any(|known| known == name);
     manifest.environment_variables.iter().filter(move |name| {
         let rest = name.strip_prefix("PDPP_").unwrap_or(name).strip_prefix(&own);
         rest.is_some_and(|rest| !rest.is_empty() && !is_secret(rest)) && !is_credential(name)
@@ -153,7 +153,7 @@ fn known_credentials(
 ) -> Result<Vec<(String, Secret)>, SetupError> {
     let mut secrets = Vec::new();
     for (name, value) in given.iter().filter(|(_, value)| !value.is_empty()) {
-        let known = manifest.auth.iter().flat_map(|auth| auth.required.iter().flatten()).any(|known| known == name);
+        let known = manifest.auth.iter().flat_map(Auth::names).any(|known| known == name);
         if !known {
             let message = format!("{} does not sign in with {name:?}", manifest.connector_key);
             return Err(wrong(message, "leave it out"));

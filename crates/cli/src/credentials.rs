@@ -54,10 +54,13 @@ impl Credentials {
         });
     }
 
-    /// Asks on the terminal for all that the manifest wants.
+    /// Asks on the terminal for all that the manifest wants, and for what the connector can do without.
     pub(crate) fn ask_for_all(manifest: &Manifest) -> Self {
-        let groups = manifest.auth.as_ref().map(|auth| auth.required.clone()).unwrap_or_default();
-        let mut credentials = Self { known: Vec::new(), missing: groups };
+        let Some(auth) = manifest.auth.clone() else { return Self::default() };
+        let optional = auth.optional.into_iter().map(|name| vec![name]).collect();
+        let mut credentials = Self { known: Vec::new(), missing: optional };
+        credentials.ask_for_missing();
+        credentials.missing = auth.required;
         credentials.ask_for_missing();
         credentials
     }

@@ -13,17 +13,20 @@ use std::collections::BTreeMap;
 /// and kept elsewhere.
 pub(crate) fn all(manifest: &Manifest) -> Vec<(String, String)> {
     let credentials = manifest.auth.iter().flat_map(Auth::names).collect::<Vec<_>>();
+    let declared = manifest.environment_variables.iter().filter(|name| !credentials.contains(&name.as_str()));
+    declared.map(|variable| (key(variable, manifest), variable.clone())).collect()
+}
+
+/// What an owner calls a variable.
+fn key(variable: &str, manifest: &Manifest) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let prefix = manifest.connector_key.chars().map(plain).chain(['_']).collect::<String>();
-    let declared = manifest.environment_variables.iter().filter(|name| !credentials.contains(&name.as_str()));
-    let pair = |name: &String| {
-        let key = name.strip_prefix(&prefix).filter(|rest| !rest.is_empty()).map(str::to_ascii_lowercase);
-        (key.unwrap_or_else(|| name.clone()), name.clone())
-    };
-    declared.map(pair).collect()
+    let rest = variable.strip_prefix(&prefix).filter(|rest| !rest.is_empty());
+    rest.map_or_else(|| variable.to_owned(), str::to_ascii_lowercase)
 }
 
 /// What was typed, with the names of variables. Who sets something that a connector of ours does not know has mistyped it.
+/// A credential is refused: settings are stored as they are, and a command line is seen by every program of the machine.
 pub(crate) fn resolve(
     typed: BTreeMap<String, String>,
     manifest: &Manifest,
@@ -33,6 +36,13 @@ pub(crate) fn resolve(
     let caps = gleaner_sdk::variable_names(&manifest.connector_key);
     let mut resolved = BTreeMap::new();
     for (typed, value) in typed {
+        let secrets = || manifest.auth.iter().flat_map(Auth::names);
+        if let Some(variable) = secrets().find(|&variable| variable == typed || key(variable, manifest) == typed) {
+            let message = format!("{variable} is a secret, and a command line is seen by others");
+            let hint =
+                format!("leave it out and use `gleaner check NAME --sign-in`, {variable}_FILE or {variable}_COMMAND");
+            return Err(CliError::usage(message, hint));
+        }
         let known = settings.iter().find(|(key, variable)| *key == typed || *variable == typed);
         let name = match known {
             Some((_, variable)) => variable.clone(),
@@ -65,7 +75,7 @@ mod tests {
     fn manifest() -> Manifest {
         let text = r#"{"connector_id":"x","connector_key":"my-cal","version":"1","streams":[],
             "runtime_requirements":{"environment_variables":["MY_CAL_IMPORT_DIR","MY_CAL_TOKEN","OTHER_DIR","MY_CAL_"]},
-            "capabilities":{"auth":{"kind":"env","required":["MY_CAL_TOKEN"]}}}"#;
+            "capabilities":{"auth":{"kind":"env","required":["MY_CAL_TOKEN"],"optional":["MY_CAL_PIN"]}}}"#;
         parse_manifest(text).unwrap()
     }
 
@@ -87,6 +97,14 @@ mod tests {
         );
         let shown = all(&manifest()).into_iter().map(|(key, _)| key).collect::<Vec<_>>();
         assert_eq!(shown, ["import_dir", "OTHER_DIR", "MY_CAL_"], "a credential is no setting");
+    }
+
+    #[test]
+    fn a_secret_is_not_taken_from_a_command_line_by_any_of_its_names() {
+        for (typed, is_ours) in [("token", true), ("MY_CAL_TOKEN", true), ("MY_CAL_TOKEN", false), ("MY_CAL_PIN", true)]
+        {
+            assert!(resolve(&[typed], is_ours).unwrap_err().contains("is a secret"), "{typed}");
+        }
     }
 
     #[test]

@@ -34,7 +34,9 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
         report_to_stderr(&format!("warning: {}", visible(&warning.to_string())));
     }
     new.credentials.ask_for_missing();
-    if !args.no_check && !new.credentials.known.is_empty() && new.credentials.missing.is_empty() {
+    // What it can do without is no reason to ask the service: a browser may have to be started for that.
+    let signs_in = new.manifest.auth.as_ref().is_some_and(|auth| !auth.required.is_empty());
+    if !args.no_check && signs_in && new.credentials.missing.is_empty() {
         let verdict = new.check(&home, TRIAL_MAX)?;
         let said = format!("{name} was not added");
         trial::into_result(verdict, &said, "add it again with others".to_owned(), "; --no-check adds it all the same")?;

@@ -118,8 +118,7 @@ fn with_command(key: &str) -> String {
 fn a_connector_in_the_folder_is_listed_added_by_its_name_and_run_from_there() {
     let place = Place::new("connectors");
     let ours = place.gleaner(&["connectors"]);
-    for part in ["claude_code  Claude Code", "~/.claude", "home=… (CLAUDE_CODE_HOME)", "gleaner add claude_code"]
-    {
+    for part in ["claude_code  Claude Code", "~/.claude", "home=… (CLAUDE_CODE_HOME)", "gleaner add claude_code"] {
         assert!(ours.code == 0 && ours.stdout.contains(part), "{part}: {ours:?}");
     }
     install(&place, "shop-1.0", &with_command("shop"));
