@@ -69,6 +69,8 @@ impl From<ActionError> for Problem {
         match error {
             ActionError::NoSuchConnection(_) => Self::not_found(message, "/api/v1/connections lists what there is"),
             ActionError::NoSuchGap { .. } => Self::not_found(message, "the connection's list of gaps has their ids"),
+            ActionError::NotIgnored { .. } => not_now("the connection's list of gaps says how each stands"),
+            ActionError::Note(_) => Self::bad_request(message, "say in a sentence why you do without it"),
             ActionError::NoSuchQuestion(_) => Self::not_found(message, "/api/v1/interactions lists what waits"),
             ActionError::Removed(_) => not_now("add it again with `gleaner add`"),
             ActionError::Paused(_) => not_now("resume it first"),

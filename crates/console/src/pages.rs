@@ -40,6 +40,8 @@ pub(crate) fn router() -> Router<Arc<Inside>> {
         .route("/connections/{connection}/rate.json", get(rate_chart::points))
         .route("/connections/{connection}/gaps", get(gap_list::page))
         .route("/connections/{connection}/gaps/{gap}/retry", post(change::retry_gap))
+        .route("/connections/{connection}/gaps/{gap}/ignore", post(change::ignore_gap))
+        .route("/connections/{connection}/gaps/{gap}/take-back", post(change::take_back_gap))
         .route("/connections/{connection}/run", post(change::run_now))
         .route("/connections/{connection}/pause", post(change::pause))
         .route("/connections/{connection}/resume", post(change::resume))

@@ -49,6 +49,8 @@ impl Routes {
             .get("/api/v1/connections/{connection}/runs", runs::of_connection)
             .get("/api/v1/connections/{connection}/gaps", gaps::of_connection)
             .post("/api/v1/connections/{connection}/gaps/{gap}/retry", actions::retry_gap)
+            .post("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::ignore_gap)
+            .delete("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::take_back_gap)
             .get("/api/v1/connections/{connection}/quarantine", quarantine::of_connection)
             .get("/api/v1/connections/{connection}/streams/{stream}/records", records::of_stream)
             .get("/api/v1/connections/{connection}/streams/{stream}/record", records::one)
