@@ -60,7 +60,7 @@
   let source = null;
   const connect = () => {
     if (source || document.hidden) return;
-    source = new EventSource("/api/v1/events");
+    source = new EventSource(document.body.dataset.events);
     source.addEventListener("open", () => say("Live"));
     source.addEventListener("change", changed);
     source.addEventListener("error", () => say("Not live: the service does not answer"));

@@ -10,7 +10,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
-use gleaner_console::{Console, Settings};
+use gleaner_console::{Console, Reach, Settings};
 use gleaner_engine::{RunPurpose, Steady, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RawJson, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Observer, Redactor, RunRequest};
@@ -53,7 +53,7 @@ fn serve(words: &[OsString]) -> Fallible<()> {
     let listen = listen.to_str().ok_or("no address")?.parse()?;
     let store = root.join("store.db");
     let actions = Arc::new(OwnerActions::new(store.clone(), root.join("run")));
-    let settings = Settings { listen, names: Vec::new(), root: root.to_owned(), store };
+    let settings = Settings { listen, names: Vec::new(), root: root.to_owned(), store, reach: Reach::default() };
     let console = Console::start(settings, actions)?;
     println!("{}", console.address());
     println!("{}", console.new_link()?);

@@ -1,5 +1,6 @@
 //! What the handlers share: the way to the store, to whoever collects, and to the owner's keys.
 
+use crate::base_path::BasePath;
 use crate::date;
 use crate::error::ConsoleError;
 use crate::events::Events;
@@ -14,6 +15,7 @@ use gleaner_engine::WallTime;
 use gleaner_service::{ActionError, Actions};
 use http::StatusCode;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -30,8 +32,13 @@ pub(crate) struct Inside {
     pub(crate) guesses: Arc<Guesses>,
     pub(crate) actions: Arc<dyn Actions>,
     pub(crate) acting: Arc<Semaphore>,
-    /// `http://127.0.0.1:8716`
+    /// `http://127.0.0.1:8716`, with the base path.
     pub(crate) address: String,
+    /// Below which path we live, and whether browsers reach us by TLS alone: what cookies are bound to.
+    pub(crate) base: BasePath,
+    pub(crate) is_secure: bool,
+    /// The data root.
+    pub(crate) root: PathBuf,
     pub(crate) started_at: WallTime,
 }
 

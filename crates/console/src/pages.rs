@@ -17,6 +17,7 @@ mod inbox;
 mod json_text;
 mod outside;
 mod overview;
+mod picture;
 mod query;
 mod rate;
 mod rate_chart;
@@ -25,16 +26,18 @@ mod run;
 mod settings;
 mod share;
 mod trace;
+mod ways;
 mod words;
 
-use crate::inside::Inside;
-use axum::Router;
-use axum::routing::{get, post};
-use std::sync::Arc;
+pub(crate) use assets::sign_in_style;
+pub(crate) use ways::Pages;
+
+use crate::guard::SIGN_IN_STYLE_PATH;
+use ways::{get, post};
 
 /// Every page and every form.
-pub(crate) fn router() -> Router<Arc<Inside>> {
-    Router::new()
+pub(crate) fn all() -> Pages {
+    Pages::default()
         .route("/", get(overview::page))
         .route("/connections/{connection}", get(connection::page))
         .route("/connections/{connection}/rate.json", get(rate_chart::points))
@@ -51,10 +54,12 @@ pub(crate) fn router() -> Router<Arc<Inside>> {
         .route("/gaps", get(gaps::page))
         .route("/inbox", get(inbox::page))
         .route("/inbox/{question}/answer", post(inbox::answer))
+        .route("/inbox/{question}/picture", get(picture::of_question))
         .route("/data", get(data::page))
         .route("/data/sql", get(query::page))
         .route("/data/{connection}/{stream}", get(data::stream))
         .route("/data/{connection}/{stream}/record", get(record::page))
         .route("/settings", get(settings::page))
         .route("/assets/{hash}/{name}", get(assets::file))
+        .route(SIGN_IN_STYLE_PATH, get(sign_in_style))
 }

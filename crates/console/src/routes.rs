@@ -96,7 +96,7 @@ impl Routes {
 
     pub(crate) fn router(self, inside: Arc<Inside>) -> Router {
         let no_route = || async { Problem::no_route() };
-        self.router.merge(pages::router()).fallback(no_route).with_state(inside)
+        self.router.merge(pages::all().router()).fallback(no_route).with_state(inside)
     }
 }
 
