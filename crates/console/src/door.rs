@@ -18,8 +18,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-/// Connections at a time: some browsers with six each, a stream of events per tab, and scripts. Each holds some 20 KiB.
-pub(crate) const CONNECTIONS_MAX: usize = 192;
+/// Connections at a time: all streams of events, some browsers with six each, and scripts. Each holds some 20 KiB, and a
+/// file descriptor of the 1024 that a process commonly has.
+pub(crate) const CONNECTIONS_MAX: usize = 640;
 /// How long a head may take, and how long a connection may be kept without a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// The longest head. Cookies of other programs on this machine come with each request.

@@ -181,6 +181,13 @@ impl Drop for Running {
     }
 }
 
+/// Both ends of very many connections are in this process, which commonly may have 1024 files.
+pub(crate) fn allow_many_files() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).expect("what is allowed");
+}
+
 /// Waits until something is so, and not for ever.
 pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(30);
