@@ -78,7 +78,8 @@ impl View {
         let counts = self.saved.counts;
         let per_second = counts.collected as f64 / self.began.elapsed().as_secs_f64().max(0.1);
         let mut parts = vec![format!("{}  {} records  {per_second:.0}/s", self.name, counts.collected)];
-        parts.extend((counts.gaps > 0).then(|| format!("{} gaps", counts.gaps)));
+        let gaps = if counts.gaps == 1 { "gap" } else { "gaps" };
+        parts.extend((counts.gaps > 0).then(|| format!("{} {gaps}", counts.gaps)));
         parts.extend(self.pace.clone());
         parts.extend((!self.said.is_empty()).then(|| self.said.clone()));
         visible(&parts.join("  ")).replace('\n', " ")
@@ -269,7 +270,8 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         counts.collected, counts.deleted, counts.rejected
     ))?;
     if gaps_open > 0 {
-        out.line(&format!("  {gaps_open} gaps are open; `gleaner gaps {}` lists them", visible(name)))?;
+        let (are, them) = if gaps_open == 1 { ("gap is", "it") } else { ("gaps are", "them") };
+        out.line(&format!("  {gaps_open} {are} open; `gleaner gaps {}` lists {them}", visible(name)))?;
     }
     if quarantined > 0 {
         out.line(&format!("  {quarantined} records are in quarantine: they do not fit their schema"))?;

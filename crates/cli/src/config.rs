@@ -45,7 +45,7 @@ enum Of {
 }
 
 /// Every option, in the order in which they are shown.
-pub(crate) const OPTIONS: [Declared; 13] = [
+pub(crate) const OPTIONS: [Declared; 18] = [
     Declared {
         key: "colour",
         variable: "GLEANER_COLOUR",
@@ -98,6 +98,51 @@ pub(crate) const OPTIONS: [Declared; 13] = [
         default: "127.0.0.1:8716",
         example: "\"off\"",
         about: "Where the console of the service is reached.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.allow_host",
+        variable: "GLEANER_SERVE_ALLOW_HOST",
+        flag: "--allow-host",
+        default: "none",
+        example: "\"gleaner.example\"",
+        about: "Names under which the console may be asked besides its own, separated by commas.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.tls_certificate",
+        variable: "GLEANER_SERVE_TLS_CERTIFICATE",
+        flag: "--tls-certificate",
+        default: "none",
+        example: "\"/etc/ssl/gleaner.pem\"",
+        about: "A certificate in PEM, with those that vouch for it: the console speaks TLS.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.tls_key",
+        variable: "GLEANER_SERVE_TLS_KEY",
+        flag: "--tls-key",
+        default: "none",
+        example: "\"/etc/ssl/private/gleaner.pem\"",
+        about: "The file of its private key, in PEM.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.behind_proxy",
+        variable: "GLEANER_SERVE_BEHIND_PROXY",
+        flag: "--behind-proxy",
+        default: "no",
+        example: "\"yes\"",
+        about: "Whether a proxy of yours stands before the console and speaks TLS with browsers.",
+        of: Of::Serve,
+    },
+    Declared {
+        key: "serve.base_path",
+        variable: "GLEANER_SERVE_BASE_PATH",
+        flag: "--base-path",
+        default: "/",
+        example: "\"/gleaner\"",
+        about: "The path below which the console lives.",
         of: Of::Serve,
     },
     Declared {
@@ -243,6 +288,13 @@ impl Config {
         let said = parse::<ServeLine>(&[], &self.as_typed(Of::Serve)).map_err(unexpected)?.args;
         args.max_runs = args.max_runs.or(said.max_runs);
         args.listen = args.listen.or(said.listen);
+        if args.allow_host.is_empty() {
+            args.allow_host = said.allow_host;
+        }
+        args.tls_certificate = args.tls_certificate.take().or(said.tls_certificate);
+        args.tls_key = args.tls_key.take().or(said.tls_key);
+        args.behind_proxy = args.behind_proxy.or(said.behind_proxy);
+        args.base_path = args.base_path.take().or(said.base_path);
         args.notify_desktop = args.notify_desktop.or(said.notify_desktop);
         args.notify_command = args.notify_command.take().or(said.notify_command);
         args.notify_webhook = args.notify_webhook.take().or(said.notify_webhook);
@@ -402,6 +454,9 @@ mod tests {
             ("\nrun.interact = \"yes\"", "line 2: run.interact: invalid value 'yes'"),
             ("proxy.listen = \"here\"", "proxy.listen: invalid value"),
             ("proxy.max_in_flight = 5000", "1..=1024"),
+            ("serve.base_path = \"gleaner\"", "give a path of plain letters"),
+            ("serve.behind_proxy = \"maybe\"", "serve.behind_proxy: invalid value"),
+            ("serve.allow_host = \"a b\"", "serve.allow_host: invalid value"),
             ("colour = \"blue\"", "possible values: auto, always, never"),
         ] {
             let error = load(text, &[]).unwrap_err();

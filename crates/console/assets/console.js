@@ -47,22 +47,43 @@
   const PAUSE_MS = 1000;
   let refreshed = 0;
   let planned = 0;
+  let pressed = false;
+  let missed = false;
   const refresh = () => {
     planned = 0;
+    if (pressed) {
+      missed = true;
+      return;
+    }
     refreshed = Date.now();
     document.body.dispatchEvent(new CustomEvent("gleaner:change"));
   };
   const changed = () => {
-    if (planned || document.hidden) return;
+    if (planned || pressed || document.hidden) {
+      missed = true;
+      return;
+    }
+    missed = false;
     planned = setTimeout(refresh, Math.max(0, refreshed + PAUSE_MS - Date.now()));
   };
+  // What is pressed is not replaced before it is let go: a browser would take it for no click at all.
+  addEventListener("pointerdown", () => (pressed = true), true);
+  for (const end of ["pointerup", "pointercancel", "blur"]) {
+    addEventListener(end, () => {
+      pressed = false;
+      // After the click that this may be the end of.
+      if (missed) setTimeout(changed, 0);
+    }, true);
+  }
 
   let source = null;
   const connect = () => {
     if (source || document.hidden) return;
-    source = new EventSource("/api/v1/events");
+    source = new EventSource(document.body.dataset.events);
     source.addEventListener("open", () => say("Live"));
     source.addEventListener("change", changed);
+    // What has changed since this page was made, and before anybody listened, nobody would tell.
+    source.addEventListener("hello", changed);
     source.addEventListener("error", () => say("Not live: the service does not answer"));
   };
   const disconnect = () => {
@@ -84,6 +105,11 @@
   // What somebody unfolded stays unfolded, and the one with the keyboard stays where it was.
   let unfolded = [];
   document.body.addEventListener("htmx:beforeSwap", (event) => {
+    if (pressed) {
+      event.detail.shouldSwap = false;
+      missed = true;
+      return;
+    }
     const old = event.detail.target;
     unfolded = old ? [...old.querySelectorAll("details[open][id]")].map((details) => details.id) : [];
   });

@@ -1,7 +1,7 @@
 //! The console and a run as programs, without the rest of Gleaner: what the tests start, ask and kill.
 //!
 //! ```text
-//! console-driver serve ROOT LISTEN
+//! console-driver serve ROOT LISTEN [BASE]
 //! console-driver run ROOT CONNECTION MANIFEST -- COMMAND…
 //! ```
 //!
@@ -10,7 +10,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
-use gleaner_console::{Console, Settings};
+use gleaner_console::{BasePath, Console, Reach, Settings};
 use gleaner_engine::{RunPurpose, Steady, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RawJson, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Observer, Redactor, RunRequest};
@@ -48,12 +48,17 @@ fn code(code: i32) -> ExitCode {
 }
 
 fn serve(words: &[OsString]) -> Fallible<()> {
-    let [root, listen] = words else { return Err("serve ROOT LISTEN".into()) };
+    let (root, listen, base) = match words {
+        [root, listen] => (root, listen, ""),
+        [root, listen, base] => (root, listen, base.to_str().ok_or("no path")?),
+        _ => return Err("serve ROOT LISTEN [BASE]".into()),
+    };
+    let reach = Reach { base: BasePath::new(base).ok_or("no base path")?, ..Reach::default() };
     let root = Path::new(root);
     let listen = listen.to_str().ok_or("no address")?.parse()?;
     let store = root.join("store.db");
     let actions = Arc::new(OwnerActions::new(store.clone(), root.join("run")));
-    let settings = Settings { listen, names: Vec::new(), root: root.to_owned(), store };
+    let settings = Settings { listen, names: Vec::new(), root: root.to_owned(), store, reach };
     let console = Console::start(settings, actions)?;
     println!("{}", console.address());
     println!("{}", console.new_link()?);

@@ -3,6 +3,8 @@
 //! The guard comes before the router and not as a layer of it, so that no route can be added around it. A handler that
 //! panics or takes too long is one bad answer and nothing else.
 
+use crate::api::sign_in;
+use crate::base_path::BasePath;
 use crate::figures::Figures;
 use crate::guard::{Asked, Known, Names, Presented, judge};
 use crate::guesses::Guesses;
@@ -32,19 +34,23 @@ pub(crate) struct Answering {
     pub(crate) figures: Figures,
     pub(crate) guesses: Arc<Guesses>,
     pub(crate) names: Names,
+    pub(crate) base: BasePath,
     pub(crate) router: Router,
 }
 
 impl Answering {
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
-        let (parts, body) = request.into_parts();
-        let mut response = match judge(&Asked::of(&parts), &self.names, |presented| self.know(presented)) {
+        let (mut parts, body) = request.into_parts();
+        parts.uri = self.base.inside(&parts.uri);
+        let wants_page = sign_in::wants_page(&parts);
+        let response = match judge(&Asked::of(&parts), &self.names, |presented| self.know(presented)) {
             Ok(()) => self.route(Request::from_parts(parts, Body::new(body))).await,
             Err(refusal) => {
                 self.figures.count_refusal(refusal);
-                Problem::from(refusal).into_response()
+                sign_in::refused(Problem::from(refusal), refusal, wants_page)
             }
         };
+        let mut response = self.base.outside(response).await;
         self.figures.count_answer(response.status());
         security_headers::put_on(response.headers_mut());
         response

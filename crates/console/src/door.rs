@@ -11,12 +11,16 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
-/// Connections at a time: some browsers with six each, a stream of events per tab, and scripts. Each holds some 20 KiB.
-pub(crate) const CONNECTIONS_MAX: usize = 192;
+/// Connections at a time: all streams of events, some browsers with six each, and scripts. Each holds some 20 KiB, and a
+/// file descriptor of the 1024 that a process commonly has.
+pub(crate) const CONNECTIONS_MAX: usize = 640;
 /// How long a head may take, and how long a connection may be kept without a request.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 /// The longest head. Cookies of other programs on this machine come with each request.
@@ -29,7 +33,12 @@ const GOODBYE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Serves until `stop` is true.
-pub(crate) async fn serve(listener: TcpListener, answering: Arc<Answering>, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+    answering: Arc<Answering>,
+    mut stop: watch::Receiver<bool>,
+) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -47,21 +56,39 @@ pub(crate) async fn serve(listener: TcpListener, answering: Arc<Answering>, mut 
             answering.figures.hung_up.inc();
             continue;
         };
-        let (answering, stop) = (Arc::clone(&answering), stop.clone());
+        let (tls, answering, stop) = (tls.clone(), Arc::clone(&answering), stop.clone());
         connections.spawn(async move {
-            connection(socket, answering, stop).await;
+            connection(socket, tls, answering, stop).await;
             drop(place);
         });
     }
     drop(listener);
     let all_done = async { while connections.join_next().await.is_some() {} };
     // What takes longer ends with the runtime.
-    let _done_in_time = tokio::time::timeout(GOODBYE, all_done).await;
+    let _done_in_time = timeout(GOODBYE, all_done).await;
 }
 
-async fn connection(socket: TcpStream, answering: Arc<Answering>, mut stop: watch::Receiver<bool>) {
+async fn connection(
+    socket: TcpStream,
+    tls: Option<TlsAcceptor>,
+    answering: Arc<Answering>,
+    stop: watch::Receiver<bool>,
+) {
     // Answers are written in one piece; waiting for more would only delay them.
     let _best_effort = socket.set_nodelay(true);
+    let socket = Patient::new(socket);
+    let Some(tls) = tls else { return converse(socket, answering, stop).await };
+    // Whoever does not speak TLS is hung up on: there is nothing that could be said in the clear.
+    if let Ok(Ok(socket)) = timeout(HEAD_MAX, tls.accept(socket)).await {
+        converse(socket, answering, stop).await;
+    }
+}
+
+async fn converse(
+    socket: impl AsyncRead + AsyncWrite + Unpin,
+    answering: Arc<Answering>,
+    mut stop: watch::Receiver<bool>,
+) {
     let service = service_fn(move |request| {
         let answering = Arc::clone(&answering);
         async move { Ok::<_, Infallible>(answering.answer(request).await) }
@@ -71,7 +98,7 @@ async fn connection(socket: TcpStream, answering: Arc<Answering>, mut stop: watc
         .header_read_timeout(HEAD_MAX)
         .max_headers(HEADERS_MAX)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Patient::new(socket)), service);
+        .serve_connection(TokioIo::new(socket), service);
     tokio::pin!(connection);
     tokio::select! {
         // Why a connection ended is the other side's affair.

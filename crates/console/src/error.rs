@@ -1,5 +1,6 @@
 //! Why the console cannot be there at all. What goes wrong with a single request is a [`Problem`](crate::problem).
 
+use crate::tls::TlsFault;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,12 @@ pub enum ConsoleError {
     /// It would be reached from elsewhere, and nobody said under which name.
     #[error("{0} can be reached from other machines, and no name was given under which it may be asked")]
     NotLoopback(SocketAddr),
+    /// A credential would cross a network that others can listen to.
+    #[error("{0} can be reached from other machines, and neither TLS nor a proxy with TLS is configured")]
+    InTheClear(SocketAddr),
+    /// Certificate or key cannot be used.
+    #[error(transparent)]
+    Tls(TlsFault),
     /// The system refused.
     #[error("cannot {what} {}: {error}", path.display())]
     File {
@@ -56,6 +63,12 @@ impl ConsoleError {
             Self::NotLoopback(_) => {
                 "listen on 127.0.0.1 and use an SSH tunnel, or give the name: --allow-host NAME".to_owned()
             }
+            Self::InTheClear(_) => {
+                "give serve.tls_certificate and serve.tls_key, or say that a proxy of yours speaks TLS \
+                                    before it: serve.behind_proxy = \"yes\"; or listen on 127.0.0.1"
+                    .to_owned()
+            }
+            Self::Tls(fault) => fault.hint(),
             Self::File { path, .. } => format!("see that you may write to {}", path.display()),
             Self::NotPrivate { path, mode } => {
                 format!("look who had access, then run: chmod {mode} '{}'", path.display())

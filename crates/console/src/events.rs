@@ -17,8 +17,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 
-/// Tabs that are open at a time.
-pub(crate) const CLIENTS_MAX: usize = 64;
+/// Streams at a time: far more tabs than anybody has, so that who forgets to close some is not refused. Each holds some
+/// kilobytes, and costs a write when something changes.
+pub(crate) const CLIENTS_MAX: usize = 512;
 /// Events that wait for one client. One that is this far behind reads nothing.
 const WAITING_MAX: usize = 16;
 /// How often the number is looked at: faster than an eye, slower than slices follow each other.

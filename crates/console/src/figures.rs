@@ -77,6 +77,7 @@ struct Standings {
     records: Family<OfConnection, Gauge>,
     gaps_open: Family<OfConnection, Gauge>,
     gaps_given_up: Family<OfConnection, Gauge>,
+    gaps_ignored: Family<OfConnection, Gauge>,
     quarantined: Family<OfConnection, Gauge>,
     running: Family<OfConnection, Gauge>,
     question_open: Family<OfConnection, Gauge>,
@@ -94,6 +95,7 @@ impl Standings {
         set(&self.records, summary.totals.records);
         set(&self.gaps_open, summary.totals.gaps_open());
         set(&self.gaps_given_up, summary.totals.gaps_terminal);
+        set(&self.gaps_ignored, summary.totals.gaps_ignored);
         set(&self.quarantined, summary.totals.quarantined);
         set(&self.running, standing.holder.is_some().into());
         set(&self.question_open, summary.question_open.into());
@@ -110,6 +112,7 @@ impl Standings {
         registry.register("records", "Records that are stored", self.records.clone());
         registry.register("gaps_open", "Gaps that are not closed", self.gaps_open.clone());
         registry.register("gaps_given_up", "Gaps that were given up", self.gaps_given_up.clone());
+        registry.register("gaps_ignored", "Gaps that the owner does without", self.gaps_ignored.clone());
         registry.register("records_quarantined", "Records that do not fit their schema", self.quarantined.clone());
         registry.register("running", "Whether a process works on it", self.running.clone());
         registry.register("question_open", "Whether a question waits for the owner", self.question_open.clone());

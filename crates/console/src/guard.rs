@@ -32,12 +32,15 @@ pub(crate) enum Door {
 pub(crate) const ALIVE_PATH: &str = "/healthz";
 /// Where a one-time link leads.
 pub(crate) const SIGN_IN_PATH: &str = "/open";
+/// How that looks.
+pub(crate) const SIGN_IN_STYLE_PATH: &str = "/open.css";
 
 impl Door {
     pub(crate) fn of(method: &Method, path: &str) -> Self {
         let looks = matches!(*method, Method::GET | Method::HEAD);
         match path {
             ALIVE_PATH if looks => Self::Alive,
+            SIGN_IN_STYLE_PATH if looks => Self::SignIn,
             SIGN_IN_PATH if looks || *method == Method::POST => Self::SignIn,
             _ => Self::Inside,
         }

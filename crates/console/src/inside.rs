@@ -1,5 +1,6 @@
 //! What the handlers share: the way to the store, to whoever collects, and to the owner's keys.
 
+use crate::base_path::BasePath;
 use crate::date;
 use crate::error::ConsoleError;
 use crate::events::Events;
@@ -15,6 +16,7 @@ use gleaner_engine::WallTime;
 use gleaner_service::{ActionError, Actions};
 use http::StatusCode;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -32,8 +34,13 @@ pub(crate) struct Inside {
     pub(crate) actions: Arc<dyn Actions>,
     pub(crate) acting: Arc<Semaphore>,
     pub(crate) turns: Turns,
-    /// `http://127.0.0.1:8716`
+    /// `http://127.0.0.1:8716`, with the base path.
     pub(crate) address: String,
+    /// Below which path we live, and whether browsers reach us by TLS alone: what cookies are bound to.
+    pub(crate) base: BasePath,
+    pub(crate) is_secure: bool,
+    /// The data root.
+    pub(crate) root: PathBuf,
     pub(crate) started_at: WallTime,
 }
 
@@ -71,6 +78,8 @@ impl From<ActionError> for Problem {
         match error {
             ActionError::NoSuchConnection(_) => Self::not_found(message, "/api/v1/connections lists what there is"),
             ActionError::NoSuchGap { .. } => Self::not_found(message, "the connection's list of gaps has their ids"),
+            ActionError::NotIgnored { .. } => not_now("the connection's list of gaps says how each stands"),
+            ActionError::Note(_) => Self::bad_request(message, "say in a sentence why you do without it"),
             ActionError::NoSuchQuestion(_) => Self::not_found(message, "/api/v1/interactions lists what waits"),
             ActionError::Removed(_) => not_now("add it again with `gleaner add`"),
             ActionError::Paused(_) => not_now("resume it first"),

@@ -1,4 +1,4 @@
-//! The HTTP server of `gleaner serve`: what is collected and how it goes, as JSON over loopback, and the owner's actions.
+//! The HTTP server of `gleaner serve`: what is collected and how it goes, as pages and as JSON, and the owner's actions.
 //!
 //! **One guard before everything.** Host, origin and credential of a request are judged before anybody looks at its path,
 //! so a stranger cannot tell what is there from what is not. **It reads, and asks others to act.** The store is opened for
@@ -9,19 +9,21 @@
 //! | for | see |
 //! |---|---|
 //! | starting it, and the link that signs a browser in | [`Console`], [`Settings`] |
+//! | from where it can be reached | [`Reach`] |
 //! | the token for programs of the owner's | [`token_of`] |
-//! //! | the API itself | `openapi.json`, served as `/api/v1/openapi.json` |
+//! | the API itself | `openapi.json`, served as `/api/v1/openapi.json` |
 //!
 //! # What is deliberately absent
 //!
 //! - A way to change anything by GET.
 //! - CORS: no page of another origin may ask anything.
 //! - Secrets in answers: credentials and answers to questions go in and never come out.
-//! - TLS. Whoever wants the console elsewhere puts a proxy of their own before it, or uses a tunnel.
+//! - A way in without a credential, whatever the address; and an address other than loopback in the clear.
 
 mod answering;
 mod api;
 mod asking;
+mod base_path;
 mod date;
 mod door;
 mod error;
@@ -36,23 +38,34 @@ mod keys;
 mod pages;
 mod private_file;
 mod problem;
+mod reach;
 mod reading;
 mod routes;
 mod security_headers;
 mod server;
 mod stall;
 mod standing;
+mod tls;
 mod turns;
 
+pub use base_path::BasePath;
 pub use error::ConsoleError;
 pub use guard::OtherName;
 pub use keys::token_of;
+pub use reach::Reach;
 pub use server::{Console, LISTEN_DEFAULT, Settings};
+pub use tls::{TlsFault, TlsFiles};
 
 /// Every method and path, for tests that compare them with the description.
 #[must_use]
 pub fn routes() -> Vec<(String, &'static str)> {
     routes::Routes::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
+}
+
+/// Every method and path of a page or a form.
+#[must_use]
+pub fn page_routes() -> Vec<(String, &'static str)> {
+    pages::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
 }
 
 /// The description of the API, in OpenAPI 3.1.

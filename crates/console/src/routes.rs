@@ -55,6 +55,8 @@ impl Routes {
             .get("/api/v1/connections/{connection}/runs", runs::of_connection)
             .get("/api/v1/connections/{connection}/gaps", gaps::of_connection)
             .post("/api/v1/connections/{connection}/gaps/{gap}/retry", actions::retry_gap)
+            .post("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::ignore_gap)
+            .delete("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::take_back_gap)
             .get("/api/v1/connections/{connection}/quarantine", quarantine::of_connection)
             .get("/api/v1/connections/{connection}/export", exporting::connection)
             .get("/api/v1/connections/{connection}/streams/{stream}/export", exporting::stream)
@@ -102,7 +104,7 @@ impl Routes {
 
     pub(crate) fn router(self, inside: Arc<Inside>) -> Router {
         let no_route = || async { Problem::no_route() };
-        self.router.merge(pages::router()).fallback(no_route).with_state(inside)
+        self.router.merge(pages::all().router()).fallback(no_route).with_state(inside)
     }
 }
 

@@ -11,8 +11,10 @@ use crate::guard::{Names, OtherName};
 use crate::guesses::Guesses;
 use crate::inside::{ACTIONS_MAX, Inside};
 use crate::keys::Keys;
+use crate::reach::Reach;
 use crate::reading::{READERS_MAX, Reading};
 use crate::routes::Routes;
+use crate::tls;
 use crate::turns::{THREADS_MAX, Turns};
 use gleaner_service::Actions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -22,6 +24,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tokio::runtime::Builder;
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 
 /// Where the console listens if nobody says otherwise.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8716);
@@ -41,6 +44,8 @@ pub struct Settings {
     pub root: PathBuf,
     /// The store.
     pub store: PathBuf,
+    /// How it is reached other than directly, over loopback.
+    pub reach: Reach,
 }
 
 /// A console that is there. It ends when it is dropped.
@@ -57,12 +62,12 @@ impl Console {
     ///
     /// # Errors
     ///
-    /// When the address cannot be had, or the token is not private.
+    /// When the address cannot be had or needs more than was given, when certificate and key cannot be used, or when the
+    /// token is not private.
     pub fn start(settings: Settings, actions: Arc<dyn Actions>) -> Result<Self, ConsoleError> {
-        let Settings { listen, names, root, store } = settings;
-        if !listen.ip().is_loopback() && names.is_empty() {
-            return Err(ConsoleError::NotLoopback(listen));
-        }
+        let Settings { listen, names, root, store, reach } = settings;
+        reach.allows(listen, &names)?;
+        let tls = reach.tls.as_ref().map(|files| tls::acceptor(files, date::now())).transpose()?;
         let cannot = |error| ConsoleError::Listen { address: listen, error };
         let listener = TcpListener::bind(listen).map_err(cannot)?;
         // Whoever may not listen leaves no token behind.
@@ -82,14 +87,18 @@ impl Console {
             actions,
             acting: Arc::new(Semaphore::new(ACTIONS_MAX)),
             turns: Turns::new(),
-            address: format!("http://{}", shown(address, &names)),
+            address: reach.address(address, &names),
+            base: reach.base.clone(),
+            is_secure: reach.is_secure(),
+            root,
             started_at: date::now(),
         });
         let router = Routes::all().router(Arc::clone(&inside));
-        let answering = Arc::new(Answering { keys, figures, guesses, names: Names::of(address, &names), router });
+        let names = Names::of(address, &names, tls.is_some());
+        let answering = Arc::new(Answering { keys, figures, guesses, names, base: reach.base, router });
         let (stop, stopped) = watch::channel(false);
         let mut console = Self { address, inside, stop, threads: vec![events_thread] };
-        console.threads.push(serve_on_a_thread(listener, answering, stopped)?);
+        console.threads.push(serve_on_a_thread(listener, tls, answering, stopped)?);
         Ok(console)
     }
 
@@ -125,16 +134,9 @@ impl Drop for Console {
     }
 }
 
-/// A name that the owner gave is the one that works from elsewhere.
-fn shown(address: SocketAddr, names: &[OtherName]) -> String {
-    match names.first() {
-        Some(name) if !address.ip().is_loopback() => name.to_string(),
-        Some(_) | None => address.to_string(),
-    }
-}
-
 fn serve_on_a_thread(
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
     answering: Arc<Answering>,
     stopped: watch::Receiver<bool>,
 ) -> Result<JoinHandle<()>, ConsoleError> {
@@ -150,7 +152,7 @@ fn serve_on_a_thread(
         tokio::net::TcpListener::from_std(listener).map_err(ConsoleError::Thread)?
     };
     let serve = move || {
-        runtime.block_on(door::serve(listener, answering, stopped));
+        runtime.block_on(door::serve(listener, tls, answering, stopped));
         runtime.shutdown_timeout(END_MAX);
     };
     thread::Builder::new().name("console".to_owned()).spawn(serve).map_err(ConsoleError::Thread)

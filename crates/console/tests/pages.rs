@@ -38,17 +38,21 @@ impl Console {
     }
 
     fn start_on(root: tempfile::TempDir) -> Self {
+        Self::start_below(root, "")
+    }
+
+    fn start_below(root: tempfile::TempDir, base: &str) -> Self {
         let mut process = Command::new(DRIVER)
             .arg("serve")
             .arg(root.path())
-            .arg("127.0.0.1:0")
+            .args(["127.0.0.1:0", base])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("the driver");
         let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
         let mut line = || lines.next().expect("a line").expect("text");
-        let (address, link) = (format!("http://{}", line()), line());
+        let (address, link) = (format!("http://{}{base}", line()), line());
         Self { root, process, address, link }
     }
 
@@ -163,6 +167,14 @@ fn every_page_is_accessible_in_light_in_dark_and_on_a_phone() {
     });
     let said = console.browse("pictures.mjs", &pages.to_string());
     assert_eq!(said.lines().count(), 3 * 13, "{said}");
+}
+
+#[test]
+fn what_an_owner_does_below_a_base_path() {
+    let root = tempfile::tempdir().expect("a folder");
+    drop(gleaner_store::Store::open(&root.path().join("store.db")).expect("a store"));
+    let said = Console::start_below(root, "/my/gleaner").browse("owner.mjs", "");
+    assert_eq!(said.matches("ok ").count(), 6, "{said}");
 }
 
 /// With a great many records and gaps, lists and figures come from indexes and counters.

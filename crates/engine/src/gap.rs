@@ -8,6 +8,7 @@
 
 use crate::ids::LeaseId;
 use crate::instant::Instant;
+use crate::note::Note;
 use crate::time::WallTime;
 use gleaner_protocol::{AbsenceReason, DeferReason, DetailGap, GapKey, GapReason, LastError, RawJson, RefreshPolicy};
 use std::time::Duration;
@@ -80,6 +81,16 @@ pub enum GapState {
     Terminal {
         /// Why.
         reason: AbsenceReason,
+    },
+    /// Its owner does without it. It is still missing, and nobody tries it, whatever its connector says, until it is
+    /// taken back.
+    Ignored {
+        /// Why, in the owner's words.
+        note: Note,
+        /// Since when.
+        at: WallTime,
+        /// The right of a run that was at work on it: what that run brings all the same is here.
+        held: Option<LeaseId>,
     },
 }
 
@@ -259,7 +270,7 @@ impl Gap {
         }
         self.not_before = not_before(again, now);
         self.deferred_under = Some(lease.clone());
-        self.state = self.resting_state(limits);
+        self.put_down(limits);
     }
 
     /// A connector says that what was missing has been sent.
@@ -280,14 +291,51 @@ impl Gap {
     /// The run is over, or its lease has expired: what it still held waits again.
     pub fn release(&mut self, lease: &LeaseId, limits: AttemptLimits) {
         if self.is_held_by(lease) {
-            self.state = self.resting_state(limits);
+            self.put_down(limits);
         }
     }
 
     /// The owner asks for another try of a gap that was given up.
     pub fn reopen(&mut self) {
         if matches!(self.state, GapState::Terminal { .. }) {
-            (self.state, self.attempts, self.counted_under) = (GapState::Pending, 0, None);
+            self.begin_anew();
+        }
+    }
+
+    /// The owner does without it, and says why. Of one that is ignored already, the note is another one then. Answers
+    /// whether it is so: what is here cannot be done without.
+    pub fn ignore(&mut self, note: Note, now: WallTime) -> bool {
+        let (at, held) = match &self.state {
+            GapState::Recovered => return false,
+            GapState::Pending | GapState::Terminal { .. } => (now, None),
+            GapState::InProgress { lease } => (now, Some(lease.clone())),
+            GapState::Ignored { at, held, .. } => (*at, held.clone()),
+        };
+        self.state = GapState::Ignored { note, at, held };
+        true
+    }
+
+    /// The owner wants it after all: it waits for the next run, however often it was tried before. Answers whether it
+    /// was ignored.
+    pub fn take_back(&mut self) -> bool {
+        let was = matches!(self.state, GapState::Ignored { .. });
+        if was {
+            self.begin_anew();
+        }
+        was
+    }
+
+    fn begin_anew(&mut self) {
+        (self.state, self.attempts, self.counted_under) = (GapState::Pending, 0, None);
+    }
+
+    /// A run no longer works on it. What its owner does without stays so.
+    fn put_down(&mut self, limits: AttemptLimits) {
+        match &mut self.state {
+            GapState::Ignored { held, .. } => *held = None,
+            GapState::Pending | GapState::InProgress { .. } | GapState::Recovered | GapState::Terminal { .. } => {
+                self.state = self.resting_state(limits);
+            }
         }
     }
 
@@ -306,7 +354,13 @@ impl Gap {
     }
 
     fn is_held_by(&self, lease: &LeaseId) -> bool {
-        matches!(&self.state, GapState::InProgress { lease: holder } if holder == lease)
+        match &self.state {
+            GapState::InProgress { lease: holder } | GapState::Ignored { held: Some(holder), .. } => holder == lease,
+            GapState::Pending
+            | GapState::Recovered
+            | GapState::Terminal { .. }
+            | GapState::Ignored { held: None, .. } => false,
+        }
     }
 
     fn count_attempt(&mut self, lease: &LeaseId) {
@@ -506,6 +560,63 @@ mod tests {
         gap.attempts = 8;
         gap.reopen();
         assert_eq!((gap.state, gap.attempts), (GapState::Pending, 0));
+    }
+
+    fn note(text: &str) -> Note {
+        Note::new(text).unwrap()
+    }
+
+    fn ignored(text: &str, at: WallTime, held: Option<LeaseId>) -> GapState {
+        GapState::Ignored { note: note(text), at, held }
+    }
+
+    #[test]
+    fn what_its_owner_ignores_stays_so_whatever_its_connector_says_and_is_served_to_nobody() {
+        let mut gap = Gap::open(&absent(AbsenceReason::NotFound), &lease(0), at(0));
+        assert!(gap.ignore(note("spam"), at(5)));
+        for run in 1..=9 {
+            assert!(!gap.lease(&lease(run), at(10)), "run {run}");
+            gap.defer(&absent(AbsenceReason::TemporaryUnavailable), &lease(run), LIMITS, at(10));
+            gap.release(&lease(run), LIMITS);
+            assert_eq!(gap.recover(&lease(run)), Recovery::DeferredAgain);
+            assert_eq!(gap.state, ignored("spam", at(5), None));
+        }
+        assert_eq!(gap.attempts, 0);
+        assert_eq!(
+            gap.cause.reason,
+            Some(GapReason::Absence(AbsenceReason::TemporaryUnavailable)),
+            "what is known now"
+        );
+        assert!(gap.is_open(), "it is missing all the same");
+        gap.reopen();
+        assert_eq!(gap.state, ignored("spam", at(5), None), "a new version of the connector does not take it back");
+    }
+
+    #[test]
+    fn what_a_run_was_at_work_on_when_it_was_ignored_is_closed_if_it_comes() {
+        let mut gap = held();
+        assert!(gap.ignore(note("spam"), at(5)));
+        assert_eq!(gap.recover(&lease(2)), Recovery::NotHeld);
+        assert_eq!(gap.recover(&lease(1)), Recovery::Settled);
+        assert!(!gap.is_open() && !gap.ignore(note("late"), at(6)), "what is here cannot be ignored");
+        let mut gap = held();
+        gap.ignore(note("spam"), at(5));
+        gap.release(&lease(1), LIMITS);
+        assert_eq!(gap.state, ignored("spam", at(5), None));
+        assert_eq!(gap.recover(&lease(1)), Recovery::NotHeld, "that run is over");
+    }
+
+    #[test]
+    fn an_ignored_gap_can_be_taken_back_and_a_second_note_takes_the_place_of_the_first() {
+        let mut gap = held();
+        assert!(!gap.take_back(), "it was not ignored");
+        gap.state = GapState::Terminal { reason: AbsenceReason::Quarantined };
+        gap.attempts = 8;
+        assert!(gap.ignore(note("first"), at(5)) && gap.ignore(note("second"), at(9)));
+        assert_eq!(gap.state, ignored("second", at(5), None));
+        assert!(gap.take_back());
+        assert_eq!((&gap.state, gap.attempts), (&GapState::Pending, 0));
+        assert!(gap.lease(&lease(2), at(9)));
     }
 
     #[test]

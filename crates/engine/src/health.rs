@@ -33,6 +33,8 @@ pub struct HealthEvidence<'a> {
     pub open_gaps: u64,
     /// Gaps that were given up.
     pub terminal_gaps: u64,
+    /// Gaps that the owner does without.
+    pub ignored_gaps: u64,
     /// Records in quarantine.
     pub rejected_records: u64,
     /// Checkpoints that the last run withheld because their account fell short.
@@ -61,7 +63,7 @@ pub struct Health {
 /// From best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Grade {
-    /// Nothing to say.
+    /// Nothing that anybody has to do something about.
     Healthy,
     /// There was no run yet.
     Unknown,
@@ -95,6 +97,8 @@ pub enum Finding {
     },
     /// Gaps were given up.
     GapsGivenUp(u64),
+    /// The owner does without these. It is no fault, and it is said all the same: they are missing.
+    GapsIgnored(u64),
     /// Records are in quarantine.
     RecordsRejected(u64),
     /// Checkpoints wait for an account.
@@ -157,6 +161,7 @@ impl Finding {
     #[must_use]
     pub const fn grade(&self) -> Grade {
         match self {
+            Self::GapsIgnored(_) => Grade::Healthy,
             Self::NeverRan => Grade::Unknown,
             Self::GapsOpen(_) | Self::CircuitNotClosed(_) => Grade::CatchingUp,
             Self::Resting { .. } => Grade::Resting,
@@ -220,6 +225,7 @@ fn of_what_is_missing(evidence: &HealthEvidence<'_>) -> Vec<Finding> {
         (evidence.rejected_records, Finding::RecordsRejected(evidence.rejected_records)),
         (evidence.shortfalls, Finding::CoverageShort(evidence.shortfalls)),
         (impossible, Finding::RequiresTheImpossible(impossible)),
+        (evidence.ignored_gaps, Finding::GapsIgnored(evidence.ignored_gaps)),
     ];
     counted.into_iter().filter(|(count, _)| *count > 0).map(|(_, finding)| finding).collect()
 }
@@ -265,6 +271,7 @@ mod tests {
             rest: Rest::No,
             open_gaps: 0,
             terminal_gaps: 0,
+            ignored_gaps: 0,
             rejected_records: 0,
             shortfalls: 0,
             question_open: false,
@@ -290,6 +297,7 @@ mod tests {
         let rest = Rest::Until { until: at(20), why: PressureReason::RateLimited, cycles: 1 };
         check(|evidence| evidence.rest = rest, Grade::Resting);
         check(|evidence| evidence.terminal_gaps = 1, Grade::Degraded);
+        check(|evidence| evidence.ignored_gaps = 1, Grade::Healthy);
         check(|evidence| evidence.rejected_records = 1, Grade::Degraded);
         check(|evidence| evidence.shortfalls = 1, Grade::Degraded);
         check(|evidence| evidence.last_run = Some(TerminalReason::ProtocolViolation), Grade::Failing);
@@ -316,8 +324,11 @@ mod tests {
     fn the_worst_finding_is_first_and_none_is_left_out() {
         let manifest = manifest();
         let evidence = HealthEvidence { open_gaps: 3, question_open: true, shortfalls: 1, ..good(&manifest) };
+        let evidence = HealthEvidence { ignored_gaps: 2, ..evidence };
         let health = Health::derive(&evidence, at(10));
-        assert_eq!(health.findings, [Finding::QuestionOpen, Finding::CoverageShort(1), Finding::GapsOpen(3)]);
+        let expected =
+            [Finding::QuestionOpen, Finding::CoverageShort(1), Finding::GapsOpen(3), Finding::GapsIgnored(2)];
+        assert_eq!(health.findings, expected);
     }
 
     #[test]

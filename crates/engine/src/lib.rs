@@ -28,6 +28,7 @@ mod health;
 mod ids;
 mod instant;
 pub mod invariants;
+mod note;
 mod page;
 mod purpose;
 mod redact;
@@ -52,6 +53,7 @@ pub use coverage::{CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, TooMa
 pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, REST_OF_RUN, Recovery, rest_of_run};
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
+pub use note::{NOTE_CHARS_MAX, Note, NoteFault};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
 pub use purpose::RunPurpose;
 pub use redact::Redactor;

@@ -23,6 +23,20 @@ pub struct Interaction {
     pub timeout_seconds: Option<u64>,
     /// The stream it is about.
     pub stream: Option<String>,
+    /// A picture of what is to be done: the name of a PNG file in the run's folder.
+    pub picture: Option<String>,
+}
+
+/// The longest name of a picture. What our own connectors write has a tenth of it.
+const PICTURE_BYTES_MAX: usize = 120;
+
+/// Whether this can be the name of a picture in a run's folder: letters, digits, `_` and `-`, and the ending. So it is never a
+/// path, and never leads elsewhere.
+#[must_use]
+pub fn is_picture_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    let stem = name.strip_suffix(".png");
+    name.len() <= PICTURE_BYTES_MAX && stem.is_some_and(|stem| !stem.is_empty() && stem.bytes().all(is_plain))
 }
 
 wire_words! {
@@ -48,6 +62,13 @@ impl Interaction {
             schema: fields.optional_object("schema")?,
             timeout_seconds: fields.optional_count("timeout_seconds")?,
             stream: fields.optional_name("stream")?.map(Into::into),
+            // Only a help to look at: one that cannot be ours is as good as none.
+            picture: fields
+                .optional_name("picture")
+                .ok()
+                .flatten()
+                .map(Into::into)
+                .filter(|name: &String| is_picture_name(name)),
         })
     }
 
@@ -59,6 +80,7 @@ impl Interaction {
             .optional_raw("schema", self.schema.as_ref())
             .optional_number("timeout_seconds", self.timeout_seconds)
             .optional_text("stream", self.stream.as_deref())
+            .optional_text("picture", self.picture.as_deref())
             .end();
     }
 }
@@ -243,6 +265,17 @@ impl InteractionResponse {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_name_of_a_picture_never_leads_out_of_its_folder() {
+        assert!(is_picture_name("action-1.png") && is_picture_name("a_B-9.png"));
+        let long = format!("{}.png", "a".repeat(200));
+        for wrong in
+            ["", ".png", "..png", "../a.png", "a/b.png", "a.png/", "a.jpg", "a.png\0", "ä.png", "a.b.png", &long]
+        {
+            assert!(!is_picture_name(wrong), "{wrong}");
+        }
+    }
 
     #[test]
     fn an_answer_prints_nothing() {

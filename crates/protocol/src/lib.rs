@@ -123,7 +123,7 @@ pub use gap::{DetailGap, DetailGapAttempted, DetailGapRecovered, GapKey, GapsPag
 pub use hints::{Continuation, RecoveryAction, RecoveryHint};
 pub use interaction::{
     Answer, Assistance, AssistanceOutcome, AssistanceStatus, Interaction, InteractionKind, InteractionResponse,
-    InteractionStatus, OwnerAction, ProgressPosture,
+    InteractionStatus, OwnerAction, ProgressPosture, is_picture_name,
 };
 pub use manifest::{
     Auth, Binding, BindingKind, Checkpoint, CoveragePolicy, InteractionPosture, MANIFEST_BYTES_MAX, Manifest,

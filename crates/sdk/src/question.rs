@@ -27,11 +27,12 @@ pub struct Question {
     fields: Vec<String>,
     patience: Option<Duration>,
     stream: Option<String>,
+    picture: Option<String>,
 }
 
 impl Question {
     const fn new(kind: InteractionKind, message: String, fields: Vec<String>) -> Self {
-        Self { kind, message, fields, patience: None, stream: None }
+        Self { kind, message, fields, patience: None, stream: None, picture: None }
     }
 
     /// For a code that is valid once, such as one that was sent to a phone. The message says where it is found.
@@ -66,6 +67,12 @@ impl Question {
         self
     }
 
+    /// A picture of what is to be done: the name of a PNG file in the run's folder.
+    pub fn shown_in(mut self, picture: impl Into<String>) -> Self {
+        self.picture = Some(picture.into());
+        self
+    }
+
     fn to_message(&self, request_id: String) -> Interaction {
         let field = |name: &String| (name.clone(), json!({"type": "string", "minLength": 1, "writeOnly": true}));
         let properties = self.fields.iter().map(field).collect::<Map<_, _>>();
@@ -78,6 +85,7 @@ impl Question {
             // A part of a second is a second: zero would mean that there is no time at all.
             timeout_seconds: self.patience.map(|patience| patience.as_secs().max(1)),
             stream: self.stream.clone(),
+            picture: self.picture.clone(),
         }
     }
 }

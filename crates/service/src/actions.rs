@@ -8,7 +8,7 @@
 use crate::outlook::{Outlook, outlook};
 use crate::settings::{ScheduleChange, SettingFault};
 use crate::setup::Setup;
-use gleaner_engine::{AnswerTaken, WallTime};
+use gleaner_engine::{AnswerTaken, Note, NoteFault, WallTime};
 use gleaner_protocol::{Answer, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::{Control, ControlError};
 use gleaner_store::{ConnectionState, HeldBy, Holder, LeaseOn, Reader, Store, StoreError, Wanted, WantedBy};
@@ -60,6 +60,17 @@ pub enum ActionError {
         /// What was asked for.
         gap_id: String,
     },
+    /// There is no such gap that is ignored.
+    #[error("{connection:?} has no ignored gap {gap_id:?}")]
+    NotIgnored {
+        /// The connection.
+        connection: String,
+        /// What was asked for.
+        gap_id: String,
+    },
+    /// It cannot be a note.
+    #[error(transparent)]
+    Note(#[from] NoteFault),
     /// It cannot be a schedule.
     #[error(transparent)]
     Setting(#[from] SettingFault),
@@ -115,6 +126,21 @@ pub trait Actions: Send + Sync {
     ///
     /// When there is no such gap, or it is closed.
     fn retry_gap(&self, connection: &str, gap_id: &str) -> Result<(), ActionError>;
+
+    /// Does without a gap: it is tried no more, needs nobody, and stays on record as missing, with this note. A run that
+    /// is at work on it is left alone.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such gap, or it is closed, or the note is none.
+    fn ignore_gap(&self, connection: &str, gap_id: &str, note: &str) -> Result<(), ActionError>;
+
+    /// Wants a gap after all: the next run tries it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such gap, or it is not ignored.
+    fn take_back_gap(&self, connection: &str, gap_id: &str) -> Result<(), ActionError>;
 
     /// Holds a connection back. A run that goes on is left to its end.
     ///
@@ -265,6 +291,25 @@ impl Actions for OwnerActions {
                 return Ok(());
             }
             Err(ActionError::NoSuchGap { connection: connection.to_owned(), gap_id: gap_id.to_owned() })
+        })
+    }
+
+    fn ignore_gap(&self, connection: &str, gap_id: &str, note: &str) -> Result<(), ActionError> {
+        let note = Note::new(note)?;
+        self.change(connection, |store, _| {
+            if store.ignore_gap(connection, gap_id, &note, now())? {
+                return Ok(());
+            }
+            Err(ActionError::NoSuchGap { connection: connection.to_owned(), gap_id: gap_id.to_owned() })
+        })
+    }
+
+    fn take_back_gap(&self, connection: &str, gap_id: &str) -> Result<(), ActionError> {
+        self.change(connection, |store, _| {
+            if store.take_back_gap(connection, gap_id)? {
+                return Ok(());
+            }
+            Err(ActionError::NotIgnored { connection: connection.to_owned(), gap_id: gap_id.to_owned() })
         })
     }
 

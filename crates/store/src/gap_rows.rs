@@ -7,7 +7,9 @@
 use crate::error::{Failure, date_from_sql, date_to_sql};
 use crate::row_hash::row_hash;
 use crate::session::{Session, optional_raw_json};
-use gleaner_engine::{AttemptLimits, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Track, WallTime};
+use gleaner_engine::{
+    AttemptLimits, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Note, Track, WallTime,
+};
 use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason, RawJson};
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
@@ -74,9 +76,10 @@ struct Fixed {
 /// What [`GapRow::read`] reads, in this order.
 pub(crate) const COLUMNS: &str = "id, stream, state, lease, attempts, counted_under, deferred_under, reason, run_cap, \
                        http_status, terminal_reason, not_before, since, locator, list_cursor, identity, connection, \
-                       grant_id, parent_stream, record_key, record_key_is_number, run, last_error";
+                       grant_id, parent_stream, record_key, record_key_is_number, run, last_error, ignored_note, \
+                       ignored_at";
 
-/// What a row is hashed by, in this order.
+/// What a row is hashed by, in this order; and after it the note of an ignored one ([`NOTE`]).
 pub(crate) const HASHED: [&str; 23] = [
     "identity",
     "connection",
@@ -103,6 +106,17 @@ pub(crate) const HASHED: [&str; 23] = [
     "run",
 ];
 
+/// What only an ignored gap has. It is hashed where it is there.
+pub(crate) const NOTE: [&str; 2] = ["ignored_note", "ignored_at"];
+
+/// What follows from the rest.
+const DERIVED: [&str; 2] = ["hash", "part_of_list"];
+
+/// All columns that are written.
+fn written() -> impl Iterator<Item = &'static str> {
+    HASHED.into_iter().chain(NOTE).chain(DERIVED)
+}
+
 impl GapRow {
     /// The connection that it belongs to.
     pub(crate) const fn connection(&self) -> i64 {
@@ -116,6 +130,11 @@ impl GapRow {
         let state = match row.get::<_, String>(2)?.as_str() {
             "in_progress" => GapState::InProgress { lease: lease(3)?.unwrap_or_else(|| LeaseId::new("")) },
             "recovered" => GapState::Recovered,
+            "ignored" => GapState::Ignored {
+                note: Note::stored(code(23)?.unwrap_or_default()),
+                at: date_from_sql(row.get::<_, Option<i64>>(24)?.unwrap_or_default()),
+                held: lease(3)?,
+            },
             "terminal" => {
                 let reason = code(10)?.as_deref().and_then(AbsenceReason::from_code);
                 GapState::Terminal { reason: reason.unwrap_or(AbsenceReason::Quarantined) }
@@ -183,11 +202,20 @@ impl GapRow {
         ]
     }
 
-    /// All columns but the id: what is hashed, the hash, and what follows from it.
+    /// In the order of [`NOTE`]; nothing where there is none.
+    fn note(&self) -> Option<[Value; NOTE.len()]> {
+        match &self.gap.state {
+            GapState::Ignored { note, at, .. } => Some([note.as_str().to_owned().into(), date_to_sql(*at).into()]),
+            GapState::Pending | GapState::InProgress { .. } | GapState::Recovered | GapState::Terminal { .. } => None,
+        }
+    }
+
+    /// In the order of [`written`].
     fn all_values(&self) -> impl Iterator<Item = Value> {
-        let values = self.values();
-        let hash = row_hash(values.iter().map(ValueRef::from));
-        values.into_iter().chain([Value::Integer(hash), self.is_part_of_list().into()])
+        let (values, note) = (self.values(), self.note());
+        let hash = row_hash(values.iter().chain(note.iter().flatten()).map(ValueRef::from));
+        let note = note.unwrap_or([Value::Null, Value::Null]);
+        values.into_iter().chain(note).chain([Value::Integer(hash), self.is_part_of_list().into()])
     }
 
     /// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog.
@@ -209,8 +237,8 @@ impl GapRow {
     /// Writes back what may have changed.
     pub(crate) fn update(&self, connection: &Connection, before: &GapState) -> Result<(), Failure> {
         // Ours, not anybody else's.
-        let columns = HASHED.map(|column| format!("{column} = ?")).join(", ");
-        let sql = format!("UPDATE gaps SET {columns}, hash = ?, part_of_list = ? WHERE id = ?");
+        let columns = written().map(|column| format!("{column} = ?")).collect::<Vec<_>>().join(", ");
+        let sql = format!("UPDATE gaps SET {columns} WHERE id = ?");
         let values = self.all_values().chain([Value::Integer(self.id)]);
         connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
         count(connection, self.stream, Some(before), &self.gap.state)
@@ -223,12 +251,14 @@ pub(crate) const fn state_name(state: &GapState) -> &'static str {
         GapState::InProgress { .. } => "in_progress",
         GapState::Recovered => "recovered",
         GapState::Terminal { .. } => "terminal",
+        GapState::Ignored { .. } => "ignored",
     }
 }
 
 fn lease_of(state: &GapState) -> Option<&str> {
     match state {
         GapState::InProgress { lease } => Some(lease.as_str()),
+        GapState::Ignored { held, .. } => held.as_ref().map(LeaseId::as_str),
         GapState::Pending | GapState::Recovered | GapState::Terminal { .. } => None,
     }
 }
@@ -236,7 +266,7 @@ fn lease_of(state: &GapState) -> Option<&str> {
 fn terminal_reason(state: &GapState) -> Option<&'static str> {
     match state {
         GapState::Terminal { reason } => Some(reason.code()),
-        GapState::Pending | GapState::InProgress { .. } | GapState::Recovered => None,
+        GapState::Pending | GapState::InProgress { .. } | GapState::Recovered | GapState::Ignored { .. } => None,
     }
 }
 
@@ -330,8 +360,9 @@ fn insert<T: Track>(
         last_error: gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned()),
     };
     let row = GapRow { id: 0, stream, gap: fresh.clone(), fixed };
-    let places = ["?"; HASHED.len() + 2].join(", ");
-    let sql = format!("INSERT INTO gaps ({}, hash, part_of_list) VALUES ({places})", HASHED.join(", "));
+    let columns = written().collect::<Vec<_>>();
+    let places = vec!["?"; columns.len()].join(", ");
+    let sql = format!("INSERT INTO gaps ({}) VALUES ({places})", columns.join(", "));
     connection.prepare_cached(&sql)?.execute(params_from_iter(row.all_values()))?;
     Ok(())
 }
@@ -356,13 +387,15 @@ fn served<T: Track>(
 /// Puts back what was held, by a run that ended or by one that never did. One after the other: a
 /// single gap may be as large as a line.
 pub(crate) fn release_all(connection: &Connection, of: i64, limits: AttemptLimits) -> Result<(), Failure> {
-    let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'in_progress' LIMIT 1");
-    while let Some(mut row) = read_all(connection, &sql, [of])?.pop() {
-        let before = row.gap.state.clone();
-        if let GapState::InProgress { lease } = &before {
-            row.gap.release(lease, limits);
+    let held = ["state = 'in_progress'", "state = 'ignored' AND lease IS NOT NULL"];
+    for held in held {
+        let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND {held} LIMIT 1");
+        while let Some(mut row) = read_all(connection, &sql, [of])?.pop() {
+            let before = row.gap.state.clone();
+            let lease = LeaseId::new(lease_of(&before).unwrap_or_default());
+            row.gap.release(&lease, limits);
+            row.update(connection, &before)?;
         }
-        row.update(connection, &before)?;
     }
     Ok(())
 }

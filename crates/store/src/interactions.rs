@@ -31,6 +31,8 @@ pub struct OpenQuestion {
     pub asked_at: WallTime,
     /// Until when.
     pub expires_at: Option<WallTime>,
+    /// The name of a picture in the run's folder. Text from outside.
+    pub picture: Option<String>,
 }
 
 /// How a question ended.
@@ -73,9 +75,10 @@ impl Store {
         self.write(&session.leases, |transaction| {
             // A connector that uses a name again asks anew.
             let sql = "INSERT INTO interactions
-                       (run, request_id, kind, message, schema, stream, asked_at, expires_at, state)
-                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 'open') ON CONFLICT (run, request_id) DO UPDATE SET
+                       (run, request_id, kind, message, schema, stream, asked_at, expires_at, picture, state)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'open') ON CONFLICT (run, request_id) DO UPDATE SET
                        kind = excluded.kind, message = excluded.message, schema = excluded.schema,
+                       picture = excluded.picture,
                        asked_at = excluded.asked_at, expires_at = excluded.expires_at, state = 'open',
                        settled_at = NULL RETURNING id";
             let values = (
@@ -87,6 +90,7 @@ impl Store {
                 &question.stream,
                 date_to_sql(now),
                 expires_at.map(date_to_sql),
+                &question.picture,
             );
             Ok(transaction.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
         })
@@ -105,8 +109,8 @@ impl Store {
     }
 }
 
-const OPEN: &str = "SELECT i.id, c.name, r.run_id, i.request_id, i.kind, i.message, i.schema, i.asked_at, i.expires_at
-                    FROM interactions i JOIN runs r ON r.id = i.run JOIN connections c ON c.id = r.connection
+const OPEN: &str = "SELECT i.id, c.name, r.run_id, i.request_id, i.kind, i.message, i.schema, i.asked_at, i.expires_at,
+                    i.picture FROM interactions i JOIN runs r ON r.id = i.run JOIN connections c ON c.id = r.connection
                     WHERE i.state = 'open'";
 
 /// All questions that wait, the oldest first. There is at most one per run that goes on.
@@ -132,5 +136,6 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<OpenQuestion> {
         schema: row.get(6)?,
         asked_at: date_from_sql(row.get(7)?),
         expires_at: row.get::<_, Option<i64>>(8)?.map(date_from_sql),
+        picture: row.get(9)?,
     })
 }

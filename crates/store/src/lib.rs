@@ -40,6 +40,7 @@ mod lease;
 mod listings;
 mod lock_holder;
 mod open;
+mod owners_gaps;
 mod purge;
 mod read;
 mod registry;
@@ -63,10 +64,10 @@ pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use read::{
-    Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GapCause, GapCount, GapFilter, GapSummary,
-    GapsWaiting, Interrupter, LeaseStanding, Listing, PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError,
-    QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary,
-    TracedEvent, WhyUnknown,
+    Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GAP_ID_DIGITS_MIN, GapCause, GapCount,
+    GapFilter, GapSummary, GapsWaiting, Ignored, Interrupter, LeaseStanding, Listing, MeantGap, PAGE_BYTES_MAX,
+    PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot,
+    StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
 pub use schedule::{OwnerSchedule, Wanted, WantedBy};

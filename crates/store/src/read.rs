@@ -23,7 +23,7 @@ pub use connections::{ConnectionState, ConnectionSummary, StreamSummary};
 pub use coverage::{Listing, Share, StreamCoverage, WhyUnknown};
 pub use export::{RecordRow, Snapshot};
 pub use gap_cause::GapCause;
-pub use gaps::{GapCount, GapFilter, GapSummary, GapsWaiting, QuarantinedRecord};
+pub use gaps::{GAP_ID_DIGITS_MIN, GapCount, GapFilter, GapSummary, GapsWaiting, Ignored, MeantGap, QuarantinedRecord};
 pub use health::Evidence;
 pub use looking::Found;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};

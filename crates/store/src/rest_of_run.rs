@@ -38,7 +38,8 @@ impl Store {
 /// A run went to its end: what earlier ones had left of its streams is no longer missing.
 pub(crate) fn settle<T: Track>(connection: &Connection, session: &Session<T>) -> Result<(), Failure> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND record_key = ?2 AND grant_id = ?3"
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') AND record_key = ?2 \
+         AND grant_id = ?3"
     );
     // At most one per stream of the connection.
     for mut row in gap_rows::read_all(connection, &sql, (session.connection, REST_OF_RUN, &session.start.grant))? {

@@ -4,11 +4,10 @@
 //! with the transaction in which a run begins.
 
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
-use crate::gap_rows::{GapRow, parse_gap_id};
 use crate::read::Reader;
 use crate::registry;
 use crate::store::Store;
-use gleaner_engine::{GapId, WallTime};
+use gleaner_engine::WallTime;
 use rusqlite::{Connection, OptionalExtension};
 use std::time::Duration;
 
@@ -110,28 +109,6 @@ impl Store {
                 }
             }
             Ok(new)
-        })
-    }
-
-    /// The owner asks for another try of a gap: of one that was given up, and of one that waits for its time. Answers
-    /// whether there is such a gap and it is open.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such connection.
-    pub fn retry_gap(&mut self, name: &str, gap_id: &str) -> Result<bool, StoreError> {
-        self.write(&[], |transaction| {
-            let of = registry::find(transaction, name)?;
-            let Some(identity) = parse_gap_id(&GapId::new(gap_id)) else { return Ok(false) };
-            let Some(mut row) = GapRow::find(transaction, &identity)? else { return Ok(false) };
-            if row.connection() != of || !row.gap.is_open() {
-                return Ok(false);
-            }
-            let before = row.gap.state.clone();
-            row.gap.reopen();
-            row.gap.not_before = None;
-            row.update(transaction, &before)?;
-            Ok(true)
         })
     }
 

@@ -7,7 +7,7 @@
 mod promises;
 
 use crate::error::{Failure, StoreError, from_sql};
-use crate::gap_rows::{HASHED, gap_id};
+use crate::gap_rows::{HASHED, NOTE, gap_id};
 use crate::open::MIGRATIONS;
 use crate::read::Reader;
 use crate::row_hash::row_hash;
@@ -145,12 +145,16 @@ fn is_what_was_hashed(row: &rusqlite::Row<'_>, values: usize) -> Result<bool, Fa
 }
 
 fn check_gaps(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let sql = format!("SELECT {}, hash, id FROM gaps", HASHED.join(", "));
-    let mut statement = connection.prepare(&sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        if !is_what_was_hashed(row, HASHED.len())? {
-            found.push(damage("gaps", Some(row.get(HASHED.len() + 1)?), DIFFERS));
+    let without_note = format!("SELECT {}, hash, id FROM gaps WHERE state != 'ignored'", HASHED.join(", "));
+    let with_note = HASHED.into_iter().chain(NOTE).collect::<Vec<_>>();
+    let with_note = format!("SELECT {}, hash, id FROM gaps WHERE state = 'ignored'", with_note.join(", "));
+    for (sql, hashed) in [(without_note, HASHED.len()), (with_note, HASHED.len() + NOTE.len())] {
+        let mut statement = connection.prepare(&sql)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            if !is_what_was_hashed(row, hashed)? {
+                found.push(damage("gaps", Some(row.get(hashed + 1)?), DIFFERS));
+            }
         }
     }
     Ok(())
@@ -188,6 +192,12 @@ fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<
             "its view is missing, or whether it changes is not known",
         ),
         (
+            "gaps",
+            "SELECT id FROM gaps WHERE (state = 'ignored') != (ignored_note IS NOT NULL AND ignored_at IS NOT NULL)
+             OR (ignored_note IS NULL) != (ignored_at IS NULL) LIMIT 100",
+            "it is ignored without a note, or has a note and is not ignored",
+        ),
+        (
             "records",
             "SELECT previous FROM versions WHERE previous IN (SELECT seq FROM records) LIMIT 100",
             "it points at a version that is not its last",
@@ -213,6 +223,7 @@ fn check_counters(connection: &Connection, found: &mut Vec<Damage>) -> Result<()
         ("gaps_in_progress", gaps("in_progress")),
         ("gaps_recovered", gaps("recovered")),
         ("gaps_terminal", gaps("terminal")),
+        ("gaps_ignored", gaps("ignored")),
     ];
     for (counter, real) in counted {
         let sql = format!("SELECT s.id, s.{counter}, {real} FROM streams s WHERE s.{counter} != {real}");

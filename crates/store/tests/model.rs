@@ -82,7 +82,11 @@ fn the_lists_of_operations_meet_everything_that_they_are_made_for() {
         "a gap called recovered by a run that does not hold it",
         "a gap called recovered by the run that deferred it again",
         "a gap given up",
+        "a gap ignored",
+        "a gap ignored while a run held it",
         "a gap recovered",
+        "an ignored gap reported again",
+        "an ignored gap taken back",
         "a rest cut after the calendar was set back",
         "a slice written twice",
         "a stale run refused at its end",
@@ -133,6 +137,16 @@ fn a_gap_outside_the_scope_of_a_run_is_not_served_to_it() {
     play(&[gap, Op::Done { how: 0 }, Op::Begin { catch_up: false, details: false }, Op::Page]);
 }
 
+#[test]
+fn a_gap_that_is_ignored_while_a_run_holds_it_is_closed_by_that_run_or_stays_ignored() {
+    let (found, over) = (Op::Gap { stream: 0, key: 0, cause: 8 }, Op::Done { how: 0 });
+    let ignore = Op::Ignore { nth: 0, note: 0 };
+    play(&[found, over, Op::Page, ignore, Op::Recover { nth: 0 }, over]);
+    play(&[found, over, Op::Page, ignore, Op::Attempt { nth: 0 }, Op::PutBack { nth: 0, cause: 8 }, over, Op::Page]);
+    play(&[found, over, Op::Page, ignore, over, Op::Recover { nth: 0 }, over, found, over, Op::TakeBack { nth: 0 }]);
+    play(&[found, over, Op::Page, ignore, Op::TakeBack { nth: 0 }, Op::Recover { nth: 0 }, over, Op::Page]);
+}
+
 /// A world with something of everything in it.
 fn full_world() -> World {
     play(&[
@@ -176,7 +190,7 @@ fn control_each_promise_notices_a_store_that_breaks_it() {
         (
             "INSERT INTO gaps SELECT id + 100, x'00', connection, stream, grant_id, parent_stream, record_key,
           record_key_is_number, 'pending', lease, attempts, counted_under, deferred_under, reason, run_cap, http_status,
-          terminal_reason, last_error, not_before, since, due, locator, list_cursor, run, hash, part_of_list FROM gaps;
+          terminal_reason, last_error, not_before, since, due, locator, list_cursor, run, hash, part_of_list, ignored_note, ignored_at FROM gaps;
           DELETE FROM gaps WHERE id < 100",
             "\"A5\"",
         ),
@@ -199,6 +213,7 @@ fn control_the_model_notices_what_no_promise_forbids() {
         ("UPDATE cooldowns SET escalation = 3", "the rest"),
         ("DELETE FROM cooldowns", "the rest"),
         ("UPDATE gaps SET attempts = attempts + 1", "details"),
+        ("UPDATE gaps SET state = 'ignored', ignored_note = 'x', ignored_at = 1 WHERE state != 'recovered'", "details"),
         ("UPDATE runs SET reason = 'succeeded'", "runs"),
         ("UPDATE quarantine SET body = NULL", "quarantine"),
     ];

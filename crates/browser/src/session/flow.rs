@@ -141,8 +141,10 @@ impl SessionFlow {
             self.note(diagnostic.as_str())?;
         }
         let page = facts.in_words().map(|words| format!(" The page is {words}.")).unwrap_or_default();
-        let place = if self.has_window { self.window()? } else { self.picture()? };
-        self.ask(Question::action(format!("{what}{page} {place} Answer when it is done."))).map(drop)
+        let (place, picture) = if self.has_window { (self.window()?, None) } else { self.picture()? };
+        let question = Question::action(format!("{what}{page} {place} Answer when it is done."));
+        let question = picture.into_iter().fold(question, Question::shown_in);
+        self.ask(question).map(drop)
     }
 
     fn window(&self) -> Result<String, Stop> {
@@ -152,7 +154,8 @@ impl SessionFlow {
         Ok("It is open in the browser window of this connection.".to_owned())
     }
 
-    fn picture(&mut self) -> Result<String, Stop> {
+    /// Where the page can be seen, in words, and the name of the picture.
+    fn picture(&mut self) -> Result<(String, Option<String>), Stop> {
         self.actions += 1;
         let name = format!("action-{}.png", self.actions);
         let bytes_max = CaptureLimits::default().png_bytes_max;
@@ -161,13 +164,16 @@ impl SessionFlow {
             .map_err(|error| error.to_string())
             .and_then(|bytes| self.folder.write(&name, &bytes).map_err(|error| error.to_string()));
         match kept {
-            Ok(path) => Ok(format!(
-                "There is no window here; {} shows it. To use the page itself, run this connection where there is a display.",
-                path.display()
-            )),
+            Ok(path) => {
+                let words = format!(
+                    "There is no window here; {} shows it. To use the page itself, run this connection where there is a display.",
+                    path.display()
+                );
+                Ok((words, Some(name)))
+            }
             Err(why) => {
                 self.note(format!("there is no picture of the page: {why}"))?;
-                Ok("There is no window here; run this connection where there is a display.".to_owned())
+                Ok(("There is no window here; run this connection where there is a display.".to_owned(), None))
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What can be typed to look at what was collected.
 
 use super::collect::HomeArgs;
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, Subcommand, ValueEnum, value_parser};
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
@@ -16,9 +16,13 @@ pub(crate) struct CoverageArgs {
 }
 
 #[derive(Args, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct GapsArgs {
+    #[command(subcommand)]
+    pub(crate) what: Option<GapsCommand>,
     /// The connection.
-    pub(crate) connection: String,
+    #[arg(required = true)]
+    pub(crate) connection: Option<String>,
     /// Only of this stream.
     #[arg(long, value_name = "STREAM")]
     pub(crate) stream: Option<String>,
@@ -31,6 +35,34 @@ pub(crate) struct GapsArgs {
     /// Prints one JSON object per line.
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
+/// What can be said about one gap.
+#[derive(Subcommand, Debug)]
+pub(crate) enum GapsCommand {
+    /// Does without a gap: it stays on record as missing, and nobody tries it.
+    Ignore(IgnoreArgs),
+    /// Wants a gap after all that is ignored; the next run tries it.
+    TakeBack(OneGapArgs),
+    /// Another try with the next run, also of what was given up.
+    Retry(OneGapArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct IgnoreArgs {
+    /// Why you do without it, for you in a year.
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) note: String,
+    #[command(flatten)]
+    pub(crate) gap: OneGapArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OneGapArgs {
+    /// The gap's id, or its beginning, as `gleaner gaps` lists it.
+    pub(crate) id: String,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }

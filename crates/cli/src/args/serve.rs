@@ -2,7 +2,7 @@
 
 use super::collect::HomeArgs;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
-use gleaner_console::OtherName;
+use gleaner_console::{BasePath, OtherName};
 use gleaner_schedule::{Kind, Mode};
 use gleaner_service::Setting;
 use std::net::SocketAddr;
@@ -18,8 +18,20 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub(crate) listen: Option<Listen>,
     /// A name under which the console may be asked besides its own, for a proxy or a container of yours.
-    #[arg(long, value_name = "NAME", value_parser = allowed_name)]
+    #[arg(long, value_name = "NAME", value_parser = allowed_name, value_delimiter = ',')]
     pub(crate) allow_host: Vec<OtherName>,
+    /// A certificate in PEM, with those that vouch for it: the console speaks TLS.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Whether a proxy of yours stands before the console and speaks TLS with browsers: yes or no [default: no].
+    #[arg(long, value_enum, value_name = "WHETHER", hide_possible_values = true)]
+    pub(crate) behind_proxy: Option<YesNo>,
+    /// The path below which the console lives, for example /gleaner [default: /].
+    #[arg(long, value_name = "PATH", value_parser = base_path)]
+    pub(crate) base_path: Option<BasePath>,
     /// Tells you on the desktop when you are needed: yes or no [default: yes].
     #[arg(long, value_enum, value_name = "WHETHER", hide_possible_values = true)]
     pub(crate) notify_desktop: Option<YesNo>,
@@ -52,6 +64,10 @@ fn listen(text: &str) -> Result<Listen, String> {
 
 fn allowed_name(text: &str) -> Result<OtherName, String> {
     OtherName::new(text).ok_or_else(|| "give a name as it stands in an address, for example gleaner.example".to_owned())
+}
+
+fn base_path(text: &str) -> Result<BasePath, String> {
+    BasePath::new(text).ok_or_else(|| "give a path of plain letters, for example /gleaner".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -122,6 +122,7 @@ fn gap_line(gap: &GapCount) -> String {
     let state = match gap.state.as_str() {
         "terminal" => ", given up",
         "in_progress" => ", being fetched",
+        "ignored" => ", ignored by you",
         _ => "",
     };
     let part = if gap.part_of_list { " parts of the list" } else { "" };

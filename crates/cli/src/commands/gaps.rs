@@ -1,28 +1,88 @@
-//! `gleaner gaps`: what is known and not here, and why; and the records that do not fit their schema.
+//! `gleaner gaps`: what is known and not here, and why; and the records that do not fit their schema. What the owner says
+//! about one gap is done by the same functions as in the console.
 
-use crate::args::look::GapsArgs;
+use crate::args::look::{GapsArgs, GapsCommand, OneGapArgs};
+use crate::commands::schedule::refused;
+use crate::commands::status::in_a_line;
 use crate::dates;
 use crate::error::CliError;
 use crate::gap_reason::Cause;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
-use gleaner_store::{GapFilter, GapSummary, PAGE_ROWS_MAX, QuarantinedRecord, Reader};
+use gleaner_service::{Actions, OwnerActions};
+use gleaner_store::{GAP_ID_DIGITS_MIN, GapFilter, GapSummary, MeantGap, PAGE_ROWS_MAX, QuarantinedRecord, Reader};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// As many as a screen has room for.
 const SHOWN: u64 = 20;
 
+/// Digits of an id that are shown: enough for a million gaps, and few enough to be typed.
+const ID_SHOWN: usize = 10;
+
 pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    match (&args.what, &args.connection) {
+        (Some(what), _) => say(what, out),
+        (None, Some(connection)) => list(args, connection, out),
+        // clap asks for one of them.
+        (None, None) => Err(CliError::usage("which connection is not said", "name it: gleaner gaps CONNECTION")),
+    }
+}
+
+/// Says something about one gap.
+fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
+    let one = match what {
+        GapsCommand::Ignore(args) => &args.gap,
+        GapsCommand::TakeBack(args) | GapsCommand::Retry(args) => args,
+    };
+    let home = Home::find(&one.home)?;
+    let (connection, gap_id) = meant(one, &home.reader()?)?;
+    let actions = OwnerActions::new(home.store_path(), home.control_folder());
+    let name = visible(&connection);
+    let line = match what {
+        GapsCommand::Ignore(args) => {
+            actions.ignore_gap(&connection, &gap_id, &args.note).map_err(refused)?;
+            let short = &gap_id[..ID_SHOWN];
+            format!("{name} does without it; it stays on record, `gleaner gaps take-back {short}` takes that back")
+        }
+        GapsCommand::TakeBack(_) => {
+            actions.take_back_gap(&connection, &gap_id).map_err(refused)?;
+            format!("it is wanted again; the next run of {name} tries it")
+        }
+        GapsCommand::Retry(_) => {
+            actions.retry_gap(&connection, &gap_id).map_err(refused)?;
+            format!("the next run of {name} tries it")
+        }
+    };
+    out.line(&line)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn meant(one: &OneGapArgs, reader: &Reader) -> Result<(String, String), CliError> {
+    let hint = "`gleaner gaps CONNECTION` lists them with their ids";
+    match reader.meant_gap(&one.id)? {
+        MeantGap::One { connection, gap_id } => Ok((connection, gap_id)),
+        MeantGap::Several => {
+            let message = format!("more than one gap has an id that begins with {}", visible(&one.id));
+            Err(CliError::usage(message, "say more of it; --json lists the whole ids"))
+        }
+        MeantGap::None if one.id.len() < GAP_ID_DIGITS_MIN => {
+            Err(CliError::usage(format!("at least {GAP_ID_DIGITS_MIN} digits of a gap's id are needed"), hint))
+        }
+        MeantGap::None => Err(CliError::usage(format!("there is no gap {}", visible(&one.id)), hint)),
+    }
+}
+
+fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode, CliError> {
     let reader = Home::find(&args.home)?.reader()?;
     let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
-    let left = print_gaps(args, &reader, limit, out)?;
-    let left = print_quarantine(args, &reader, left, out)?;
+    let left = print_gaps(args, (connection, &reader), limit, out)?;
+    let left = print_quarantine(args, (connection, &reader), left, out)?;
     if !args.json {
-        let streams = reader.streams(&args.connection)?.into_iter();
+        let streams = reader.streams(connection)?.into_iter();
         let meant = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.name));
         let recovered = |counted: u64| if args.recovered { counted } else { 0 };
-        let all = meant.map(|stream| stream.gaps_open() + stream.quarantined + recovered(stream.gaps_recovered));
+        let all = meant.map(|stream| stream.gaps_missing() + stream.quarantined + recovered(stream.gaps_recovered));
         let line = match all.sum::<u64>() {
             0 => "nothing is missing".to_owned(),
             all => format!("{} of {all} shown", limit - left),
@@ -33,11 +93,16 @@ pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliErro
 }
 
 /// Answers how many more may be printed.
-fn print_gaps(args: &GapsArgs, reader: &Reader, mut left: u64, out: &mut Output) -> Result<u64, CliError> {
+fn print_gaps(
+    args: &GapsArgs,
+    (connection, reader): (&str, &Reader),
+    mut left: u64,
+    out: &mut Output,
+) -> Result<u64, CliError> {
     let filter = GapFilter { stream: args.stream.as_deref(), closed_too: args.recovered };
     let mut after = 0;
     while left > 0 {
-        let page = reader.gaps(&args.connection, filter, after, page_of(left))?;
+        let page = reader.gaps(connection, filter, after, page_of(left))?;
         let Some(last) = page.last() else { break };
         (after, left) = (last.id, left - page.len() as u64);
         for gap in &page {
@@ -47,10 +112,15 @@ fn print_gaps(args: &GapsArgs, reader: &Reader, mut left: u64, out: &mut Output)
     Ok(left)
 }
 
-fn print_quarantine(args: &GapsArgs, reader: &Reader, mut left: u64, out: &mut Output) -> Result<u64, CliError> {
+fn print_quarantine(
+    args: &GapsArgs,
+    (connection, reader): (&str, &Reader),
+    mut left: u64,
+    out: &mut Output,
+) -> Result<u64, CliError> {
     let mut after = 0;
     while left > 0 {
-        let page = reader.quarantine(&args.connection, after, page_of(left))?;
+        let page = reader.quarantine(connection, after, page_of(left))?;
         let Some(last) = page.last() else { break };
         after = last.id;
         let is_meant = |record: &&QuarantinedRecord| args.stream.as_ref().is_none_or(|name| *name == record.stream);
@@ -73,12 +143,16 @@ fn gap_text(gap: &GapSummary) -> String {
         "terminal" => "given up",
         "in_progress" => "is being fetched",
         "recovered" => "recovered",
+        "ignored" => "ignored by you",
         _ => "waits",
     };
     let tries = if gap.attempts == 1 { "1 try".to_owned() } else { format!("{} tries", gap.attempts) };
     let since = dates::rfc3339(gap.since);
     let not_before = gap.not_before.map(|time| format!(", not before {}", dates::rfc3339(time))).unwrap_or_default();
-    format!("{} {}  {state}, {tries}, since {since}{not_before}\n    {what}", visible(&gap.stream), visible(key))
+    let note =
+        gap.ignored.as_ref().map(|ignored| format!("\n    \"{}\"", in_a_line(&ignored.note))).unwrap_or_default();
+    let (id, stream, key) = (&gap.gap_id[..ID_SHOWN], visible(&gap.stream), visible(key));
+    format!("{stream} {key}  {state}, {tries}, since {since}{not_before}{note}\n    {what} ({id})")
 }
 
 /// Locator and last error are not parsed: what a number looked like is how it is printed.
@@ -89,6 +163,7 @@ fn gap_json(gap: &GapSummary) -> String {
         "record_key": gap.record_key, "state": gap.state, "reason": gap.reason, "class": class(gap),
         "origin": cause.origin(), "run_cap": gap.run_cap, "http_status": gap.http_status,
         "terminal_reason": gap.terminal_reason, "attempts": gap.attempts, "since": dates::rfc3339(gap.since),
+        "ignored": gap.ignored.as_ref().map(|by| json!({"note": by.note, "at": dates::rfc3339(by.at)})),
         "not_before": gap.not_before.map(dates::rfc3339), "message": cause.wording().map(|wording| wording.what),
     });
     let known = known.to_string();

@@ -47,7 +47,8 @@ fn confirm(args: &RemoveArgs, summary: &ConnectionSummary) -> Result<(), CliErro
         return Ok(());
     }
     let (name, totals) = (&summary.name, &summary.totals);
-    let question = format!("{name}: {} records and {} gaps will be gone for good.", totals.records, totals.gaps_open());
+    let question =
+        format!("{name}: {} records and {} gaps will be gone for good.", totals.records, totals.gaps_missing());
     match prompt::confirm(&question, name) {
         Some(true) => Ok(()),
         Some(false) => {

@@ -65,7 +65,11 @@ pub(crate) fn refused(error: ActionError) -> CliError {
         ActionError::Setting(_) => CliError::usage(message, "nothing was changed; docs/serve.md has examples"),
         ActionError::Removed(_) => CliError::NeedsOwner { message, hint: "`gleaner add` adds it again".to_owned() },
         ActionError::Paused(_) => CliError::NeedsOwner { message, hint: "`gleaner resume` lets it run".to_owned() },
-        ActionError::NotRunning(_) | ActionError::NoSuchQuestion(_) | ActionError::NoSuchGap { .. } => {
+        ActionError::Note(_) => CliError::usage(message, "say in a sentence why you do without it: --note \"…\""),
+        ActionError::NotRunning(_)
+        | ActionError::NoSuchQuestion(_)
+        | ActionError::NoSuchGap { .. }
+        | ActionError::NotIgnored { .. } => {
             CliError::usage(message, "`gleaner status` shows what goes on, `gleaner gaps` what is missing")
         }
         ActionError::Unreachable { .. } => CliError::Failed { message, hint: "try again in a moment".to_owned() },

@@ -15,7 +15,7 @@ use crate::home::Home;
 use crate::log;
 use crate::output::{Output, report_to_stderr};
 use crate::stop_signals;
-use gleaner_console::{Console, ConsoleError, LISTEN_DEFAULT, Settings};
+use gleaner_console::{Console, ConsoleError, LISTEN_DEFAULT, Reach, Settings, TlsFiles};
 use gleaner_schedule::{Kind, Limits};
 use gleaner_service::{Channels, Handle, LogFile, Nudge, OwnerActions, ServeError, Service, ServiceConfig, Supervisor};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
@@ -58,7 +58,8 @@ fn console(args: &ServeArgs, home: &Home, service: Handle) -> Result<Option<Cons
     let setup = ConsoleSetup { home: home.clone(), nudge: Arc::clone(&nudge) };
     let actions = actions.with_nudge(nudge).with_setup(Arc::new(setup));
     let (root, store, names) = (home.root().to_owned(), home.store_path(), args.allow_host.clone());
-    let console = match Console::start(Settings { listen, names, root, store }, Arc::new(actions)) {
+    let settings = Settings { listen, names, root, store, reach: reach(args)? };
+    let console = match Console::start(settings, Arc::new(actions)) {
         Ok(console) => console,
         Err(error @ ConsoleError::Listen { .. }) if args.listen.is_none() => {
             tracing::warn!("there is no console: {error}; {}", error.hint());
@@ -73,6 +74,20 @@ fn console(args: &ServeArgs, home: &Home, service: Handle) -> Result<Option<Cons
         report_to_stderr(&format!("console: {link}\n(this link works once, within a quarter of an hour)"));
     }
     Ok(Some(console))
+}
+
+/// From where the console can be reached.
+fn reach(args: &ServeArgs) -> Result<Reach, CliError> {
+    let tls = match (&args.tls_certificate, &args.tls_key) {
+        (Some(certificate), Some(key)) => Some(TlsFiles { certificate: certificate.clone(), key: key.clone() }),
+        (None, None) => None,
+        (Some(_), None) | (None, Some(_)) => {
+            let hint = "set both serve.tls_certificate and serve.tls_key, or neither";
+            return Err(CliError::usage("TLS needs a certificate and its key, and one of the two is not given", hint));
+        }
+    };
+    let behind_proxy = args.behind_proxy == Some(YesNo::Yes);
+    Ok(Reach { tls, behind_proxy, base: args.base_path.clone().unwrap_or_default() })
 }
 
 fn config(args: &ServeArgs, home: &Home) -> Result<ServiceConfig, CliError> {

@@ -102,7 +102,9 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     let totals = &summary.totals;
     let mut facts = vec![format!("{} records", totals.records)];
     facts.extend((totals.tombstones > 0).then(|| format!("{} deleted", totals.tombstones)));
-    facts.extend((totals.gaps_open() > 0).then(|| format!("{} gaps", totals.gaps_open())));
+    let gaps = totals.gaps_open();
+    facts.extend((gaps > 0).then(|| format!("{gaps} {}", if gaps == 1 { "gap" } else { "gaps" })));
+    facts.extend((totals.gaps_ignored > 0).then(|| format!("{} ignored by you", totals.gaps_ignored)));
     facts.extend((totals.quarantined > 0).then(|| format!("{} in quarantine", totals.quarantined)));
     if let Some(run) = &line.evidence.last_run
         && let Some(ended) = run.ended_at
@@ -133,7 +135,7 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
 }
 
 /// Text from outside that cannot look like a line of ours.
-fn in_a_line(text: &str) -> String {
+pub(crate) fn in_a_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
@@ -150,6 +152,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "health": line.health.as_ref().map(|health| health.grade.words()), "findings": findings,
         "paused": summary.state == ConnectionState::Paused, "records": totals.records,
         "tombstones": totals.tombstones, "quarantined": totals.quarantined, "gaps_open": totals.gaps_open(),
+        "gaps_ignored": totals.gaps_ignored,
         "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),
         "last_ended_at": run.and_then(|run| run.ended_at).map(dates::rfc3339),
         "last_success": line.evidence.last_success.map(dates::rfc3339), "question_open": summary.question_open,

@@ -12,11 +12,12 @@ use std::collections::BTreeMap;
 const CODES_SHOWN: usize = 3;
 
 /// Who keeps it from us, and how that is said. What the service does comes first.
-const ORIGINS: [(&str, &str); 4] = [
+const ORIGINS: [(&str, &str); 5] = [
     ("source", "because the service pushed back"),
     ("own_budget", "put off by your own budget; nothing failed"),
     ("other", "could not be had so far"),
     ("given_up", "were given up"),
+    ("ignored", "ignored, as you said"),
 ];
 
 pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, CliError> {

@@ -96,6 +96,47 @@ fn gaps_are_paged_and_json_has_everything_about_each() {
 }
 
 #[test]
+fn a_gap_is_ignored_with_a_note_survives_the_next_run_and_is_taken_back() {
+    let shop = shop("gaps-ignored");
+    let script = "line(1)\ngap(7, 'not_found', **{'class': 'http', 'http_status': 404})\nlisting([1,7], [1], [7])\ndone(1); end()";
+    assert_eq!(collect(&shop, script).code, 3);
+    let gap = || json_lines(&shop.gleaner(&["gaps", "shop", "--json"]))[0].clone();
+    let id = gap()["gap_id"].as_str().unwrap().to_owned();
+    let table = shop.gleaner(&["gaps", "shop"]).stdout;
+    assert!(table.contains(&format!("({})", &id[..10])), "{table}");
+    let ignored = shop.gleaner(&["gaps", "ignore", &id[..10], "--note", "spam,\nsays \u{202e}me"]);
+    assert_eq!(ignored.code, 0, "{ignored:?}");
+    assert_eq!(collect(&shop, script).code, 0, "nothing is missing that somebody wants");
+    assert_eq!((gap()["state"].as_str(), gap()["origin"].as_str()), (Some("ignored"), Some("ignored")));
+    assert_eq!(gap()["ignored"]["note"], "spam,\nsays \u{202e}me");
+    let table = shop.gleaner(&["gaps", "shop"]).stdout;
+    assert!(
+        table.contains("ignored by you") && table.contains("\"spam, says ") && !table.contains('\u{202e}'),
+        "{table}"
+    );
+    let status = shop.gleaner(&["status"]).stdout;
+    assert!(status.contains("healthy") && status.contains("1 gap is ignored, as you said"), "{status}");
+    let lines = of_stream(&shop, "lines");
+    assert_eq!((lines["percent"].as_f64(), lines["missing"].as_u64()), (Some(50.0), Some(1)), "not complete: {lines}");
+    assert!(shop.gleaner(&["why", "shop"]).stdout.contains("1 ignored, as you said"));
+    assert_eq!(shop.gleaner(&["verify"]).code, 0);
+    assert_eq!(shop.gleaner(&["gaps", "take-back", &id]).code, 0);
+    assert_eq!(gap()["state"], "pending");
+    let refused: [(&[&str], &str); 6] = [
+        (&["gaps", "take-back", &id], "has no ignored gap"),
+        (&["gaps", "ignore", &id, "--note", " "], "the note is empty"),
+        (&["gaps", "ignore", &id], "--note"),
+        (&["gaps", "ignore", "abc", "--note", "x"], "at least 4 digits"),
+        (&["gaps", "retry", "ffffffff"], "there is no gap"),
+        (&["gaps"], "CONNECTION"),
+    ];
+    for (arguments, says) in refused {
+        let answer = shop.gleaner(arguments);
+        assert!(answer.code == 2 && answer.stderr.contains(says), "{arguments:?}: {answer:?}");
+    }
+}
+
+#[test]
 fn changes_come_by_number_with_tombstones_and_data_as_it_came() {
     let shop = shop("changes");
     let raw = r#"sys.stdout.write('{"type":"RECORD","stream":"orders","key":"a","data":{"n":1.0e400,"m":18446744073709551616},"emitted_at":"2031-01-01T00:00:00Z"}\n'); sys.stdout.flush()"#;

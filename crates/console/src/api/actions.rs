@@ -99,6 +99,29 @@ pub(crate) async fn cancel(
     inside.act(move |actions| actions.cancel(&connection, how)).await.map(|()| accepted())
 }
 
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NoteGiven {
+    note: String,
+}
+
+/// Does without a gap, and says why.
+pub(crate) async fn ignore_gap(
+    State(inside): State<Arc<Inside>>,
+    Place((name, gap)): Place<(String, String)>,
+    Told(NoteGiven { note }): Told<NoteGiven>,
+) -> Result<Response, Problem> {
+    inside.act(move |actions| actions.ignore_gap(&name, &gap, &note)).await.map(|()| done())
+}
+
+/// Wants a gap after all.
+pub(crate) async fn take_back_gap(
+    State(inside): State<Arc<Inside>>,
+    Place((name, gap)): Place<(String, String)>,
+) -> Result<Response, Problem> {
+    inside.act(move |actions| actions.take_back_gap(&name, &gap)).await.map(|()| accepted())
+}
+
 /// Not `Debug`: it is a secret.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

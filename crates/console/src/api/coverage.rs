@@ -16,6 +16,7 @@ pub(crate) struct StreamView {
     versions: u64,
     quarantined: u64,
     gaps_open: u64,
+    gaps_ignored: u64,
     gaps_recovered: u64,
     /// What is known and not here.
     missing: u64,
@@ -74,6 +75,7 @@ fn of_stream(stream: StreamCoverage, policy: CoveragePolicy) -> StreamView {
         why_no_share,
         missing: stream.missing(),
         gaps_open: stream.summary.gaps_open(),
+        gaps_ignored: stream.summary.gaps_ignored,
         gaps: stream.gaps.iter().map(of_gaps).collect(),
         listing: stream.listing.map(of_listing),
         semantics: stream.summary.semantics.map(|semantics| semantics.code()),

@@ -7,7 +7,7 @@ use crate::inside::Inside;
 use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_store::{GapCause, GapFilter, GapSummary};
+use gleaner_store::{GapCause, GapFilter, GapSummary, Ignored};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -33,6 +33,14 @@ struct GapView {
     not_before: Option<String>,
     last_error: Option<Box<RawValue>>,
     locator: Option<Box<RawValue>>,
+    /// What the owner wrote when they did without it.
+    ignored: Option<IgnoredView>,
+}
+
+#[derive(Debug, Serialize)]
+struct IgnoredView {
+    note: String,
+    at: String,
 }
 
 impl GapView {
@@ -57,6 +65,7 @@ impl GapView {
             attempts: gap.attempts,
             last_error: raw(gap.last_error),
             locator: raw(gap.locator),
+            ignored: gap.ignored.map(|Ignored { note, at }| IgnoredView { note, at: date::rfc3339(at) }),
         }
     }
 }

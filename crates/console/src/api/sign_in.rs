@@ -4,16 +4,17 @@
 //! and its answer has the cookie: out of reach of scripts, and never sent along from another site.
 
 use crate::asking::{Form, Told};
-use crate::guard::{Asked, Presented, SESSION_COOKIE, SIGN_IN_PATH};
+use crate::guard::{Asked, Presented, Refusal, SESSION_COOKIE};
 use crate::inside::Inside;
 use crate::keys::SESSION_LIFE;
 use crate::problem::Problem;
 use crate::{date, guesses};
+use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER, SET_COOKIE};
+use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, SET_COOKIE};
 use http::request::Parts;
-use http::{StatusCode, Uri};
+use http::{Method, StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,13 +24,48 @@ const INSIDE: &str = "/";
 /// The parameter of the link, and the field of the form.
 const CODE: &str = "code=";
 
+/// The page at the door.
+#[derive(Template)]
+#[template(path = "sign_in.html")]
+struct DoorPage<'a> {
+    way_in: WayIn<'a>,
+}
+
+/// What a browser has in its hands.
+enum WayIn<'a> {
+    /// A code, of which only the form is known.
+    Code(&'a str),
+    /// Nothing that is good; what there is to say about it.
+    None(&'static str),
+}
+
 /// What a one-time link opens. It looks at nothing but the form of the code.
 pub(crate) async fn page(uri: Uri) -> Response {
     let code = uri.query().and_then(|query| query.strip_prefix(CODE)).filter(|code| is_code(code));
-    match code {
-        Some(code) => html(StatusCode::OK, &form(code)),
-        None => html(StatusCode::OK, NO_CODE),
+    html(StatusCode::OK, code.map_or(WayIn::None(NO_CODE), WayIn::Code))
+}
+
+/// Whether a person waits for the answer and not a program.
+pub(crate) fn wants_page(request: &Parts) -> bool {
+    let accepts = request.headers.get(ACCEPT).and_then(|accepts| accepts.to_str().ok()).unwrap_or_default();
+    request.method == Method::GET && accepts.split(',').any(|kind| kind.trim().starts_with("text/html"))
+}
+
+/// What whoever is not let in is told: a person how to get in, a program the problem. The same for every path.
+pub(crate) fn refused(problem: Problem, refusal: Refusal, wants_page: bool) -> Response {
+    let says = match refusal {
+        Refusal::NotSignedIn => NOT_SIGNED_IN,
+        Refusal::TooManyGuesses => TOO_OFTEN,
+        Refusal::NotOurName | Refusal::ForeignSite | Refusal::NoOrigin => return problem.into_response(),
+    };
+    let response = problem.into_response();
+    if !wants_page {
+        return response;
     }
+    let (mut parts, _) = response.into_parts();
+    let (page, body) = html(parts.status, WayIn::None(says)).into_parts();
+    parts.headers.extend(page.headers);
+    Response::from_parts(parts, body)
 }
 
 /// The exchange.
@@ -42,16 +78,15 @@ pub(crate) async fn exchange(State(inside): State<Arc<Inside>>, Form(form): Form
     match exchanged.map_err(|error| Problem::internal(error.to_string()))? {
         Some(session) => {
             let life = SESSION_LIFE.as_secs();
-            let cookie =
-                format!("{SESSION_COOKIE}={}; HttpOnly; SameSite=Strict; Path=/; Max-Age={life}", session.reveal());
+            let cookie = cookie(&inside, session.reveal(), life);
             Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, INSIDE.to_owned())]).into_response())
         }
         None if inside.guesses.wrong(Instant::now()) => {
-            let mut response = html(StatusCode::TOO_MANY_REQUESTS, TOO_OFTEN);
+            let mut response = html(StatusCode::TOO_MANY_REQUESTS, WayIn::None(TOO_OFTEN));
             response.headers_mut().insert(RETRY_AFTER, guesses::SPAN.as_secs().into());
             Ok(response)
         }
-        None => Ok(html(StatusCode::FORBIDDEN, OVER)),
+        None => Ok(html(StatusCode::FORBIDDEN, WayIn::None(OVER))),
     }
 }
 
@@ -80,8 +115,15 @@ pub(crate) async fn sign_out(State(inside): State<Arc<Inside>>, parts: Parts) ->
         let ended = ended.map_err(|_| Problem::internal("the sign-out met a fault"))?;
         ended.map_err(|error| Problem::internal(error.to_string()))?;
     }
-    let cookie = format!("{SESSION_COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    let cookie = cookie(&inside, "", 0);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
+}
+
+/// Out of reach of scripts, never sent along from another site, to nothing beside us, and only by TLS where there is TLS.
+fn cookie(inside: &Inside, value: &str, life: u64) -> String {
+    let secure = if inside.is_secure { "; Secure" } else { "" };
+    let path = inside.base.of_cookie();
+    format!("{SESSION_COOKIE}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={life}{secure}")
 }
 
 /// Nothing but letters and digits is ever written into a page.
@@ -89,22 +131,13 @@ fn is_code(code: &str) -> bool {
     !code.is_empty() && code.len() <= 128 && code.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
-const NO_CODE: &str = "<p>Open the link that <code>gleaner serve</code> printed.</p>";
-const OVER: &str = "<p>This link has been used, or its time is over. \
-                    <code>gleaner serve</code> prints a new one when it starts.</p>";
-const TOO_OFTEN: &str = "<p>Too many links were wrong lately. Wait a minute.</p>";
+const NO_CODE: &str = "This is where a one-time link leads, and this address has none in it.";
+const OVER: &str = "This link has been used, or its time is over.";
+const NOT_SIGNED_IN: &str = "This browser is not signed in.";
+const TOO_OFTEN: &str = "Too many links or credentials were wrong lately. Wait a minute.";
 
-fn form(code: &str) -> String {
-    format!(
-        "<form method=\"post\" action=\"{SIGN_IN_PATH}\"><input type=\"hidden\" name=\"code\" value=\"{code}\">\
-         <p>This link signs this browser in, once.</p><button autofocus>Open Gleaner</button></form>"
-    )
-}
-
-fn html(status: StatusCode, content: &str) -> Response {
-    let page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width, initial-scale=1\"><title>Gleaner</title><main><h1>Gleaner</h1>{content}</main>"
-    );
+fn html(status: StatusCode, way_in: WayIn<'_>) -> Response {
+    // Nothing in it can fail to be written.
+    let page = DoorPage { way_in }.render().unwrap_or_default();
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response()
 }

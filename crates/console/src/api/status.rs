@@ -27,6 +27,7 @@ struct StatusView {
     questions_open: usize,
     records: u64,
     gaps_open: u64,
+    gaps_ignored: u64,
 }
 
 /// The status.
@@ -50,6 +51,7 @@ fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
         questions_open: waiting.len(),
         records: 0,
         gaps_open: 0,
+        gaps_ignored: 0,
     };
     for connection in reader.connections()? {
         if !matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
@@ -61,6 +63,7 @@ fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
         status.paused += usize::from(connection.state == ConnectionState::Paused);
         status.records += connection.totals.records;
         status.gaps_open += connection.totals.gaps_open();
+        status.gaps_ignored += connection.totals.gaps_ignored;
         // A manifest that is no longer valid is something that only the owner can mend.
         let grade = standing.health.map_or(Grade::NeedsOwner, |health| health.grade);
         *status.grades.entry(grade.code()).or_default() += 1;

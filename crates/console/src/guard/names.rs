@@ -33,16 +33,26 @@ impl std::fmt::Display for OtherName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Name {
     host: String,
-    /// Whether something before us may speak TLS.
-    may_be_https: bool,
+    scheme: Scheme,
+}
+
+/// How a browser speaks with us under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scheme {
+    /// In the clear, over loopback.
+    Http,
+    /// By TLS of our own.
+    Https,
+    /// Something before us may speak TLS, and we do not see it.
+    Either,
 }
 
 impl Name {
     /// Whether a page that was loaded under this name says so about itself.
     pub(crate) fn is_origin(&self, origin: &str) -> bool {
         match origin.split_once("://") {
-            Some(("http", host)) => host.eq_ignore_ascii_case(&self.host),
-            Some(("https", host)) => self.may_be_https && host.eq_ignore_ascii_case(&self.host),
+            Some(("http", host)) => self.scheme != Scheme::Https && host.eq_ignore_ascii_case(&self.host),
+            Some(("https", host)) => self.scheme != Scheme::Http && host.eq_ignore_ascii_case(&self.host),
             Some(_) | None => false,
         }
     }
@@ -53,20 +63,22 @@ impl Name {
 pub(crate) struct Names(Vec<Name>);
 
 impl Names {
-    pub(crate) fn of(listens: SocketAddr, others: &[OtherName]) -> Self {
+    pub(crate) fn of(listens: SocketAddr, others: &[OtherName], has_tls: bool) -> Self {
         let port = listens.port();
+        let scheme = if has_tls { Scheme::Https } else { Scheme::Http };
         let mut hosts = match listens.ip() {
             IpAddr::V4(ip) if ip.is_loopback() => vec![ip.to_string(), "localhost".to_owned()],
             IpAddr::V6(ip) if ip.is_loopback() => vec![format!("[{ip}]"), "localhost".to_owned()],
             // Reached from elsewhere: only by the names that the owner gives.
             IpAddr::V4(_) | IpAddr::V6(_) => Vec::new(),
         };
-        if port != 80 {
+        if port != if has_tls { 443 } else { 80 } {
             // Browsers leave out the port that is the scheme's own.
             hosts = hosts.into_iter().map(|host| format!("{host}:{port}")).collect();
         }
-        let ours = hosts.into_iter().map(|host| Name { host, may_be_https: false });
-        let others = others.iter().map(|OtherName(host)| Name { host: host.clone(), may_be_https: true });
+        let ours = hosts.into_iter().map(|host| Name { host, scheme });
+        let theirs = if has_tls { Scheme::Https } else { Scheme::Either };
+        let others = others.iter().map(|OtherName(host)| Name { host: host.clone(), scheme: theirs });
         Self(ours.chain(others).collect())
     }
 

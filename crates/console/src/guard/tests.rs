@@ -38,10 +38,10 @@ const AUTHS: [(Option<&str>, Option<&str>); 8] = [
     (None, Some("gleaner_session=good; gleaner_session=good")),
 ];
 const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "DELETE", "OPTIONS", "BREW"];
-const PATHS: [&str; 5] = ["/healthz", "/open", "/", "/api/v1/status", "/nothing/here"];
+const PATHS: [&str; 6] = ["/healthz", "/open", "/open.css", "/", "/api/v1/status", "/nothing/here"];
 
 fn names() -> Names {
-    Names::of("127.0.0.1:8716".parse().unwrap(), &[])
+    Names::of("127.0.0.1:8716".parse().unwrap(), &[], false)
 }
 
 fn verdict(request: &Parts) -> Result<(), Refusal> {
@@ -122,7 +122,7 @@ fn expected(
         return Err(Refusal::ForeignSite);
     }
     let looks = ["GET", "HEAD"].contains(&method);
-    if path == "/healthz" && looks {
+    if (path == "/healthz" || path == "/open.css") && looks {
         return Ok(());
     }
     if path == "/open" && (looks || method == "POST") {
@@ -173,14 +173,19 @@ fn a_request_line_with_a_whole_address_cannot_say_another_name() {
 #[test]
 fn the_names_are_those_of_the_address_and_what_the_owner_adds() {
     let has = |names: &Names, host: &str| names.find(&Said::Once(host)).is_some();
-    let port_80 = Names::of("127.0.0.1:80".parse().unwrap(), &[]);
+    let port_80 = Names::of("127.0.0.1:80".parse().unwrap(), &[], false);
     assert!(has(&port_80, "127.0.0.1") && has(&port_80, "localhost") && !has(&port_80, "127.0.0.1:81"));
-    let six = Names::of("[::1]:9".parse().unwrap(), &[]);
+    let six = Names::of("[::1]:9".parse().unwrap(), &[], false);
     assert!(has(&six, "[::1]:9") && has(&six, "localhost:9") && !has(&six, "127.0.0.1:9"));
-    let everywhere = Names::of("0.0.0.0:9".parse().unwrap(), &[OtherName::new("Gleaner.example").unwrap()]);
+    let everywhere = Names::of("0.0.0.0:9".parse().unwrap(), &[OtherName::new("Gleaner.example").unwrap()], false);
     assert!(has(&everywhere, "gleaner.example") && !has(&everywhere, "0.0.0.0:9") && !has(&everywhere, "localhost:9"));
     let name = everywhere.find(&Said::Once("gleaner.example")).unwrap();
     assert!(name.is_origin("https://gleaner.example") && !name.is_origin("ftp://gleaner.example"));
+    let by_tls = Names::of("127.0.0.1:443".parse().unwrap(), &[OtherName::new("a.example").unwrap()], true);
+    for host in ["127.0.0.1", "localhost", "a.example"] {
+        let name = by_tls.find(&Said::Once(host)).unwrap();
+        assert!(name.is_origin(&format!("https://{host}")) && !name.is_origin(&format!("http://{host}")), "{host}");
+    }
     for no_name in ["", "a b", "a/b", "*", "ä.example"] {
         assert_eq!(OtherName::new(no_name), None, "{no_name:?}");
     }

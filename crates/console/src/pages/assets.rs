@@ -55,6 +55,12 @@ pub(crate) async fn file(Place((hash, name)): Place<(String, String)>) -> Result
     Ok((headers, asset.bytes).into_response())
 }
 
+/// How the door looks: the style of everything, for those who are not inside yet. There is nothing of anybody's in it.
+pub(crate) async fn sign_in_style() -> Response {
+    let style = &ASSETS[0];
+    ([(CONTENT_TYPE, style.kind)], style.bytes).into_response()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -99,6 +99,27 @@ pub(crate) async fn retry_gap(
     Ok(see(back))
 }
 
+pub(crate) async fn ignore_gap(
+    State(inside): State<Arc<Inside>>,
+    Place((name, gap)): Place<(String, String)>,
+    Form(form): Form,
+) -> Result<Response, PageProblem> {
+    let note = fields(&form).remove("note").unwrap_or_default();
+    let back = href_with(&["connections", &name, "gaps"], &[("done", "ignored")]);
+    inside.act(move |actions| actions.ignore_gap(&name, &gap, &note)).await?;
+    Ok(see(back))
+}
+
+pub(crate) async fn take_back_gap(
+    State(inside): State<Arc<Inside>>,
+    Place((name, gap)): Place<(String, String)>,
+    _: Form,
+) -> Result<Response, PageProblem> {
+    let back = href_with(&["connections", &name, "gaps"], &[("done", "taken-back")]);
+    inside.act(move |actions| actions.take_back_gap(&name, &gap)).await?;
+    Ok(see(back))
+}
+
 pub(crate) async fn cancel(
     State(inside): State<Arc<Inside>>,
     Place(run_id): Place<String>,

@@ -87,6 +87,8 @@ fn notice(done: &str) -> Option<Notice> {
         "scheduled" => "The schedule is saved.",
         "cancelled" => "The run was told to stop. What it has stored stays.",
         "retried" => "The gap will be tried again by the next run.",
+        "ignored" => "The gap is ignored: it stays on record as missing, and nobody tries it until you take it back.",
+        "taken-back" => "The gap is wanted again, and the next run tries it.",
         "answered" => "Your answer was handed to the run. It is stored nowhere.",
         "declined" => "The question was declined. The run was told so.",
         _ => return None,

@@ -1,4 +1,4 @@
-//! The gaps of one connection, one by one, with a button to try each again.
+//! The gaps of one connection, one by one: try it again, do without it and say why, or take that back.
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
@@ -15,7 +15,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::WallTime;
-use gleaner_store::{GapCause, GapFilter, GapSummary, Reader};
+use gleaner_store::{GapCause, GapFilter, GapSummary, Reader, StreamSummary};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -32,6 +32,7 @@ struct GapListPage {
     streams: Vec<Choice>,
     stream: Option<Outside>,
     total: String,
+    ignored: Option<String>,
     gaps: Vec<GapView>,
     next: Option<String>,
     first: Option<String>,
@@ -59,6 +60,17 @@ struct GapView {
     error: Option<Outside>,
     locator: Option<Outside>,
     retry_href: Option<String>,
+    /// Names the form of this gap, so that what is typed into it outlives an update of the page.
+    id: String,
+    ignore_href: Option<String>,
+    ignored: Option<IgnoredView>,
+}
+
+/// What the owner wrote, and how it is taken back.
+struct IgnoredView {
+    note: Outside,
+    at: When,
+    take_back_href: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,7 +103,7 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
         href_with(&["connections", name, "gaps"], &query.into_iter().flatten().collect::<Vec<_>>())
     };
     let next = gaps.last().filter(|_| gaps.len() == GAPS_SHOWN).map(|gap| address(Some(gap.id)));
-    let (streams, total) = choices(reader, name, chosen)?;
+    let (streams, total, ignored) = choices(reader, name, chosen)?;
     let frame = Frame::new(format!("Gaps of {name}"), Part::Gaps, address(wanted.after), waiting.len());
     Ok(GapListPage {
         frame: frame.after(wanted.done.as_deref()),
@@ -100,45 +112,56 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
         streams,
         stream: chosen.map(Outside::new),
         total: number(total),
+        ignored: (ignored > 0).then(|| number(ignored)),
         gaps: gaps.iter().map(|gap| GapView::of(name, gap, now)).collect(),
         next,
         first: wanted.after.is_some().then(|| address(None)),
     })
 }
 
-fn choices(reader: &Reader, name: &str, chosen: Option<&str>) -> Result<(Vec<Choice>, u64), Problem> {
+/// The streams to choose from, and how many gaps are open and ignored.
+fn choices(reader: &Reader, name: &str, chosen: Option<&str>) -> Result<(Vec<Choice>, u64, u64), Problem> {
     let streams = reader.streams(name)?;
-    let total = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
+    let total = streams.iter().map(StreamSummary::gaps_open).sum::<u64>();
+    let ignored = streams.iter().map(|stream| stream.gaps_ignored).sum::<u64>();
     let all = Choice {
         name: Outside::new("all streams"),
         href: href(&["connections", name, "gaps"]),
         is_chosen: chosen.is_none(),
-        count: number(total),
+        count: number(total + ignored),
     };
-    let with_gaps = streams.iter().filter(|stream| stream.gaps_open() > 0);
-    let choice = |stream: &gleaner_store::StreamSummary| Choice {
+    let with_gaps = streams.iter().filter(|stream| stream.gaps_missing() > 0);
+    let choice = |stream: &StreamSummary| Choice {
         name: Outside::new(&stream.name),
         href: href_with(&["connections", name, "gaps"], &[("stream", &stream.name)]),
         is_chosen: chosen == Some(&stream.name),
-        count: number(stream.gaps_open()),
+        count: number(stream.gaps_missing()),
     };
-    Ok((std::iter::once(all).chain(with_gaps.map(choice)).collect(), total))
+    Ok((std::iter::once(all).chain(with_gaps.map(choice)).collect(), total, ignored))
 }
 
 impl GapView {
     fn of(connection: &str, gap: &GapSummary, now: WallTime) -> Self {
         let cause = GapCause::of(gap);
         let is_at_work = gap.state == "in_progress";
-        let retry = (!is_at_work).then(|| href(&["connections", connection, "gaps", &gap.gap_id, "retry"]));
+        let to = |what: &str| href(&["connections", connection, "gaps", &gap.gap_id, what]);
+        let ignored = gap.ignored.as_ref().map(|ignored| IgnoredView {
+            note: Outside::new(&ignored.note),
+            at: When::new(ignored.at, now),
+            take_back_href: to("take-back"),
+        });
+        let retry = (!is_at_work && ignored.is_none()).then(|| to("retry"));
         let (state, tone) = match gap.state.as_str() {
             "in_progress" => ("being tried", "good"),
             "terminal" => ("given up", "bad"),
+            "ignored" => ("ignored", "calm"),
             _ => ("waits", "calm"),
         };
         let origin = match cause.origin() {
             "source" => "the service",
             "own_budget" => "your own budget",
             "given_up" => "given up",
+            "ignored" => "by you",
             _ => "",
         };
         Self {
@@ -156,6 +179,9 @@ impl GapView {
             error: gap.last_error.as_deref().map(pretty),
             locator: gap.locator.as_deref().map(pretty),
             retry_href: retry,
+            id: gap.gap_id.clone(),
+            ignore_href: ignored.is_none().then(|| to("ignore")),
+            ignored,
         }
     }
 }

@@ -55,7 +55,7 @@ struct Place {
 }
 
 /// The groups, and their titles. Only the first blames the service.
-const ORIGINS: [(&str, &str, &str, &str); 4] = [
+const ORIGINS: [(&str, &str, &str, &str); 5] = [
     (
         "source",
         "The service pushed back",
@@ -70,6 +70,12 @@ const ORIGINS: [(&str, &str, &str, &str); 4] = [
     ),
     ("other", "Could not be had so far", "Later runs try again.", "calm"),
     ("given_up", "Given up", "Trying again did not help. You can ask for another try.", "bad"),
+    (
+        "ignored",
+        "Ignored by you",
+        "They are missing, nobody tries them, and nothing waits for you. What you take back is tried by the next run.",
+        "calm",
+    ),
 ];
 
 impl WordsView {

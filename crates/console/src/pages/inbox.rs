@@ -7,6 +7,7 @@ use super::change::{fields, see};
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
+use super::picture::is_named;
 use super::words::{Until, When};
 use crate::asking::{Form, Place, Wanted};
 use crate::date;
@@ -49,6 +50,8 @@ struct QuestionView {
     asked: When,
     until: Option<Until>,
     fields: Vec<FieldView>,
+    /// What the page looked like that waits for the owner.
+    picture: Option<String>,
 }
 
 struct FieldView {
@@ -118,6 +121,7 @@ impl QuestionView {
             message: Outside::new(&question.message),
             asked: When::new(question.asked_at, now),
             until: question.expires_at.map(|at| Until::new(at, now)),
+            picture: is_named(question).then(|| href(&["inbox", &question.id.to_string(), "picture"])),
             fields: names.into_iter().map(|(name, schema)| FieldView::of(&name, &schema, kind)).collect(),
         })
     }

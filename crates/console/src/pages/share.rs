@@ -76,6 +76,7 @@ pub(crate) struct Missing {
     pub(crate) own_budget: u64,
     pub(crate) other: u64,
     pub(crate) given_up: u64,
+    pub(crate) ignored: u64,
     pub(crate) quarantined: u64,
 }
 
@@ -87,6 +88,7 @@ impl Missing {
                 "source" => &mut self.source,
                 "own_budget" => &mut self.own_budget,
                 "given_up" => &mut self.given_up,
+                "ignored" => &mut self.ignored,
                 _ => &mut self.other,
             } += count.count;
         }
@@ -97,9 +99,11 @@ impl Missing {
         self.own_budget += other.own_budget;
         self.other += other.other;
         self.given_up += other.given_up;
+        self.ignored += other.ignored;
         self.quarantined += other.quarantined;
     }
 
+    /// Those that somebody still wants.
     pub(crate) const fn gaps(&self) -> u64 {
         self.source + self.own_budget + self.other + self.given_up
     }
@@ -112,6 +116,7 @@ impl Missing {
             (self.other, "could not be had so far"),
             (self.given_up, "given up"),
             (self.quarantined, "do not fit their schema"),
+            (self.ignored, "ignored by you"),
         ];
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
         let parts = parts.map(|(count, words)| format!("{} {words}", number(count))).collect::<Vec<_>>();

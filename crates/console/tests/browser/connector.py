@@ -130,6 +130,19 @@ if scenario == "otp":
     say(type="STATE", stream="threads", cursor={"page": 4})
     done()
 
+if scenario == "picture":
+    # Two pixels by three, as a browser's connector would leave it in its run's folder.
+    import base64, os
+    folder = os.path.join(sys.argv[2], "runs", start["run_id"])
+    os.makedirs(folder, mode=0o700)
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAIAAAADCAIAAAA2iEnWAAAAEElEQVR4nGPQCKgAIgYUCgA5RQWhggzyYQAAAABJRU5ErkJggg=="
+    with open(os.path.join(folder, "action-1.png"), "wb") as file:
+        file.write(base64.b64decode(png))
+    say(type="INTERACTION", request_id="step-1", kind="manual_action", message="Agree to the new terms.",
+        timeout_seconds=300, picture="action-1.png")
+    sys.stdin.readline()
+    done()
+
 if scenario == "slow":
     for at in range(600):
         pace(f"slow step {at}", 1000 - min(at, 400))

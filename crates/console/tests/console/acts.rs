@@ -128,6 +128,39 @@ fn a_gap_is_tried_again() {
 }
 
 #[test]
+fn a_gap_is_ignored_with_a_note_and_taken_back() {
+    let world = World::new();
+    let gap = || world.json(&format!("{NOTES}/gaps"))["items"][0].clone();
+    let before = (world.json(NOTES)["gaps_open"].as_u64().unwrap(), world.json("/api/v1/status")["gaps_open"].clone());
+    let path = format!("{NOTES}/gaps/{}/ignore", gap()["gap_id"].as_str().unwrap());
+    for wrong in ["{}", r#"{"note":""}"#, r#"{"note":" \n"}"#, r#"{"note":7}"#, r#"{"note":"x","more":1}"#] {
+        assert_eq!(world.act("POST", &path, wrong).status, 400, "{wrong}");
+    }
+    let long = format!(r#"{{"note":"{}"}}"#, "ä".repeat(501));
+    let refused = world.act("POST", &path, &long);
+    assert_eq!(refused.status, 400);
+    assert!(refused.text().contains("501 characters"), "{}", refused.text());
+    assert_eq!(world.send(&world.request("DELETE", &path)).status, 409, "it is not ignored");
+    assert_eq!(gap()["ignored"], Value::Null);
+    let note = "<b>seen</b> elsewhere";
+    assert_eq!(world.act("POST", &path, &json!({ "note": note }).to_string()).status, 204);
+    let ignored = gap();
+    assert_eq!((&ignored["state"], &ignored["origin"]), (&json!("ignored"), &json!("ignored")));
+    assert_eq!(ignored["ignored"]["note"], note);
+    let whole = world.json(NOTES);
+    assert_eq!((whole["gaps_open"].as_u64(), whole["gaps_ignored"].as_u64()), (Some(before.0 - 1), Some(1)));
+    let codes = whole["health"]["findings"].as_array().unwrap().iter().map(|finding| &finding["code"]);
+    assert!(codes.into_iter().any(|code| code == "gaps_ignored"), "{whole}");
+    assert_eq!(world.json("/api/v1/status")["gaps_ignored"], 1);
+    assert!(world.get("/metrics").text().contains("gleaner_gaps_ignored{connection=\"notes\"} 1"));
+    assert_eq!(world.send(&world.request("DELETE", &path)).status, 202);
+    assert_eq!((&gap()["state"], &gap()["ignored"]), (&json!("pending"), &Value::Null));
+    assert_eq!(world.json("/api/v1/status")["gaps_open"], before.1);
+    let nowhere = format!("{NOTES}/gaps/nothing/ignore");
+    assert_eq!(world.act("POST", &nowhere, r#"{"note":"x"}"#).status, 404);
+}
+
+#[test]
 fn a_body_of_another_type_or_size_is_refused() {
     let world = World::new();
     let path = format!("{NOTES}/pause");

@@ -69,6 +69,11 @@ impl Request {
         head.into_bytes()
     }
 
+    /// As it goes over the wire.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        [self.head(), self.body.clone().unwrap_or_default()].concat()
+    }
+
     /// Sends it and reads the whole answer.
     pub(crate) fn send(&self, to: SocketAddr) -> Reply {
         let mut socket = connect(to);

@@ -5,6 +5,8 @@ mod client;
 mod description;
 mod load;
 mod matrix;
+mod picture;
+mod reach;
 mod reads;
 mod secrets;
 mod sign_in;

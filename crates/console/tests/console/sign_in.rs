@@ -110,6 +110,43 @@ fn a_stranger_learns_nothing_from_a_path() {
     assert_eq!(world.send(&world.bare("GET", "/healthz")).text(), "alive\n");
 }
 
+/// A person is told how to get in, a program what is the matter; and neither what is there.
+#[test]
+fn a_browser_that_is_not_signed_in_gets_a_page_and_a_program_gets_json() {
+    let world = World::new();
+    let accepts = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let ask = |path: &str, accept: &str| world.bare("GET", path).header("accept", accept).send(world.address);
+    let page = ask("/", accepts);
+    assert_eq!((page.status, page.header("content-type")), (401, Some("text/html; charset=utf-8")));
+    assert_eq!(page.header("www-authenticate"), Some("Bearer realm=\"gleaner\""));
+    crate::world::has_every_header(&page);
+    assert!(page.text().contains("gleaner serve") && page.text().contains("/api/v1/links"), "{}", page.text());
+    assert!(!page.text().contains("<script"), "{}", page.text());
+    for path in ["/gaps", "/nothing", "/api/v1/status", "/connections/notes"] {
+        assert_eq!(ask(path, accepts).body, page.body, "{path}");
+    }
+    for program in ["*/*", "application/json", "application/xml", ""] {
+        let reply = ask("/", program);
+        assert_eq!((reply.status, reply.header("content-type")), (401, Some("application/json")), "{program}");
+    }
+    let posted = world.bare("POST", "/gaps").header("accept", accepts).send(world.address);
+    assert_eq!(
+        (posted.status, posted.header("content-type")),
+        (401, Some("application/json")),
+        "only what is looked at"
+    );
+    let style = ask("/open.css", "text/css,*/*;q=0.1");
+    assert_eq!((style.status, style.header("content-type")), (200, Some("text/css; charset=utf-8")));
+    assert!(page.text().contains("href=\"/open.css\"") && style.text().contains(".door"));
+    let guess = |nth: usize| world.bare("GET", "/").header("cookie", &format!("gleaner_session={nth:064x}"));
+    for nth in 0..20 {
+        assert_eq!(guess(nth).send(world.address).status, 401);
+    }
+    let late = guess(21).header("accept", accepts).send(world.address);
+    assert_eq!((late.status, late.header("retry-after")), (429, Some("60")));
+    assert!(late.text().contains("Wait a minute"), "{}", late.text());
+}
+
 /// F86: guessing is told to wait, and never keeps the owner out.
 #[test]
 fn wrong_credentials_are_told_to_wait_and_right_ones_never_are() {

@@ -1,6 +1,6 @@
 //! The stream of events: at once, soon after a change, and over when the console is.
 
-use crate::world::{World, until};
+use crate::world::{World, allow_many_files, until};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
@@ -65,8 +65,9 @@ fn a_question_is_told_of() {
 
 #[test]
 fn there_is_a_most_and_a_place_is_free_again_when_a_tab_is_closed() {
+    allow_many_files();
     let world = World::new();
-    let mut streams = (0..64).map(|_| open(&world)).collect::<Vec<_>>();
+    let mut streams = (0..512).map(|_| open(&world)).collect::<Vec<_>>();
     for stream in &mut streams {
         data(stream).expect("a greeting");
     }

@@ -4,7 +4,7 @@
 
 use crate::client::{Reply, Request};
 use crate::description;
-use gleaner_console::{Console, Settings};
+use gleaner_console::{Console, ConsoleError, OtherName, Reach, Settings};
 use gleaner_service::OwnerActions;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
@@ -124,10 +124,15 @@ pub(crate) fn has_every_header(reply: &Reply) {
 }
 
 pub(crate) fn start(root: &Path) -> Console {
+    start_with(root, Reach::default(), &[]).expect("a console")
+}
+
+pub(crate) fn start_with(root: &Path, reach: Reach, names: &[&str]) -> Result<Console, ConsoleError> {
     let store = root.join("store.db");
     let actions = Arc::new(OwnerActions::new(store.clone(), root.join("run")));
     let listen = "127.0.0.1:0".parse().expect("an address");
-    Console::start(Settings { listen, names: Vec::new(), root: root.to_owned(), store }, actions).expect("a console")
+    let names = names.iter().map(|name| OtherName::new(name).expect("a name")).collect();
+    Console::start(Settings { listen, names, root: root.to_owned(), store, reach }, actions)
 }
 
 pub(crate) fn root() -> tempfile::TempDir {
@@ -174,6 +179,13 @@ impl Drop for Running {
         let _over = self.0.kill();
         let _over = self.0.wait();
     }
+}
+
+/// Both ends of very many connections are in this process, which commonly may have 1024 files.
+pub(crate) fn allow_many_files() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    rustix::process::setrlimit(rustix::process::Resource::Nofile, limit).expect("what is allowed");
 }
 
 /// Waits until something is so, and not for ever.

@@ -45,6 +45,7 @@ impl Finding {
             Self::CircuitNotClosed(_) => "circuit_not_closed",
             Self::Resting { .. } => "resting",
             Self::GapsGivenUp(_) => "gaps_given_up",
+            Self::GapsIgnored(_) => "gaps_ignored",
             Self::RecordsRejected(_) => "records_rejected",
             Self::CoverageShort(_) => "coverage_short",
             Self::Stale { .. } => "stale",
@@ -63,22 +64,65 @@ impl Finding {
     pub fn sentence(&self, date: impl Fn(WallTime) -> String) -> String {
         match self {
             Self::NeverRan => "it has not run yet".to_owned(),
-            Self::GapsOpen(gaps) => format!("{gaps} gaps wait for the next runs"),
+            Self::GapsOpen(gaps) => counted(*gaps, "gap waits for the next runs", "gaps wait for the next runs"),
             Self::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
             Self::Resting { until, why } => format!("rests until {}: {}", date(*until), why.wording().what),
-            Self::GapsGivenUp(gaps) => format!("{gaps} gaps were given up"),
-            Self::RecordsRejected(records) => format!("{records} records do not fit their schema"),
-            Self::CoverageShort(streams) => format!("{streams} checkpoints wait for an account"),
+            Self::GapsGivenUp(gaps) => counted(*gaps, "gap was given up", "gaps were given up"),
+            Self::GapsIgnored(gaps) => counted(*gaps, "gap is ignored, as you said", "gaps are ignored, as you said"),
+            Self::RecordsRejected(records) => {
+                counted(*records, "record does not fit its schema", "records do not fit their schema")
+            }
+            Self::CoverageShort(streams) => {
+                counted(*streams, "checkpoint waits for an account", "checkpoints wait for an account")
+            }
             Self::Stale { since } => format!("no success since {}", date(*since)),
-            Self::RequiresTheImpossible(streams) => format!("it requires {streams} streams that it cannot collect"),
+            Self::RequiresTheImpossible(streams) => {
+                format!("it requires {} that it cannot collect", counted(*streams, "stream", "streams"))
+            }
             Self::LastRunFailed(reason) => format!("{} {}", reason.wording().what, reason.wording().next),
             Self::BackingOff { failures } => format!("failed the same way {failures} times in a row"),
             Self::Blocked { failures } => {
                 format!("failed the same way {failures} times in a row; nothing runs by itself")
             }
-            Self::RestedTooOften { cycles, why } => format!("rested {cycles} times in a row: {}", why.wording().what),
+            Self::RestedTooOften { cycles, why } => {
+                format!("rested {} in a row: {}", counted(u64::from(*cycles), "time", "times"), why.wording().what)
+            }
             Self::QuestionOpen => "a question waits for you".to_owned(),
             Self::OwnerAction(action) => format!("the connector asks for: {}", action.code().replace('_', " ")),
+        }
+    }
+}
+
+/// `1 gap`, `2 gaps`.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_protocol::PressureReason;
+
+    #[test]
+    fn one_thing_is_not_said_as_many() {
+        let why = PressureReason::RateLimited;
+        let all = |count: u32| {
+            let many = u64::from(count);
+            [
+                Finding::GapsOpen(many),
+                Finding::GapsGivenUp(many),
+                Finding::GapsIgnored(many),
+                Finding::RecordsRejected(many),
+                Finding::CoverageShort(many),
+                Finding::RequiresTheImpossible(many),
+                Finding::RestedTooOften { cycles: count, why },
+            ]
+            .map(|finding| finding.sentence(|_| String::new()))
+        };
+        let things = ["gap", "gap", "gap", "record", "checkpoint", "stream", "time"];
+        for ((one, two), thing) in all(1).iter().zip(&all(2)).zip(things) {
+            assert!(one.contains(&format!("1 {thing} ")), "{one}");
+            assert!(two.contains(&format!("2 {thing}s ")), "{two}");
         }
     }
 }

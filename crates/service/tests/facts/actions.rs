@@ -51,7 +51,11 @@ fn what_is_not_there_is_said_to_be_not_there() {
     assert!(matches!(actions.answer(7, Reply::Declined), Err(ActionError::NoSuchQuestion(7))));
     for gap in ["", "x", &"0".repeat(32), "🦀"] {
         assert!(matches!(actions.retry_gap(NAME, gap), Err(ActionError::NoSuchGap { .. })), "{gap}");
+        assert!(matches!(actions.ignore_gap(NAME, gap, "note"), Err(ActionError::NoSuchGap { .. })), "{gap}");
+        assert!(matches!(actions.take_back_gap(NAME, gap), Err(ActionError::NotIgnored { .. })), "{gap}");
     }
+    assert!(matches!(actions.ignore_gap(NAME, "x", " "), Err(ActionError::Note(_))));
+    assert!(is_unknown(actions.ignore_gap("nobody", "x", "note")) && is_unknown(actions.take_back_gap("nobody", "x")));
     let wrong = ScheduleChange { cron: Setting::Set("soon".to_owned()), ..ScheduleChange::default() };
     assert!(matches!(actions.set_schedule(NAME, &wrong), Err(ActionError::Setting(_))));
     assert_eq!(home.reader().schedule(NAME).unwrap(), gleaner_store::OwnerSchedule::default());

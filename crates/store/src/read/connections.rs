@@ -77,6 +77,8 @@ pub struct StreamSummary {
     pub gaps_recovered: u64,
     /// Gaps that were given up.
     pub gaps_terminal: u64,
+    /// Gaps that the owner does without. They are missing, and need nobody.
+    pub gaps_ignored: u64,
     /// The newest change.
     pub last_seq: Option<u64>,
     /// When that was.
@@ -84,14 +86,20 @@ pub struct StreamSummary {
 }
 
 impl StreamSummary {
-    /// Gaps that are not closed.
+    /// Gaps that are not closed, but for those that the owner does without.
     #[must_use]
     pub const fn gaps_open(&self) -> u64 {
         self.gaps_pending + self.gaps_in_progress + self.gaps_terminal
     }
+
+    /// Everything that is known of and not here, also what the owner does without.
+    #[must_use]
+    pub const fn gaps_missing(&self) -> u64 {
+        self.gaps_open() + self.gaps_ignored
+    }
 }
 
-const COUNTERS: [&str; 8] = [
+const COUNTERS: [&str; 9] = [
     "records",
     "tombstones",
     "versions",
@@ -100,6 +108,7 @@ const COUNTERS: [&str; 8] = [
     "gaps_in_progress",
     "gaps_recovered",
     "gaps_terminal",
+    "gaps_ignored",
 ];
 
 impl Reader {
@@ -250,8 +259,9 @@ fn read_counters(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<StreamS
         gaps_in_progress: count(5)?,
         gaps_recovered: count(6)?,
         gaps_terminal: count(7)?,
-        last_seq: row.get::<_, Option<i64>>(at + 8)?.map(from_sql),
-        last_stored_at: row.get::<_, Option<i64>>(at + 9)?.map(date_from_sql),
+        gaps_ignored: count(8)?,
+        last_seq: row.get::<_, Option<i64>>(at + COUNTERS.len())?.map(from_sql),
+        last_stored_at: row.get::<_, Option<i64>>(at + COUNTERS.len() + 1)?.map(date_from_sql),
         ..StreamSummary::default()
     })
 }

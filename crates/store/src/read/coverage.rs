@@ -101,11 +101,12 @@ impl WhyUnknown {
 }
 
 impl StreamCoverage {
-    /// What is known and not here: gaps, records in quarantine, and what the last reports left open.
+    /// What is known and not here: gaps, also those that the owner does without, records in quarantine, and what the last
+    /// reports left open. So with anything ignored a stream is not complete.
     #[must_use]
     pub fn missing(&self) -> u64 {
         let unaccounted = self.listing.as_ref().map_or(0, |listing| listing.unaccounted);
-        self.summary.gaps_open().saturating_add(self.summary.quarantined).saturating_add(unaccounted)
+        self.summary.gaps_missing().saturating_add(self.summary.quarantined).saturating_add(unaccounted)
     }
 
     /// What is left out on purpose.

@@ -12,21 +12,27 @@ pub struct GapCause<'a> {
     pub terminal_reason: Option<&'a str>,
     /// Whether they are a planned stop at a cap that the owner set.
     pub run_cap: bool,
+    /// Whether the owner does without them.
+    pub ignored: bool,
 }
 
 impl<'a> GapCause<'a> {
     /// Of one.
     #[must_use]
     pub fn of(gap: &'a GapSummary) -> Self {
-        let GapSummary { reason, terminal_reason, run_cap, .. } = gap;
-        Self { reason: reason.as_deref(), terminal_reason: terminal_reason.as_deref(), run_cap: *run_cap }
+        let GapSummary { reason, terminal_reason, run_cap, state, .. } = gap;
+        Self::new(reason.as_deref(), terminal_reason.as_deref(), *run_cap, state)
     }
 
     /// Of many.
     #[must_use]
     pub fn of_count(count: &'a GapCount) -> Self {
-        let GapCount { reason, terminal_reason, run_cap, .. } = count;
-        Self { reason: reason.as_deref(), terminal_reason: terminal_reason.as_deref(), run_cap: *run_cap }
+        let GapCount { reason, terminal_reason, run_cap, state, .. } = count;
+        Self::new(reason.as_deref(), terminal_reason.as_deref(), *run_cap, state)
+    }
+
+    fn new(reason: Option<&'a str>, terminal_reason: Option<&'a str>, run_cap: bool, state: &str) -> Self {
+        Self { reason, terminal_reason, run_cap, ignored: state == "ignored" }
     }
 
     /// The most telling code; text from outside where no vocabulary of ours has it.
@@ -48,11 +54,14 @@ impl<'a> GapCause<'a> {
         terminal.or_else(|| self.reason.and_then(GapReason::from_code).map(GapReason::wording))
     }
 
-    /// Whose doing it is: `source` for the service's, `own_budget` for a cap that the owner set, `given_up`, or
-    /// `other`.
+    /// Whose doing it is: `source` for the service's, `own_budget` for a cap that the owner set, `given_up`, `ignored` for
+    /// what the owner does without whoever is to blame, or `other`.
     #[must_use]
     pub fn origin(self) -> &'static str {
         let pressure = self.reason.and_then(GapReason::from_code).and_then(GapReason::pressure);
+        if self.ignored {
+            return "ignored";
+        }
         match (self.terminal_reason, self.run_cap, pressure) {
             (Some(_), ..) => "given_up",
             (None, true, _) => "own_budget",

@@ -3,9 +3,9 @@
 use super::records::stream_id;
 use super::{Reader, length, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
-use crate::gap_rows::gap_id;
+use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id};
 use crate::registry;
-use gleaner_engine::WallTime;
+use gleaner_engine::{GapId, WallTime};
 use rusqlite::Row;
 
 /// One gap, for people.
@@ -21,7 +21,7 @@ pub struct GapSummary {
     pub parent_stream: Option<String>,
     /// The record's key.
     pub record_key: Option<String>,
-    /// `pending`, `in_progress`, `recovered` or `terminal`.
+    /// `pending`, `in_progress`, `recovered`, `terminal` or `ignored`.
     pub state: String,
     /// Why it is missing, as a code of the protocol.
     pub reason: Option<String>,
@@ -41,14 +41,44 @@ pub struct GapSummary {
     pub last_error: Option<String>,
     /// How the connector finds it again, as JSON.
     pub locator: Option<String>,
+    /// What the owner wrote when they ignored it, if they did.
+    pub ignored: Option<Ignored>,
 }
+
+/// That an owner does without a gap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    /// Why, in their words.
+    pub note: String,
+    /// Since when.
+    pub at: WallTime,
+}
+
+/// The gap that somebody means by the beginning of its id.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MeantGap {
+    /// This one.
+    One {
+        /// Whose it is.
+        connection: String,
+        /// Its whole id.
+        gap_id: String,
+    },
+    /// More than one begins like this.
+    Several,
+    /// None does, or it cannot be the beginning of an id.
+    None,
+}
+
+/// So much of an id has to be said.
+pub const GAP_ID_DIGITS_MIN: usize = 4;
 
 /// How many gaps of a stream have one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GapCount {
     /// The stream.
     pub stream: String,
-    /// `pending`, `in_progress` or `terminal`.
+    /// `pending`, `in_progress`, `terminal` or `ignored`.
     pub state: String,
     /// Why they are missing, as a code of the protocol.
     pub reason: Option<String>,
@@ -147,12 +177,42 @@ impl Reader {
             };
             let sql = format!(
                 "SELECT g.id, g.identity, s.name, g.parent_stream, g.record_key, g.state, g.reason, g.terminal_reason, \
-                 g.run_cap, g.attempts, g.since, g.not_before, g.last_error, g.locator, g.http_status \
+                 g.run_cap, g.attempts, g.since, g.not_before, g.last_error, g.locator, g.http_status, \
+                 g.ignored_note, g.ignored_at \
                  FROM gaps g {index} JOIN streams s ON s.id = g.stream WHERE g.id > ?3 AND g.connection = ?1 \
                  AND (?2 IS NULL OR g.stream = ?2) {open} ORDER BY g.id LIMIT ?4"
             );
             let size = |gap: &GapSummary| length(gap.locator.as_ref()) + length(gap.last_error.as_ref());
             sized_rows(connection, &sql, (of, stream, after, page(limit)), read_gap, size)
+        })
+    }
+
+    /// The gap whose id begins like this, whosever it is.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn meant_gap(&self, beginning: &str) -> Result<MeantGap, StoreError> {
+        let lengths = GAP_ID_DIGITS_MIN..=2 * IDENTITY_BYTES;
+        if !lengths.contains(&beginning.len()) || !beginning.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Ok(MeantGap::None);
+        }
+        self.ask(|connection| {
+            let padded = |with: char| {
+                let digits = beginning.chars().chain(std::iter::repeat(with)).take(2 * IDENTITY_BYTES);
+                parse_gap_id(&GapId::new(digits.collect::<String>()))
+            };
+            let (Some(from), Some(to)) = (padded('0'), padded('f')) else { return Ok(MeantGap::None) };
+            let sql = "SELECT c.name, g.identity FROM gaps g JOIN connections c ON c.id = g.connection
+                       WHERE g.identity BETWEEN ?1 AND ?2 AND c.state != 'purging' LIMIT 2";
+            let mut found = rows(connection, sql, (&from[..], &to[..]), |row| {
+                Ok((row.get(0)?, gap_id(&row.get::<_, Vec<u8>>(1)?).as_str().to_owned()))
+            })?;
+            Ok(match (found.pop(), found.pop()) {
+                (Some(_), Some(_)) => MeantGap::Several,
+                (Some((connection, gap_id)), None) => MeantGap::One { connection, gap_id },
+                (None, _) => MeantGap::None,
+            })
         })
     }
 
@@ -226,5 +286,9 @@ fn read_gap(row: &Row<'_>) -> rusqlite::Result<GapSummary> {
         last_error: row.get(12)?,
         locator: row.get(13)?,
         http_status: row.get(14)?,
+        ignored: match (row.get(15)?, row.get::<_, Option<i64>>(16)?) {
+            (Some(note), Some(at)) => Some(Ignored { note, at: date_from_sql(at) }),
+            (_, None) | (None, _) => None,
+        },
     })
 }

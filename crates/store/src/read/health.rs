@@ -152,6 +152,7 @@ impl Evidence {
             rest: Cooldown::answer(self.cooldown.as_ref(), now, policy),
             open_gaps: totals.gaps_pending + totals.gaps_in_progress,
             terminal_gaps: totals.gaps_terminal,
+            ignored_gaps: totals.gaps_ignored,
             rejected_records: totals.quarantined,
             shortfalls: short as u64,
             question_open: self.summary.question_open,

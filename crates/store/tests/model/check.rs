@@ -61,6 +61,8 @@ impl World {
             let (state, terminal) = state_of(gap);
             let shown = (row.state.as_str(), row.terminal_reason.as_deref(), row.attempts);
             assert_eq!(shown, (state, terminal, gap.attempts), "{name:?}");
+            let note = if let State::Ignored(note, _) = &gap.state { Some(note) } else { None };
+            assert_eq!(row.ignored.as_ref().map(|ignored| &ignored.note), note, "{name:?}");
             let shown = (row.reason.as_deref(), row.run_cap, row.locator.as_ref());
             assert_eq!(shown, (Some(gap.cause.reason), gap.cause.run_cap, gap.locator.as_ref()), "{name:?}");
         }
@@ -111,6 +113,11 @@ impl World {
                 assert_eq!(history.len(), kept.versions, "the history of {key:?}");
                 assert_eq!(history[0].body, kept.body, "the newest version of {key:?}");
             }
+            let is_ignored = |(name, gap): &(&super::gaps::GapName, &ModelGap)| {
+                name.0 == stream.name && matches!(gap.state, State::Ignored(..))
+            };
+            let ignored = self.expected.gaps.iter().filter(is_ignored).count() as u64;
+            assert_eq!(stream.gaps_ignored, ignored, "ignored gaps of {:?}", stream.name);
             let shown = (stream.records, stream.tombstones, stream.versions);
             assert_eq!(shown, (records, tombstones, versions), "{:?}", stream.name);
         }
@@ -119,6 +126,7 @@ impl World {
 
 const fn state_of(gap: &ModelGap) -> (&'static str, Option<&'static str>) {
     match gap.state {
+        State::Ignored(..) => ("ignored", None),
         State::Pending => ("pending", None),
         State::Held(_) => ("in_progress", None),
         State::Recovered => ("recovered", None),

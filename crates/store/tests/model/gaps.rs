@@ -11,6 +11,8 @@ pub(crate) enum State {
     Held(String),
     Recovered,
     Terminal(&'static str),
+    /// By its owner, with a note; a run may still hold it.
+    Ignored(String, Option<String>),
 }
 
 #[derive(Clone, Debug)]
@@ -33,7 +35,7 @@ impl ModelGap {
     }
 
     pub(crate) fn is_held_by(&self, run: &str) -> bool {
-        matches!(&self.state, State::Held(by) if by == run)
+        matches!(&self.state, State::Held(by) | State::Ignored(_, Some(by)) if by == run)
     }
 
     pub(crate) fn attempt(&mut self, run: &str) {
@@ -55,7 +57,28 @@ impl ModelGap {
             self.locator = locator;
         }
         run.clone_into(&mut self.deferred_by);
-        self.state = self.at_rest();
+        self.lay_down();
+    }
+
+    /// The owner does without it. Answers whether that is possible.
+    pub(crate) fn ignore(&mut self, note: &str) -> bool {
+        let held = match &self.state {
+            State::Recovered => return false,
+            State::Held(by) => Some(by.clone()),
+            State::Ignored(_, held) => held.clone(),
+            State::Pending | State::Terminal(_) => None,
+        };
+        self.state = State::Ignored(note.to_owned(), held);
+        true
+    }
+
+    /// The owner wants it after all. Answers whether they did without it.
+    pub(crate) fn take_back(&mut self) -> bool {
+        let was_ignored = matches!(self.state, State::Ignored(..));
+        if was_ignored {
+            (self.state, self.attempts, self.counted_by) = (State::Pending, 0, None);
+        }
+        was_ignored
     }
 
     pub(crate) fn recover(&mut self, run: &str) {
@@ -65,9 +88,16 @@ impl ModelGap {
     }
 
     pub(crate) fn release(&mut self) {
-        if matches!(self.state, State::Held(_)) {
-            self.state = self.at_rest();
+        if matches!(self.state, State::Held(_) | State::Ignored(..)) {
+            self.lay_down();
         }
+    }
+
+    fn lay_down(&mut self) {
+        self.state = match &self.state {
+            State::Ignored(note, _) => State::Ignored(note.clone(), None),
+            _ => self.at_rest(),
+        };
     }
 
     fn at_rest(&self) -> State {

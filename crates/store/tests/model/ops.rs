@@ -104,6 +104,15 @@ pub(crate) enum Op {
     StaleActs,
     /// Another connection appears, or is forgotten.
     OtherConnection,
+    /// The owner does without one of the gaps, whoever works on it.
+    Ignore {
+        nth: usize,
+        note: u8,
+    },
+    /// The owner wants one after all.
+    TakeBack {
+        nth: usize,
+    },
 }
 
 fn data() -> impl Strategy<Value = Op> {
@@ -153,6 +162,8 @@ fn course() -> impl Strategy<Value = Op> {
             .prop_map(|(death, (catch_up, at_its_end))| Op::Takeover { death, catch_up, at_its_end }),
         1 => Just(Op::StaleActs),
         1 => Just(Op::OtherConnection),
+        3 => (0_usize..8, 0_u8..2).prop_map(|(nth, note)| Op::Ignore { nth, note }),
+        2 => (0_usize..8).prop_map(|nth| Op::TakeBack { nth }),
     ]
 }
 

@@ -16,7 +16,7 @@ use super::live::{Live, LiveRun, MANIFEST, Step, manifest};
 use super::ops::Op;
 use super::trace::{CONNECTION, Trace};
 use gleaner_engine::invariants::{self, Fact};
-use gleaner_engine::{CatchUp, GapId, LeaseId, Listed, Now, RunId, Steady, Time, Track, WallTime};
+use gleaner_engine::{CatchUp, GapId, LeaseId, Listed, Note, Now, RunId, Steady, Time, Track, WallTime};
 use gleaner_store::{Acquired, Holder, Lease, LeaseOn, Reader, Store};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -108,6 +108,7 @@ impl World {
             Op::Takeover { death, catch_up, at_its_end } => self.take_over(death, catch_up, at_its_end),
             Op::StaleActs => self.stale_acts(),
             Op::OtherConnection => self.other_connection(),
+            Op::Ignore { .. } | Op::TakeBack { .. } => self.owner_says(op),
             said => {
                 if self.is_speaking() {
                     self.hear(said);
@@ -264,6 +265,10 @@ impl World {
 
     fn meet_gaps(&mut self, run: &str, slice: &[Said]) {
         for said in slice {
+            let ignored = |name| matches!(self.expected.gaps[name].state, State::Ignored(..));
+            if matches!(said, Said::Gap { name, .. } if ignored(name)) {
+                self.met.insert("an ignored gap reported again");
+            }
             let Said::Recover { name, lease } = said else { continue };
             self.met.insert(match &self.expected.gaps[name].state {
                 State::Recovered => "a gap recovered",
@@ -275,6 +280,33 @@ impl World {
         if self.expected.gaps.values().any(is_given_up) {
             self.met.insert("a gap given up");
         }
+    }
+
+    /// The owner says something about a gap that the store has, from a process of their own.
+    fn owner_says(&mut self, op: Op) {
+        let (Op::Ignore { nth, .. } | Op::TakeBack { nth }) = op else { return };
+        let rows = super::trace::read_gaps(&self.reader);
+        let Some(row) = rows.get(nth % rows.len().max(1)) else { return };
+        let name = self.trace.name(&self.reader, &row.gap_id);
+        let gap = self.expected.gaps.get_mut(&name).unwrap();
+        let was_held = matches!(gap.state, State::Held(_));
+        let mut store = Store::open(&self.path).unwrap();
+        match op {
+            Op::Ignore { note, .. } => {
+                let note = format!("note {note}");
+                let done =
+                    store.ignore_gap(CONNECTION, &row.gap_id, &Note::new(&note).unwrap(), self.now.wall).unwrap();
+                assert_eq!(done, gap.ignore(&note), "{name:?}");
+                self.met.extend(done.then_some("a gap ignored"));
+                self.met.extend((done && was_held).then_some("a gap ignored while a run held it"));
+            }
+            _ => {
+                let done = store.take_back_gap(CONNECTION, &row.gap_id).unwrap();
+                assert_eq!(done, gap.take_back(), "{name:?}");
+                self.met.extend(done.then_some("an ignored gap taken back"));
+            }
+        }
+        self.stepped = true;
     }
 
     fn tallied(&mut self) {

@@ -1,0 +1,67 @@
+//! What an owner says about one gap: another try, do without it, or want it after all.
+//!
+//! The rules are the engine's; here is which row is meant. No run has to be over for it: what the owner says is a
+//! transaction of its own, and a run that goes on meets the gap as it is then.
+
+use crate::error::{Failure, StoreError};
+use crate::gap_rows::{GapRow, parse_gap_id};
+use crate::registry;
+use crate::store::Store;
+use gleaner_engine::{Gap, GapId, Note, WallTime};
+use rusqlite::Connection;
+
+impl Store {
+    /// The owner asks for another try of a gap: of one that was given up, of one that waits for its time, and of one that
+    /// they did without. Answers whether there is such a gap and it is open.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn retry_gap(&mut self, name: &str, gap_id: &str) -> Result<bool, StoreError> {
+        self.write(&[], |transaction| {
+            change(transaction, name, gap_id, |gap| {
+                gap.reopen();
+                gap.take_back();
+                gap.not_before = None;
+                gap.is_open()
+            })
+        })
+    }
+
+    /// The owner does without a gap, and says why. Answers whether there is such a gap and it is open.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn ignore_gap(&mut self, name: &str, gap_id: &str, note: &Note, now: WallTime) -> Result<bool, StoreError> {
+        self.write(&[], |transaction| change(transaction, name, gap_id, |gap| gap.ignore(note.clone(), now)))
+    }
+
+    /// The owner wants a gap after all. Answers whether there is such a gap and it was ignored.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn take_back_gap(&mut self, name: &str, gap_id: &str) -> Result<bool, StoreError> {
+        self.write(&[], |transaction| change(transaction, name, gap_id, Gap::take_back))
+    }
+}
+
+/// Changes the gap that is meant, if the engine's rule says that there is something to change.
+fn change(
+    connection: &Connection,
+    name: &str,
+    gap_id: &str,
+    rule: impl FnOnce(&mut Gap) -> bool,
+) -> Result<bool, Failure> {
+    let of = registry::find(connection, name)?;
+    let Some(identity) = parse_gap_id(&GapId::new(gap_id)) else { return Ok(false) };
+    let found = GapRow::find(connection, &identity)?.filter(|row| row.connection() == of);
+    let Some(mut row) = found else { return Ok(false) };
+    let before = row.gap.state.clone();
+    let changed = rule(&mut row.gap);
+    if changed {
+        row.update(connection, &before)?;
+    }
+    Ok(changed)
+}
