@@ -185,8 +185,8 @@ mod tests {
         let ended = began + Duration::from_millis(80);
         let after = |age: Value| (arrived(&age, began, ended) - began).as_millis();
         assert_eq!((after(json!(0)), after(json!(30)), after(json!(80.5))), (80, 50, 0));
-        assert_eq!((after(json!(1e300)), after(json!(90))), (0, 0), "not before it was asked for");
-        for nothing in [Value::Null, json!("soon"), json!(-5), json!({})] {
+        assert_eq!((after(json!(1e15)), after(json!(90))), (0, 0), "not before it was asked for");
+        for nothing in [Value::Null, json!("soon"), json!(-5), json!(1e300), json!({})] {
             assert_eq!(after(nothing), 80);
         }
     }
