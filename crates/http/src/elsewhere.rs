@@ -264,14 +264,19 @@ mod tests {
         assert_eq!((way.governor().status().sent, way.governor().status().rejected), (4, 1));
     }
 
-    /// Gaps between sends that each leave 30 ms after their turn, first to last less and less so, and say so or not.
+    #[expect(clippy::disallowed_methods, reason = "what sends takes its time, and is no part of the governor")]
+    fn take(time: Duration) {
+        std::thread::sleep(time);
+    }
+
+    /// Gaps between sends that leave after their turn, some more and some less so, and say so or not.
     fn gaps_of_late_sends(says_so: bool) -> Vec<Duration> {
         const LATE: [u64; 5] = [30, 0, 30, 15, 0];
         let (way, left) = (elsewhere(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
         for late in LATE {
             let left = Arc::clone(&left);
             let sent = way.send(&Method::GET, &url(), move |_| {
-                std::thread::sleep(Duration::from_millis(late));
+                take(Duration::from_millis(late));
                 let now = StdInstant::now();
                 left.lock().unwrap().push(now);
                 reply(200).map(|reply| Reply { arrived: says_so.then_some(now), ..reply })
@@ -298,7 +303,7 @@ mod tests {
             let way = way.clone().patience(Patience::single_attempt());
             drop(way.send(&Method::GET, &url(), move |_| {
                 let is_first = left.lock().unwrap().is_empty();
-                std::thread::sleep(Duration::from_millis(if is_first { 30 } else { 0 }));
+                take(Duration::from_millis(if is_first { 30 } else { 0 }));
                 left.lock().unwrap().push(StdInstant::now());
                 Err(NoReply::Lost)
             }));

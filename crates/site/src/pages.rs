@@ -1,5 +1,6 @@
 //! The pages, as text. Fields have the names and types that the services of this kind use, and the cursor, as there.
 
+use crate::world::World;
 use std::time::Duration;
 
 /// A page with a title.
@@ -7,14 +8,17 @@ pub(crate) fn page(title: &str, body: &str) -> String {
     format!("<!doctype html><html><head><meta charset=utf-8><title>{title}</title></head><body>{body}</body></html>")
 }
 
-pub(crate) fn home(session: &str, wedges_later: Option<Duration>, storm: Option<u32>) -> String {
-    let wedge = wedges_later
+pub(crate) fn home(session: &str, world: &World) -> String {
+    let wedge = world
+        .wedges_later
         .map(|later| format!("<script>setTimeout(() => {{ for (;;) {{}} }}, {})</script>", later.as_millis()));
+    let late = world.sends_late.map(sends_late);
     let body = format!(
         "<main id=app data-session=\"{session}\"><textarea id=prompt-textarea></textarea></main>\
-         <script>localStorage.setItem('seen', '{session}')</script>{}{}",
+         <script>localStorage.setItem('seen', '{session}')</script>{}{}{}",
         wedge.unwrap_or_default(),
-        storm.map(storm_script).unwrap_or_default(),
+        late.unwrap_or_default(),
+        world.storm.map(storm_script).unwrap_or_default(),
     );
     page("Chat", &body)
 }
@@ -63,6 +67,15 @@ pub(crate) fn stalled() -> String {
 /// Its renderer never comes back.
 pub(crate) fn wedge() -> String {
     page("Wedged", "<p id=here>here</p><script>for (;;) {}</script>")
+}
+
+/// Every other request of the page leaves it so much later than it was made.
+fn sends_late(by: Duration) -> String {
+    format!(
+        "<script>const send = window.fetch; let sent = 0; window.fetch = (...request) =>\
+         new Promise(done => setTimeout(done, sent++ % 2 ? 0 : {})).then(() => send(...request))</script>",
+        by.as_millis()
+    )
 }
 
 /// Dialogs, downloads and popups, so many of each.

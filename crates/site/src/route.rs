@@ -62,7 +62,7 @@ fn home(world: &mut World, session: Option<&str>) -> Response {
     };
     match step {
         Some(Step::SignedIn) if world.wedges_after_sign_in => Response::page(pages::wedge()),
-        Some(Step::SignedIn) => Response::page(pages::home(name, world.wedges_later, world.storm)),
+        Some(Step::SignedIn) => Response::page(pages::home(name, world)),
         Some(Step::Challenge) => Response::redirect("/auth/challenge"),
         Some(Step::Code) => Response::redirect("/auth/code"),
         Some(Step::Password) | None => Response::redirect("/auth/login"),

@@ -66,6 +66,8 @@ pub struct World {
     pub wedges_after_sign_in: bool,
     /// How long after it was shown the page after the sign-in wedges its renderer.
     pub wedges_later: Option<Duration>,
+    /// Every other request of the page after the sign-in leaves it so much later than it was made.
+    pub sends_late: Option<Duration>,
     /// How many dialogs, downloads and popups the page after the sign-in opens, one after the other.
     pub storm: Option<u32>,
     /// Everything that was asked.
@@ -113,6 +115,7 @@ impl Default for World {
             delay: Duration::ZERO,
             wedges_after_sign_in: false,
             wedges_later: None,
+            sends_late: None,
             storm: None,
             asked: Vec::new(),
             books: Books::default(),

@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 /// The longest body that is taken. Larger things are downloads.
 const BODY_BYTES_MAX: u64 = 32 * 1024 * 1024;
 /// A request that is not answered this long after the page has sent it is with the service by then, and its answer is
-/// what takes so long. From the page's call to the wire it takes milliseconds, on a busy machine some tens of them.
-const UNDER_WAY_MAX: Duration = Duration::from_millis(100);
+/// what takes so long. From the page's call to the service it takes some milliseconds, or some tens of them over a slow
+/// line; on a machine that has six times more to do than it can, 190 were seen.
+const UNDER_WAY_MAX: Duration = Duration::from_millis(250);
 
 /// A request of the page's. Its headers and body may hold secrets: they are not in its `Debug`.
 #[derive(Clone)]
@@ -184,8 +185,8 @@ mod tests {
         let ended = began + Duration::from_millis(80);
         let after = |age: Value| (arrived(&age, began, ended) - began).as_millis();
         assert_eq!((after(json!(0)), after(json!(30)), after(json!(80.5))), (80, 50, 0));
-        assert_eq!((after(json!(1e300)), after(json!(90))), (0, 0), "not before it was asked for");
-        for nothing in [Value::Null, json!("soon"), json!(-5), json!({})] {
+        assert_eq!((after(json!(1e15)), after(json!(90))), (0, 0), "not before it was asked for");
+        for nothing in [Value::Null, json!("soon"), json!(-5), json!(1e300), json!({})] {
             assert_eq!(after(nothing), 80);
         }
     }

@@ -110,16 +110,6 @@ fn page(path: &str, target: &str, cookies: &str, body: &str) -> Vec<u8> {
              const late = document.createElement('p'); late.id = 'late'; late.textContent = 'here';\
              document.body.append(late) }, 300)</script>",
         ),
-        "/moves" => html(
-            "<title>Moves</title><style>html { overflow-anchor: none }</style><header style='height: 300px'>A shop</header>\
-             <div style='height: 1500px'></div><button onclick=\"document.title = 'clicked'\">Go</button>\
-             <div style='height: 1500px'></div><script>addEventListener('scroll', () => {\
-             document.querySelector('header').style.height = 0 })</script>",
-        ),
-        "/storage" => html(
-            "<title>Storage</title><script>caches.open('a').then(a => \
-             a.put('/a', new Response(new Uint8Array(96 << 20))))</script>",
-        ),
         "/set" => respond(
             "200 OK",
             "text/html",
@@ -170,6 +160,23 @@ fn page(path: &str, target: &str, cookies: &str, body: &str) -> Vec<u8> {
             "<title>Hog</title><script>window.all = []; setInterval(() => { const a = new Uint8Array(64 << 20); for (let i = 0; i < a.length; i += 4096) a[i] = i; all.push(a) }, 20)</script>",
         ),
         "/crash" => html("<title>Crash</title>"),
+        _ => restless(path),
+    }
+}
+
+/// Pages that change what was there when they were looked at.
+fn restless(path: &str) -> Vec<u8> {
+    match path {
+        "/moves" => html(
+            "<title>Moves</title><style>html { overflow-anchor: none }</style><header style='height: 300px'>A shop</header>\
+             <div style='height: 1500px'></div><button onclick=\"document.title = 'clicked'\">Go</button>\
+             <div style='height: 1500px'></div><script>addEventListener('scroll', () => {\
+             document.querySelector('header').style.height = 0 })</script>",
+        ),
+        "/storage" => html(
+            "<title>Storage</title><script>caches.open('a').then(a => \
+             a.put('/a', new Response(new Uint8Array(96 << 20))))</script>",
+        ),
         _ => respond("404 Not Found", "text/html", "", b"<title>Nothing</title>"),
     }
 }

@@ -94,7 +94,8 @@ fn recovery_that_meets_pressure_does_not_keep_the_forward_walk_from_its_budget()
 #[test]
 fn the_owners_ceiling_holds_at_the_site_and_the_pace_is_shown() {
     const CEILING: Duration = Duration::from_millis(300);
-    let site = Site::start(World::with(9));
+    // As a browser that is busy does it: of two requests the first leaves late, and the second does not.
+    let site = Site::start(World { sends_late: Some(Duration::from_millis(80)), ..World::with(9) });
     let setting = Setting::knowing_the_password(&site);
     let setting = setting.with("PDPP_CHATGPT_PACING_MIN_INTERVAL_MS", "300");
     // The run before had found a pace that the owner does not allow any more.
