@@ -165,15 +165,7 @@ fn has_no_secret(served: &Served, heard: &Mutex<String>) {
     assert!(!heard.contains(GOOD) && !heard.contains(BAD), "{heard}");
 }
 
-#[test]
-fn a_connection_is_added_through_the_api_after_a_check_and_no_answer_has_its_credential() {
-    let mut served = Served::new();
-    install(&served, "shop", &json!({}), CONNECTOR);
-    let (url, asked) = shop(3, Duration::ZERO);
-    let (link, heard) = begin(&mut served);
-    let address = link.trim_start_matches("http://").split('/').next().unwrap().to_owned();
-    let api = Api { served: &served, address };
-
+fn offers_what_a_page_may_set(api: &Api<'_>) {
     let (status, offered, _) = api.send("GET", "/api/v1/connectors", &Value::Null);
     assert_eq!(status, 200);
     let items = offered["items"].as_array().unwrap();
@@ -185,7 +177,38 @@ fn a_connection_is_added_through_the_api_after_a_check_and_no_answer_has_its_cre
     assert_eq!(offer["settings"][0]["label"], "Address of the shop");
     let chatgpt = items.iter().find(|item| item["connector"] == "chatgpt").unwrap().to_string();
     assert!(!chatgpt.contains("BROWSER_PATH") && !chatgpt.contains("CHATGPT_PASSWORD"), "{chatgpt}");
+}
 
+/// A page cannot say which program runs, nor set what is not the connector's own.
+fn refuses_what_a_page_may_not_say(api: &Api<'_>, check: &str) {
+    for (settings, part) in [
+        (json!({"PATH": "/tmp/evil"}), "PATH"),
+        (json!({"OTHER_DIR": "x"}), "OTHER_DIR"),
+        (json!({"SHOP_ADMIN_PASSWORD": "x"}), "SHOP_ADMIN_PASSWORD"),
+        (json!({"SHOP_TOKEN": "x"}), "SHOP_TOKEN"),
+        (json!({"LD_PRELOAD": "x"}), "LD_PRELOAD"),
+    ] {
+        let (status, refused) = api.post(check, &json!({"settings": settings}));
+        assert!(status == 422 && refused["error"]["message"].as_str().unwrap().contains(part), "{refused}");
+    }
+    assert_eq!(api.post(check, &json!({"credentials": {"HOME": "x"}})).0, 422);
+    assert_eq!(api.post(check, &json!({"command": ["sh"]})).0, 400);
+    assert_eq!(api.post("/api/v1/connectors/none/check", &json!({})).0, 404);
+    let long = json!({"settings": {"SHOP_URL": "x".repeat(5000)}});
+    assert_eq!(api.post(check, &long).0, 422);
+    assert_eq!(api.post("/api/v1/connectors/..%2F..%2Fetc/check", &json!({})).0, 404);
+}
+
+#[test]
+fn a_connection_is_added_through_the_api_after_a_check_and_no_answer_has_its_credential() {
+    let mut served = Served::new();
+    install(&served, "shop", &json!({}), CONNECTOR);
+    let (url, asked) = shop(3, Duration::ZERO);
+    let (link, heard) = begin(&mut served);
+    let address = link.trim_start_matches("http://").split('/').next().unwrap().to_owned();
+    let api = Api { served: &served, address };
+
+    offers_what_a_page_may_set(&api);
     let with = |token: &str| json!({"settings": {"SHOP_URL": url}, "credentials": {"SHOP_TOKEN": token}});
     let check = "/api/v1/connectors/shop/check";
     let (status, found) = api.post(check, &with(BAD));
@@ -206,24 +229,7 @@ fn a_connection_is_added_through_the_api_after_a_check_and_no_answer_has_its_cre
     let nowhere = json!({"settings": {"SHOP_URL": "http://127.0.0.1:9"}, "credentials": {"SHOP_TOKEN": GOOD}});
     assert_eq!(api.post(check, &nowhere).1["verdict"], "service_trouble");
 
-    // A page cannot say which program runs, nor set what is not the connector's own.
-    for (settings, part) in [
-        (json!({"PATH": "/tmp/evil"}), "PATH"),
-        (json!({"OTHER_DIR": "x"}), "OTHER_DIR"),
-        (json!({"SHOP_ADMIN_PASSWORD": "x"}), "SHOP_ADMIN_PASSWORD"),
-        (json!({"SHOP_TOKEN": "x"}), "SHOP_TOKEN"),
-        (json!({"LD_PRELOAD": "x"}), "LD_PRELOAD"),
-    ] {
-        let (status, refused) = api.post(check, &json!({"settings": settings}));
-        assert!(status == 422 && refused["error"]["message"].as_str().unwrap().contains(part), "{refused}");
-    }
-    assert_eq!(api.post(check, &json!({"credentials": {"HOME": "x"}})).0, 422);
-    assert_eq!(api.post(check, &json!({"command": ["sh"]})).0, 400);
-    assert_eq!(api.post("/api/v1/connectors/none/check", &json!({})).0, 404);
-    let long = json!({"settings": {"SHOP_URL": "x".repeat(5000)}});
-    assert_eq!(api.post(check, &long).0, 422);
-    assert_eq!(api.post("/api/v1/connectors/..%2F..%2Fetc/check", &json!({})).0, 404);
-
+    refuses_what_a_page_may_not_say(&api, check);
     let add = |token: &str, more: &Value| {
         let mut wish = with(token);
         wish["connector"] = json!("shop");
