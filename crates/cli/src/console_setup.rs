@@ -36,7 +36,12 @@ impl Setup for ConsoleSetup {
     fn offers(&self) -> Result<(Vec<Offer>, Vec<NotOffered>), SetupError> {
         let catalogue = Catalogue::read(&self.home);
         let faulty = catalogue.faulty.into_iter();
-        let faulty = faulty.map(|one| NotOffered { file: one.file.display().to_string(), what: one.what });
+        let faulty = faulty.map(|one| {
+            let file = one.file.display().to_string();
+            // What is wrong inside of a file begins with its name.
+            let what = one.what.strip_prefix(&format!("{file}: ")).unwrap_or(&one.what).to_owned();
+            NotOffered { file, what }
+        });
         Ok((catalogue.connectors.iter().map(offer).collect(), faulty.collect()))
     }
 

@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_name_cannot_leave_its_folder_or_its_header() {
         let names = ["a/../b", "..", ".x", "ü \"\r\n;", "shop.orders-1", ""].map(plain);
-        assert_eq!(names, ["a_.._b", "_", "x", "_______", "shop.orders-1", "_"]);
+        assert_eq!(names, ["a_.._b", "_", "x", "______", "shop.orders-1", "_"]);
         assert_eq!(plain(&"x".repeat(500)).len(), NAME_CHARS_MAX);
     }
 }

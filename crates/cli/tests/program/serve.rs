@@ -3,6 +3,7 @@
 //! Connectors are scripts that write down what they fetch, as a provider would. Connections have names whose first moment
 //! is a fraction of a second after they were added: others wait up to half a minute, so that many do not begin at once.
 
+mod adding;
 mod console;
 mod killed;
 mod owner;

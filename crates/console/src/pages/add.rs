@@ -92,7 +92,7 @@ pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, 
             Ok((standing::waiting(reader)?.len(), used))
         })
         .await?;
-    let frame = Frame::new("Add a connection", Part::Settings, href(&["add"]), waiting);
+    let frame = Frame::new("Add a connection", Part::Overview, href(&["add"]), waiting);
     let left_out = left_out.into_iter().map(|one| Outside::short(&format!("{}: {}", one.file, one.what), 500));
     let view = |offer: Offer| OfferView {
         href: href(&["add", &offer.connector]),
@@ -133,7 +133,7 @@ async fn form_page(inside: &Inside, wish: Wish, said: Option<Said>) -> Result<Fo
     let filled = |field: OfferedField| field_view(field, &wish.settings);
     let empty = |field: OfferedField| field_view(field, &BTreeMap::new());
     Ok(FormPage {
-        frame: Frame::new(format!("Add {}", offer.display_name), Part::Settings, action.clone(), waiting),
+        frame: Frame::new(format!("Add {}", offer.display_name), Part::Overview, action.clone(), waiting),
         action,
         title: Outside::new(&offer.display_name),
         needs: Outside::short(&offer.needs, TEXT_CHARS_MAX),

@@ -28,7 +28,7 @@ use tokio::time::timeout;
 /// What most programs do: try again later and later, and as late as they are told to.
 const USUAL: LawName = LawName::BackoffRetryAfter;
 /// The scenario that is drawn when none is named.
-const FIRST: &str = "github-like";
+const FIRST: &str = "limit-falls";
 /// The one seed: figures are the same each time.
 const SEED: u64 = 1;
 /// How long one waits while another one computes.
@@ -138,7 +138,7 @@ fn gather(of: &str, waiting: usize) -> Result<LabPage, Problem> {
         usual_refused: share(report.usual.violation_mean),
         usual_bans: report.usual.bans,
         usual_inside: report.usual.sends_inside_retry_after,
-        target: share(TARGET_GOODPUT),
+        target: format!("{:.0} %", TARGET_GOODPUT * 100.0),
         shown: draw(&drawn.scenario),
         lines: report.runs.iter().map(|run| line(run, of)).collect(),
     })

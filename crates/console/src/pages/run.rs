@@ -142,6 +142,10 @@ fn cause(run: &RunSummary, is_running: bool, now: WallTime) -> (String, &'static
 }
 
 fn figures(run: &RunSummary) -> Vec<Figure> {
+    if run.ended_at.is_none() {
+        // The rest is counted when it ends; a zero would say that nothing comes.
+        return vec![Figure { name: "Slices saved", value: number(run.slices) }];
+    }
     let counts = &run.counts;
     let always = [
         ("Records stored", counts.collected),

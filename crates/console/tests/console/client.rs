@@ -110,7 +110,25 @@ pub(crate) fn read_reply(socket: &mut TcpStream) -> Reply {
     let mut bytes = Vec::new();
     // What came before a reset counts.
     let _ended = socket.read_to_end(&mut bytes);
-    parse(&bytes)
+    let reply = parse(&bytes);
+    let in_pieces = reply.header("transfer-encoding") == Some("chunked");
+    if in_pieces { Reply { body: joined(&reply.body), ..reply } } else { reply }
+}
+
+/// A body out of its pieces, which must come to its end.
+fn joined(mut pieces: &[u8]) -> Vec<u8> {
+    let mut whole = Vec::new();
+    loop {
+        let line = pieces.windows(2).position(|part| part == b"\r\n").expect("the length of a piece");
+        let length = std::str::from_utf8(&pieces[..line]).expect("text");
+        let length = usize::from_str_radix(length, 16).expect("a number");
+        let piece = pieces.get(line + 2..line + 2 + length).expect("a whole piece");
+        if length == 0 {
+            return whole;
+        }
+        whole.extend_from_slice(piece);
+        pieces = &pieces[line + 4 + length..];
+    }
 }
 
 pub(crate) fn parse(bytes: &[u8]) -> Reply {

@@ -3,6 +3,7 @@
 mod acts;
 mod client;
 mod description;
+mod exports;
 mod load;
 mod matrix;
 mod picture;

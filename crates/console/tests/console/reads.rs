@@ -184,7 +184,9 @@ fn no_get_changes_the_store() {
     let before = files(&world);
     let run = world.json(&format!("{NOTES}/runs"))["items"][0]["run_id"].as_str().unwrap().to_owned();
     for ((method, template), _) in description::operations() {
-        if method != "GET" || template == "/api/v1/events" {
+        // What the whole program knows is not here; its own tests ask for it.
+        let is_elsewhere = ["/api/v1/connectors", "/api/v1/doctor"].contains(&template.as_str());
+        if method != "GET" || template == "/api/v1/events" || is_elsewhere {
             continue;
         }
         let path = template.replace("{connection}", "notes").replace("{stream}", "items").replace("{run}", &run);

@@ -108,6 +108,8 @@ impl Snapshot<'_> {
             let id = stream_id(connection, connection_name, stream)?;
             let sql = "SELECT schema FROM streams WHERE id = ?1";
             let schema = connection.query_row(sql, [id], |row| row.get::<_, Option<String>>(0))?;
+            // A manifest has lines, a message has one. In JSON a line feed is never a part of a value.
+            let schema = schema.map(|text| text.replace('\n', " "));
             Ok(crate::views::top_properties(crate::session::optional_raw_json(schema)?.as_ref()))
         })
     }

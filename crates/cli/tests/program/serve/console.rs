@@ -8,7 +8,7 @@ use std::process::Stdio;
 const WORKS: &str = "record(1); done(1); end()";
 
 /// One request, and the whole answer.
-fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> String {
+pub(super) fn ask(address: &str, method: &str, path: &str, headers: &str, body: &str) -> String {
     let mut socket = TcpStream::connect(address).unwrap();
     let length = body.len();
     let head =
