@@ -50,6 +50,7 @@ fn an_ignored_gap_is_served_to_no_run_survives_its_report_and_is_counted_as_what
         let shown = &gaps(&home)[0];
         assert_eq!((shown.state.as_str(), &shown.ignored, shown.attempts), ("ignored", &ignored, 0), "round {round}");
         assert_eq!(GapCause::of(shown).origin(), "ignored");
+        assert!(GapCause::of(shown).wording().expect("words").next.starts_with("You do without it"), "round {round}");
         let ask = "{\"type\":\"DETAIL_GAPS_PAGE_REQUEST\",\"request_id\":\"p\",\"reference_only\":true}\n";
         let leased = ask.to_owned() + &gap("details", "b") + &done(0);
         home.run(&leased);

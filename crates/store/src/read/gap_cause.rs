@@ -3,6 +3,8 @@
 use super::gaps::{GapCount, GapSummary};
 use gleaner_protocol::{AbsenceReason, ErrorClass, GapReason, Wording};
 
+const NEXT_OF_IGNORED: &str = "You do without it: nobody tries it until you take that back.";
+
 /// What is known about the cause of one gap, or of many of a kind.
 #[derive(Clone, Copy, Debug)]
 pub struct GapCause<'a> {
@@ -44,9 +46,14 @@ impl<'a> GapCause<'a> {
         self.terminal_reason.or(self.reason).unwrap_or("no_reason_given")
     }
 
-    /// What a person is told. A planned stop has words of its own.
+    /// What a person is told. A planned stop has words of its own, and what the owner does without comes by nobody's doing.
     #[must_use]
     pub fn wording(self) -> Option<Wording> {
+        let wording = self.wording_of_reason();
+        wording.map(|wording| if self.ignored { Wording { next: NEXT_OF_IGNORED, ..wording } } else { wording })
+    }
+
+    fn wording_of_reason(self) -> Option<Wording> {
         if self.run_cap {
             return Some(ErrorClass::RunCapDeferred.wording());
         }
