@@ -20,23 +20,22 @@ struct Listed {
     group: i32,
 }
 
-/// The browser with this number, which leads its group, and everything that came out of it and lives.
+/// The process with this number, which leads its group, and everything that came out of it and lives. A driver's browser
+/// is in a group of its own, and when the driver is dead it is nobody's child: then the profile that it names tells.
 pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
     let leader = leader.as_raw_nonzero().get();
-    let all = listed();
-    let mut found =
-        all.iter().filter(|one| one.group == leader || one.pid == leader).map(|one| one.pid).collect::<Vec<_>>();
+    let ourselves = rustix::process::getpid().as_raw_nonzero().get();
+    let all = listed().into_iter().filter(|one| one.pid != ourselves).collect::<Vec<_>>();
+    let is_root = |one: &Listed| one.group == leader || one.pid == leader || names(one.pid, profile);
+    let mut found = all.iter().filter(|one| is_root(one)).map(|one| one.pid).collect::<Vec<_>>();
     let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        let children = all.iter().filter(|one| one.parent == parent && !found.contains(&one.pid)).map(|one| one.pid);
-        let children = children.collect::<Vec<_>>();
-        found.extend(children);
+    // Children, and those in a group that one of them leads.
+    while let Some(&one) = found.get(next) {
+        let of_it = |other: &&Listed| (other.parent == one || other.group == one) && !found.contains(&other.pid);
+        let more = all.iter().filter(of_it).map(|other| other.pid).collect::<Vec<_>>();
+        found.extend(more);
         next += 1;
     }
-    let ourselves = rustix::process::getpid().as_raw_nonzero().get();
-    let strays = all.iter().filter(|one| !found.contains(&one.pid) && names(one.pid, profile)).map(|one| one.pid);
-    let strays = strays.filter(|&pid| pid != ourselves).collect::<Vec<_>>();
-    found.extend(strays);
     found.into_iter().filter_map(Pid::from_raw).collect()
 }
 
@@ -113,6 +112,8 @@ mod tests {
             command.args(["-c", "read -r nothing", word]).stdin(Stdio::piped()).process_group(0).spawn().unwrap()
         };
         let mut ours = stray("--database=/data/profiles/of this test/Crash Reports");
+        let ours_leads = ours.id().try_into().unwrap();
+        let mut in_its_group = Command::new("sleep").arg("100").process_group(ours_leads).spawn().unwrap();
         let mut others = stray("--database=/data/profiles/of this test 2/Crash Reports");
         let pid = |child: &std::process::Child| Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         let found = members(pid(&leader), profile);
@@ -120,9 +121,10 @@ mod tests {
             found.contains(&pid(&leader)) && found.contains(&pid(&ours)) && !found.contains(&pid(&others)),
             "{found:?}"
         );
+        assert!(found.contains(&pid(&in_its_group)), "{found:?}");
         assert!(memory(pid(&leader), profile) > 0);
         assert!(kill(pid(&leader), profile, Duration::from_secs(5)));
-        assert!(leader.wait().is_ok() && ours.wait().is_ok());
+        assert!(leader.wait().is_ok() && ours.wait().is_ok() && in_its_group.wait().is_ok());
         assert!(others.try_wait().unwrap().is_none(), "somebody else's goes on");
         others.kill().unwrap();
         others.wait().unwrap();
