@@ -97,7 +97,10 @@ fn run(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
         grant_expires_at: None,
         launch: Launch {
             command: [started("connector"), of_connector.to_vec()].concat(),
-            environment: Environment::for_connector(std::env::vars_os(), &[]),
+            environment: Environment::for_connector(
+                std::env::vars_os(),
+                &["PDPP_BROWSER_ENGINE", "PDPP_PATCHRIGHT_DRIVER"].map(String::from),
+            ),
             folder: None,
             guard: started("guard"),
             exec: started("exec"),

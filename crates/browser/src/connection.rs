@@ -99,6 +99,7 @@ enum Answer {
     Result(Value),
     Refused(Refusal),
     TooLong,
+    Unread,
     PageGone(String),
     BrowserGone(String),
 }
@@ -152,6 +153,9 @@ impl<C: Counterpart> Connection<C> {
             Answer::TooLong => {
                 let max = self.look(|known| known.message_bytes_max());
                 Err(BrowserError::TooLarge { what: "an answer of the browser", max })
+            }
+            Answer::Unread => {
+                Err(BrowserError::Protocol { method: what.to_owned(), why: "it is no JSON, or too deep".to_owned() })
             }
             Answer::PageGone(why) => Err(BrowserError::PageGone { why }),
             Answer::BrowserGone(why) => Err(BrowserError::Gone { why }),
@@ -235,15 +239,22 @@ impl<C: Counterpart> Shared<C> {
 
     fn take(&self, frame: Frame, outbox: &SyncSender<Vec<u8>>) {
         match frame {
-            Frame::Message(Message { id: Some(id), result, error, .. }) => {
-                let answer = error.map_or(Answer::Result(result), Answer::Refused);
-                self.answer(id, answer);
-            }
+            Frame::Message(message) => self.take_message(*message, outbox),
             Frame::TooLong(Some(id)) => self.answer(id, Answer::TooLong),
-            Frame::Message(Message { method: Some(method), params, about, .. }) => {
-                self.event(&method, &params, about.as_deref(), outbox);
-            }
-            Frame::Message(_) | Frame::TooLong(None) | Frame::Garbage => self.lock().known.count_dropped(),
+            Frame::Garbage(Some(id)) => self.answer(id, Answer::Unread),
+            Frame::TooLong(None) | Frame::Garbage(None) => self.lock().known.count_dropped(),
+        }
+    }
+
+    fn take_message(&self, message: Message, outbox: &SyncSender<Vec<u8>>) {
+        let Message { id, method, params, result, error, log, about } = message;
+        if let Some(id) = id {
+            let refused = |refusal| Answer::Refused(Refusal { log, ..refusal });
+            self.answer(id, error.map_or(Answer::Result(result), refused));
+        } else if let Some(method) = method {
+            self.event(&method, &params, about.as_deref(), outbox);
+        } else {
+            self.lock().known.count_dropped();
         }
     }
 

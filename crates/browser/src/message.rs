@@ -10,11 +10,11 @@ pub(crate) const BEGINNING_BYTES: usize = 64;
 /// What was framed.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Frame {
-    Message(Message),
+    Message(Box<Message>),
     /// One that was longer than allowed, and the call it answers, if it does.
     TooLong(Option<u64>),
-    /// Not a message.
-    Garbage,
+    /// Not a message that we can read, and the call it answers, if it does. One that is too deep is not read, either.
+    Garbage(Option<u64>),
 }
 
 /// Collects bytes until there are messages. What is too long is skipped, not collected.
@@ -31,6 +31,9 @@ pub(crate) struct Message {
     #[serde(default)]
     pub(crate) result: Value,
     pub(crate) error: Option<Refusal>,
+    /// What a driver did before it refused, line by line.
+    #[serde(default)]
+    pub(crate) log: Vec<String>,
     /// The session of a browser, or the object of a driver, that it is about.
     #[serde(alias = "sessionId", alias = "guid")]
     pub(crate) about: Option<String>,
@@ -43,6 +46,7 @@ pub(crate) struct Refusal {
     /// The kind of it. A browser names none.
     pub(crate) name: String,
     pub(crate) message: String,
+    pub(crate) log: Vec<String>,
 }
 
 /// As a browser says it, and, one level deeper, a driver.
@@ -58,13 +62,15 @@ struct Said {
 impl From<Said> for Refusal {
     fn from(said: Said) -> Self {
         let Said { name, message, error } = said;
-        error.map_or(Self { name, message }, |inner| Self { name: inner.name, message: inner.message })
+        let (name, message) = error.map_or((name, message), |inner| (inner.name, inner.message));
+        Self { name, message, log: Vec::new() }
     }
 }
 
 /// A whole message.
 pub(crate) fn read(text: &[u8]) -> Frame {
-    serde_json::from_slice(text).map_or(Frame::Garbage, Frame::Message)
+    serde_json::from_slice(text)
+        .map_or_else(|_| Frame::Garbage(id_at_beginning(text)), |message| Frame::Message(Box::new(message)))
 }
 
 /// The beginning of one that was too long.
@@ -89,10 +95,10 @@ mod tests {
     #[test]
     fn a_refusal_is_understood_as_a_browser_and_as_a_driver_says_it() {
         let refusal = |text: &str| match read(text.as_bytes()) {
-            Frame::Message(message) => message.error,
-            Frame::TooLong(_) | Frame::Garbage => None,
+            Frame::Message(message) => message.error.map(|refusal| (refusal.name, refusal.message)),
+            Frame::TooLong(_) | Frame::Garbage(_) => None,
         };
-        let expected = |name: &str, message: &str| Some(Refusal { name: name.to_owned(), message: message.to_owned() });
+        let expected = |name: &str, message: &str| Some((name.to_owned(), message.to_owned()));
         assert_eq!(refusal(r#"{"id":1,"error":{"code":-32000,"message":"no"}}"#), expected("", "no"));
         let driver = r#"{"id":1,"error":{"error":{"message":"no","name":"TimeoutError","stack":"x"}},"log":[]}"#;
         assert_eq!(refusal(driver), expected("TimeoutError", "no"));
@@ -104,5 +110,7 @@ mod tests {
         assert_eq!(cut(b"{\"id\":77,"), Frame::TooLong(Some(77)));
         assert_eq!(cut(b"{\"id\":77"), Frame::TooLong(None));
         assert_eq!(cut(b"{\"method\":"), Frame::TooLong(None));
+        let deep = format!("{{\"id\":77,\"result\":{}", "[".repeat(500));
+        assert_eq!((read(deep.as_bytes()), read(b"nothing")), (Frame::Garbage(Some(77)), Frame::Garbage(None)));
     }
 }

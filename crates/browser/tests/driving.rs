@@ -2,14 +2,35 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
 
+mod engines;
 mod site;
 
-use gleaner_browser::{Browser, BrowserError, EngineKind, Notice, Page, PageRequest, acquire_isolated_browser};
+use engines::over_engines;
+use gleaner_browser::{Browser, BrowserError, EngineChoice, Notice, Page, PageRequest, acquire_isolated_browser};
 use serde_json::{Value, json};
 use site::{SOON, Site, request};
 use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+over_engines! {
+    both: [
+        a_page_is_opened_read_and_drawn,
+        what_fails_says_why,
+        forms_are_filled_as_a_person_would,
+        the_page_asks_with_its_own_session,
+        a_wedged_renderer_never_blocks_the_caller,
+        dialogs_are_dismissed_counted_and_end_a_page_that_floods_them,
+        popups_are_handed_out_and_closed_beyond_the_bound,
+        downloads_are_kept_in_their_folder_and_bounded_in_number_and_size,
+        a_page_whose_renderer_dies_is_gone_and_the_browser_is_not,
+        a_browser_that_takes_too_much_memory_is_ended_with_a_reason,
+        an_answer_that_is_too_large_fails_alone,
+    ],
+    patchright_at_full_size: [
+        root_is_told_that_there_is_no_sandbox,
+    ]
+}
 
 /// Take all of it apart but the folder: what is left out is gone at once, the browser too.
 struct Bench {
@@ -19,19 +40,18 @@ struct Bench {
     folder: TempDir,
 }
 
-fn bench(change: impl FnOnce(&mut gleaner_browser::BrowserRequest)) -> Bench {
+fn bench(engine: EngineChoice, change: impl FnOnce(&mut gleaner_browser::BrowserRequest)) -> Bench {
     let (site, folder) = (Site::start(), tempfile::tempdir().unwrap());
-    let mut request = request(folder.path(), "shop");
+    let mut request = request(engine, folder.path(), "shop");
     change(&mut request);
     let browser = acquire_isolated_browser(&request).unwrap();
     let page = browser.new_page(SOON).unwrap();
     Bench { site, browser, page, folder }
 }
 
-#[test]
-fn a_page_is_opened_read_and_drawn() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
-    assert_eq!(browser.engine(), EngineKind::Pipe);
+fn a_page_is_opened_read_and_drawn(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
+    assert_eq!(browser.engine().to_string(), engines::word(engine));
     assert!(!browser.has_window());
     let there = page.navigate(&site.at("/"), SOON).unwrap();
     assert_eq!((there.url.as_str(), there.status), (site.at("/").as_str(), Some(200)));
@@ -51,9 +71,8 @@ fn a_page_is_opened_read_and_drawn() {
     page.wait_until("location.pathname === '/form'", SOON).unwrap();
 }
 
-#[test]
-fn what_fails_says_why() {
-    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+fn what_fails_says_why(engine: EngineChoice) {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     let error = page.evaluate::<Value>("null.nothing", SOON).unwrap_err();
     assert!(matches!(&error, BrowserError::Script { message } if message.starts_with("TypeError")), "{error}");
     let error = page.evaluate::<u32>("'secret text'", SOON).unwrap_err();
@@ -68,9 +87,8 @@ fn what_fails_says_why() {
     assert!(page.press("Hyper", SOON).is_err());
 }
 
-#[test]
-fn forms_are_filled_as_a_person_would() {
-    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+fn forms_are_filled_as_a_person_would(engine: EngineChoice) {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     page.navigate(&site.at("/form"), SOON).unwrap();
     page.fill("input[name=user]", "Ada \"L\" </script>", SOON).unwrap();
     assert_eq!(page.evaluate::<String>("document.forms[0].user.value", SOON).unwrap(), "Ada \"L\" </script>");
@@ -86,9 +104,8 @@ fn forms_are_filled_as_a_person_would() {
     assert!(page.wait_for("#early", Duration::from_millis(300)).is_err(), "it cannot be seen");
 }
 
-#[test]
-fn the_page_asks_with_its_own_session() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
+fn the_page_asks_with_its_own_session(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     page.navigate(&site.at("/set?sid=abc"), SOON).unwrap();
     let asked = PageRequest::new("POST", "/whoami").header("content-type", "text/plain").body("hel\"lo");
     let answer = page.fetch(&asked, SOON).unwrap();
@@ -107,9 +124,8 @@ fn the_page_asks_with_its_own_session() {
     assert!(!format!("{cookies:?}").contains("abc"), "a cookie's value is a secret");
 }
 
-#[test]
-fn a_wedged_renderer_never_blocks_the_caller() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
+fn a_wedged_renderer_never_blocks_the_caller(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     let other = browser.new_page(SOON).unwrap();
     other.navigate(&site.at("/"), SOON).unwrap();
     page.navigate(&site.at("/wedge"), SOON).unwrap();
@@ -133,9 +149,8 @@ fn a_wedged_renderer_never_blocks_the_caller() {
     browser.close(SOON).unwrap();
 }
 
-#[test]
-fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| request.limits.dialogs_max = 20);
+fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| request.limits.dialogs_max = 20);
     page.navigate(&site.at("/ask"), SOON).unwrap();
     assert_eq!(page.evaluate::<String>("window.answer", SOON).unwrap(), "falsenull");
     assert_eq!(browser.counts().dialogs_dismissed, 2);
@@ -151,9 +166,8 @@ fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them() {
     assert_eq!(page.title(SOON).unwrap(), "A shop", "its neighbour goes on");
 }
 
-#[test]
-fn popups_are_handed_out_and_closed_beyond_the_bound() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| request.limits.pages_max = 4);
+fn popups_are_handed_out_and_closed_beyond_the_bound(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| request.limits.pages_max = 4);
     page.navigate(&site.at("/popup"), SOON).unwrap();
     page.click("button", SOON).unwrap();
     let popup = poll(|| browser.popups().pop());
@@ -171,9 +185,8 @@ fn popups_are_handed_out_and_closed_beyond_the_bound() {
     assert_eq!(page.title(SOON).unwrap(), "Popups");
 }
 
-#[test]
-fn downloads_are_kept_in_their_folder_and_bounded_in_number_and_size() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| {
+fn downloads_are_kept_in_their_folder_and_bounded_in_number_and_size(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| {
         request.limits.downloads_max = 5;
         request.limits.download_bytes_max = 1 << 20;
     });
@@ -200,9 +213,8 @@ fn downloads_are_kept_in_their_folder_and_bounded_in_number_and_size() {
     assert!(!folder.exists(), "what nobody took away is gone with the browser");
 }
 
-#[test]
-fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
+fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     page.navigate("chrome://crash", SOON).unwrap_err();
     let error = poll(|| page.title(SOON).err());
     assert!(matches!(&error, BrowserError::PageGone { why } if why == "its renderer died"), "{error}");
@@ -211,27 +223,25 @@ fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not() {
     assert_eq!(page.title(SOON).unwrap(), "A shop");
 }
 
-#[test]
-fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| request.limits.memory_bytes_max = 1 << 30);
+fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } =
+        bench(engine, |request| request.limits.memory_bytes_max = 1 << 30);
     page.navigate(&site.at("/hog"), SOON).unwrap();
     let why = poll(|| browser.gone());
     assert!(why.contains("memory"), "{why}");
     assert!(matches!(page.title(SOON), Err(BrowserError::Gone { .. })));
 }
 
-#[test]
-fn an_answer_that_is_too_large_fails_alone() {
+fn an_answer_that_is_too_large_fails_alone(engine: EngineChoice) {
     let Bench { page, browser: _browser, folder: _folder, .. } =
-        bench(|request| request.limits.message_bytes_max = 1 << 20);
+        bench(engine, |request| request.limits.message_bytes_max = 1 << 20);
     let error = page.evaluate::<String>("'x'.repeat(3 << 20)", SOON).unwrap_err();
     assert!(matches!(&error, BrowserError::TooLarge { max, .. } if *max == 1 << 20), "{error}");
     assert_eq!(page.evaluate::<u32>("7", SOON).unwrap(), 7);
 }
 
-#[test]
-fn root_is_told_that_there_is_no_sandbox() {
-    let Bench { browser, .. } = bench(|_| {});
+fn root_is_told_that_there_is_no_sandbox(engine: EngineChoice) {
+    let Bench { browser, .. } = bench(engine, |_| {});
     let is_root = rustix::process::geteuid().is_root();
     assert_eq!(browser.notices().contains(&Notice::NoSandbox), is_root);
 }

@@ -85,7 +85,7 @@ mod tests {
     fn id(frame: &Frame) -> Option<u64> {
         match frame {
             Frame::Message(message) => message.id,
-            Frame::TooLong(_) | Frame::Garbage => None,
+            Frame::TooLong(_) | Frame::Garbage(_) => None,
         }
     }
 
@@ -101,7 +101,7 @@ mod tests {
         bytes.extend_from_slice(&[9, 0, 0, 0, b'{']);
         let whole = collected(&bytes, bytes.len());
         assert_eq!(whole.iter().map(id).collect::<Vec<_>>(), [Some(1), None, None, None, Some(2)]);
-        assert_eq!((&whole[1], &whole[3]), (&Frame::Garbage, &Frame::Garbage));
+        assert_eq!((&whole[1], &whole[3]), (&Frame::Garbage(None), &Frame::Garbage(None)));
         for size in 1..bytes.len() {
             assert_eq!(collected(&bytes, size), whole, "in parts of {size}");
         }

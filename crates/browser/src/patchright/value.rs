@@ -119,7 +119,8 @@ mod tests {
     #[test]
     fn nothing_that_a_driver_writes_is_too_strange_or_grows_without_end() {
         assert!(read(&json!({"o": [{"k": "c", "v": {"ref": 1}}], "id": 1})).is_err(), "a circle");
-        for strange in [json!(null), json!(7), json!({"o": [7]}), json!({"o": [{"k": 1, "v": {}}]}), json!({"ref": 9})] {
+        for strange in [json!(null), json!(7), json!({"o": [7]}), json!({"o": [{"k": 1, "v": {}}]}), json!({"ref": 9})]
+        {
             assert!(read(&strange).is_err(), "{strange}");
         }
         assert_eq!(read(&json!({})).unwrap(), Value::Null);

@@ -61,7 +61,7 @@ mod tests {
     fn id(frame: &Frame) -> Option<u64> {
         match frame {
             Frame::Message(message) => message.id,
-            Frame::TooLong(_) | Frame::Garbage => None,
+            Frame::TooLong(_) | Frame::Garbage(_) => None,
         }
     }
 
@@ -86,7 +86,7 @@ mod tests {
             let frames = text.chunks(size).flat_map(|part| framer.push(part)).collect::<Vec<_>>();
             assert_eq!(frames[0], Frame::TooLong(Some(77)));
             assert_eq!(id(&frames[1]), Some(78));
-            assert_eq!(frames[2..], [Frame::Garbage, Frame::Garbage]);
+            assert_eq!(frames[2..], [Frame::Garbage(None), Frame::Garbage(None)]);
         }
     }
 }

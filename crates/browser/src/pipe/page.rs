@@ -115,10 +115,7 @@ impl EnginePage for PipePage {
     }
 
     fn press(&self, key: &str, deadline: Deadline) -> Result<(), BrowserError> {
-        let Some(known) = keys::find(key) else {
-            let (method, why) = ("press".to_owned(), format!("there is no key {key:?}"));
-            return Err(BrowserError::Protocol { method, why });
-        };
+        let known = keys::find(key)?;
         let kind = if known.text.is_empty() { "rawKeyDown" } else { "keyDown" };
         for kind in [kind, "keyUp"] {
             let text = if kind == "keyDown" { known.text } else { "" };

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use gleaner_browser::{BrowserRequest, Limits, ProfileName, Window};
+use gleaner_browser::{BrowserRequest, EngineChoice, Limits, ProfileName, Window};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -44,11 +44,13 @@ impl Site {
 }
 
 /// A browser in a folder of the test's.
-pub(crate) fn request(profiles: &Path, name: &str) -> BrowserRequest {
+pub(crate) fn request(engine: EngineChoice, profiles: &Path, name: &str) -> BrowserRequest {
     let variable = |name: &str| std::env::var(name).ok();
     let mut request = BrowserRequest::new("test", None, &variable).unwrap();
     request.profiles = profiles.to_owned();
     request.profile = ProfileName::new(name).unwrap();
+    request.engine = engine;
+    request.driver = crate::engines::driver();
     request.window = Window::Headless;
     request.limits = Limits::default();
     request
