@@ -129,15 +129,14 @@ impl Engine for PatchrightEngine {
     }
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        // The driver answers when the browser's process has ended, or is told of as gone before that.
         let browser = self.connection.look(|objects| objects.browser());
-        let closed = self.connection.call(browser.as_deref(), "close", json!({}), "close", deadline);
+        // The driver may tell that the browser is gone while that is still saving what it knows: whether its process
+        // ended is what counts.
+        drop(self.connection.call(browser.as_deref(), "close", json!({}), "close", deadline));
+        let ended = self.process.wait_for_browser(deadline.left());
         self.connection.set_gone("it was closed");
         self.process.kill();
-        match closed {
-            Err(BrowserError::TimedOut { .. }) => Err(deadline.timed_out("close")),
-            _ => Ok(()),
-        }
+        if ended { Ok(()) } else { Err(deadline.timed_out("close")) }
     }
 }
 

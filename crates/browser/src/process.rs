@@ -8,6 +8,7 @@
 use crate::error::BrowserError;
 use crate::process_tree;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::unix::process::CommandExt as _;
@@ -17,13 +18,16 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The variable that everything of a browser is started with. It says where crashes are told, which is where the browser
+/// is at home, and so tells whose a process is, whoever started it.
+pub(crate) const MARK: &str = "BREAKPAD_DUMP_LOCATION";
 /// Waits for the end of its input, which is ours; lets the browser end by itself; and ends what is left. A browser that a
-/// driver started is in a group of its own, and is found by the profile that it names. The keeper's own group is last:
-/// while the keeper lives, the number of that group is nobody else's.
+/// driver started is in a group of its own, and is found by the mark. The keeper's own group is last: while the keeper
+/// lives, the number of that group is nobody else's.
 const KEEP: &str = r#"read -r nothing; sleep 3
-for words in $(grep -lsxzF -e "--user-data-dir=$2" /proc/[0-9]*/cmdline); do
-    pid=${words#/proc/}; pid=${pid%/cmdline}
-    kill -s KILL -- "-$pid" || kill -s KILL -- "$pid"
+for variables in $(grep -lsxzF -e "$2" /proc/[0-9]*/environ); do
+    pid=${variables#/proc/}; pid=${pid%/environ}
+    [ "$pid" = "$1" ] || kill -s KILL -- "-$pid" || kill -s KILL -- "$pid"
 done
 kill -s KILL -- "-$1""#;
 /// How long killing may take: a kill is at once, a process in the middle of a write to a slow disk is not.
@@ -53,8 +57,7 @@ impl BrowserProcess {
         let (its_input, to_it) = io::pipe().map_err(cannot)?;
         let (from_it, its_output) = io::pipe().map_err(cannot)?;
         let mut child = command
-            // What is said of crashes goes where the browser is at home, and names it.
-            .env("BREAKPAD_DUMP_LOCATION", profile.join("Crash Reports"))
+            .env(MARK, crash_reports(profile))
             .stdin(its_input)
             .stdout(its_output)
             .stderr(Stdio::piped())
@@ -111,6 +114,19 @@ impl BrowserProcess {
         true
     }
 
+    /// Waits until the browser that it drives has ended by itself.
+    #[cfg(feature = "patchright")]
+    pub(crate) fn wait_for_browser(&self, within: Duration) -> bool {
+        let began = Instant::now();
+        while process_tree::browser_runs(&self.profile) {
+            if began.elapsed() >= within {
+                return false;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        true
+    }
+
     /// The last line of what it wrote to its errors that is not about the machine's message bus.
     pub(crate) fn last_words(&self) -> String {
         let text = self.errors.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
@@ -148,12 +164,19 @@ impl Drop for BrowserProcess {
     }
 }
 
+fn crash_reports(profile: &Path) -> PathBuf {
+    profile.join("Crash Reports")
+}
+
 fn start_keeper(group: Pid, profile: &Path) -> io::Result<(Child, PipeWriter)> {
     let (its_input, ours) = io::pipe()?;
     let group = group.as_raw_nonzero().get();
+    let mut mark = OsString::from(MARK);
+    mark.push("=");
+    mark.push(crash_reports(profile));
     let keeper = Command::new("/bin/sh")
         .args(["-c", KEEP, "gleaner-browser-keeper", &group.to_string()])
-        .arg(profile)
+        .arg(mark)
         .stdin(its_input)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -1,6 +1,7 @@
 //! Whatever ends a run, no process of its browser is left within five seconds, and the profile can be used again.
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+#![allow(clippy::print_stdout, reason = "that a test was left out is said")]
 
 mod engines;
 mod processes;
@@ -18,12 +19,12 @@ use std::time::{Duration, Instant};
 over_engines! {
     both: [
         after_a_normal_end_a_drop_and_a_panic_nothing_is_left_at_all,
-        after_a_connector_without_a_runtime_is_killed_nothing_is_left_and_the_owner_stays_signed_in,
         after_a_connector_with_a_frozen_browser_is_killed_the_keeper_ends_it,
         after_a_connector_under_the_runtime_is_killed_nothing_is_left_and_the_owner_stays_signed_in,
         after_the_browser_is_killed_calls_fail_at_once_and_the_profile_is_usable,
     ],
     patchright_at_full_size: [
+        after_a_connector_without_a_runtime_is_killed_nothing_is_left_and_the_owner_stays_signed_in,
         after_a_connector_with_a_wedged_page_is_killed_nothing_is_left,
         after_the_runtime_is_killed_nothing_is_left,
         after_a_run_that_ends_under_the_runtime_nothing_is_left,
@@ -100,7 +101,7 @@ fn after_a_normal_end_a_drop_and_a_panic_nothing_is_left_at_all(engine: EngineCh
     for ending in ["close", "drop", "panic"] {
         let mut driven = Driven::start(engine, false, "/set?sid=abc", ending);
         driven.child.wait().unwrap();
-        assert_eq!(of_profile(&driven.profile()), Vec::<i32>::new(), "{ending}");
+        assert_eq!(processes::described(&driven.profile()), Vec::<String>::new(), "{ending}");
         driven.assert_clean(true);
     }
 }
@@ -145,7 +146,7 @@ fn after_a_run_that_ends_under_the_runtime_nothing_is_left(engine: EngineChoice)
     for ending in ["close", "drop", "panic"] {
         let mut driven = Driven::start(engine, true, "/set?sid=abc", ending);
         driven.child.wait().unwrap();
-        assert_eq!(of_profile(&driven.profile()), Vec::<i32>::new(), "{ending}");
+        assert_eq!(processes::described(&driven.profile()), Vec::<String>::new(), "{ending}");
         driven.assert_clean(true);
     }
 }
@@ -167,7 +168,7 @@ fn after_the_browser_is_killed_calls_fail_at_once_and_the_profile_is_usable(engi
     killer.join().unwrap();
     let profile = browser.profile().to_owned();
     drop(browser);
-    assert_eq!(of_profile(&profile), Vec::<i32>::new());
+    assert_eq!(processes::described(&profile), Vec::<String>::new());
     assert_usable(engine, folder.path(), false);
 }
 
@@ -183,7 +184,36 @@ fn what_left_the_browsers_group_and_does_not_end_by_itself_is_ended_too(engine: 
         signal(pid, Signal::STOP);
     }
     drop(browser);
-    assert_eq!(of_profile(&profile), Vec::<i32>::new());
+    assert_eq!(processes::described(&profile), Vec::<String>::new());
+}
+
+#[test]
+#[cfg(feature = "patchright")]
+fn after_the_driver_is_killed_calls_fail_at_once_and_nothing_is_left() {
+    let (site, folder) = (Site::start(), tempfile::tempdir().unwrap());
+    let browser = acquire_isolated_browser(&request(EngineChoice::Patchright, folder.path(), "shop")).unwrap();
+    let page = browser.new_page(SOON).unwrap();
+    page.navigate(&site.at("/"), SOON).unwrap();
+    let profile = browser.profile().to_owned();
+    // The browser cannot end by itself, and nobody lets go of it.
+    signal(browser_leader(&profile), Signal::STOP);
+    signal(processes::driver_of(&profile), Signal::KILL);
+    let began = Instant::now();
+    let error = page.evaluate::<u32>("7", SOON).unwrap_err();
+    assert!(matches!(&error, BrowserError::Gone { why } if why.contains("driver")), "{error}");
+    assert!(began.elapsed() < GONE_MAX, "{:?}", began.elapsed());
+    wait_gone(&profile);
+    drop(browser);
+    assert_usable(EngineChoice::Patchright, folder.path(), false);
+}
+
+#[test]
+#[cfg(feature = "patchright")]
+fn after_a_connector_with_a_frozen_driver_is_killed_the_keeper_ends_both() {
+    let mut driven = Driven::start(EngineChoice::Patchright, false, "/", "hang");
+    signal(processes::driver_of(&driven.profile()), Signal::STOP);
+    driven.child.kill().unwrap();
+    driven.assert_clean(false);
 }
 
 /// The first page has its cookie by now, and its scripts run.

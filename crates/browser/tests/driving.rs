@@ -1,6 +1,7 @@
 //! A real Chromium, driven: what a connector asks for happens, within its time, whatever the page does.
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+#![allow(clippy::print_stdout, reason = "that a test was left out is said")]
 
 mod engines;
 mod site;
@@ -16,18 +17,18 @@ use tempfile::TempDir;
 over_engines! {
     both: [
         a_page_is_opened_read_and_drawn,
-        what_fails_says_why,
         forms_are_filled_as_a_person_would,
         the_page_asks_with_its_own_session,
         a_wedged_renderer_never_blocks_the_caller,
         dialogs_are_dismissed_counted_and_end_a_page_that_floods_them,
-        popups_are_handed_out_and_closed_beyond_the_bound,
         downloads_are_kept_in_their_folder_and_bounded_in_number_and_size,
+    ],
+    patchright_at_full_size: [
+        what_fails_says_why,
+        popups_are_handed_out_and_closed_beyond_the_bound,
         a_page_whose_renderer_dies_is_gone_and_the_browser_is_not,
         a_browser_that_takes_too_much_memory_is_ended_with_a_reason,
         an_answer_that_is_too_large_fails_alone,
-    ],
-    patchright_at_full_size: [
         root_is_told_that_there_is_no_sandbox,
     ]
 }

@@ -67,15 +67,20 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
+/// The same, for the words about them.
+pub(crate) fn described(profile: &Path) -> Vec<String> {
+    let of = |pid: i32| format!("{pid} {}", words(pid).join(" ").chars().take(200).collect::<String>());
+    of_profile(profile).into_iter().map(of).collect()
+}
+
 pub(crate) fn wait_gone(profile: &Path) {
     let began = Instant::now();
     loop {
-        let left = of_profile(profile);
+        let left = described(profile);
         if left.is_empty() {
             return;
         }
-        let of = |pid: &i32| words(*pid).into_iter().take(2).collect::<Vec<_>>().join(" ");
-        assert!(began.elapsed() < GONE_MAX, "still there: {:?}", left.iter().map(of).collect::<Vec<_>>());
+        assert!(began.elapsed() < GONE_MAX, "still there: {left:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
