@@ -10,8 +10,9 @@ use crate::patchright::{
     driver::{self, Driver, Surroundings},
 };
 use crate::pipe::PipeEngine;
+use crate::program;
 use crate::request::{BrowserRequest, EngineChoice};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The engine of a browser, before it is started.
@@ -22,13 +23,26 @@ pub(crate) enum Chosen {
     Patchright(Driver),
 }
 
-/// Which engine would drive a browser that is asked for like this.
+/// What would be started, and what would drive it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outlook {
+    /// The browser.
+    pub program: PathBuf,
+    /// Its engine.
+    pub engine: EngineKind,
+    /// What the owner should know about the choice.
+    pub notice: Option<Notice>,
+}
+
+/// What a request would come to. Nothing is started.
 ///
 /// # Errors
 ///
-/// When the engine that is asked for is not built in, or its driver cannot be used.
-pub fn engine_for(request: &BrowserRequest) -> Result<EngineKind, BrowserError> {
-    choose(request).map(|(chosen, _)| chosen.kind())
+/// When there is no browser, or the engine that is asked for is not built in, or its driver cannot be used.
+pub fn outlook(request: &BrowserRequest) -> Result<Outlook, BrowserError> {
+    let program = program::find(request.program.as_deref(), std::env::var("PATH").ok().as_deref())?;
+    let (chosen, notice) = choose(request)?;
+    Ok(Outlook { program, engine: chosen.kind(), notice })
 }
 
 /// The engine, and what the owner should know about the choice.
@@ -105,10 +119,14 @@ mod tests {
         request
     }
 
+    fn engine_of(request: &BrowserRequest) -> Result<EngineKind, BrowserError> {
+        choose(request).map(|(chosen, _)| chosen.kind())
+    }
+
     #[test]
     fn what_is_asked_for_by_name_is_never_replaced() {
-        assert_eq!(engine_for(&request(EngineChoice::Pipe, Some("/nowhere"))).unwrap(), EngineKind::Pipe);
-        let error = engine_for(&request(EngineChoice::Patchright, Some("/nowhere"))).unwrap_err().to_string();
+        assert_eq!(engine_of(&request(EngineChoice::Pipe, Some("/nowhere"))).unwrap(), EngineKind::Pipe);
+        let error = engine_of(&request(EngineChoice::Patchright, Some("/nowhere"))).unwrap_err().to_string();
         let named = if cfg!(feature = "patchright") { "/nowhere/node" } else { "built without" };
         assert!(error.contains(named), "{error}");
     }
@@ -118,14 +136,14 @@ mod tests {
     fn auto_takes_the_driver_that_is_there_and_says_what_is_wrong_with_one_that_was_named() {
         let folder = tempfile::tempdir().unwrap();
         let named = request(EngineChoice::Auto, folder.path().to_str());
-        assert!(matches!(engine_for(&named), Err(BrowserError::Driver { .. })), "an empty folder is none");
+        assert!(matches!(engine_of(&named), Err(BrowserError::Driver { .. })), "an empty folder is none");
         std::fs::create_dir(folder.path().join("package")).unwrap();
         for file in ["node", "package/cli.js"] {
             std::fs::write(folder.path().join(file), "").unwrap();
         }
         let package = folder.path().join("package/package.json");
         std::fs::write(package, r#"{"name": "patchright-core", "version": "1.64.2"}"#).unwrap();
-        assert_eq!(engine_for(&named).unwrap(), EngineKind::Patchright);
+        assert_eq!(engine_of(&named).unwrap(), EngineKind::Patchright);
     }
 
     #[test]

@@ -4,20 +4,35 @@
 //! array. An object that is there twice is written once and referred to; here it is there twice again.
 
 use serde_json::{Map, Number, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How many values an answer may have once what is referred to is written out. A few references to references could
 /// otherwise fill the memory.
-const VALUES_MAX: usize = 4_000_000;
+const VALUES_MAX: usize = 1_000_000;
 /// How deep they may be in each other. `serde_json` reads no deeper than 128, and each of ours is two of its levels.
 const DEPTH_MAX: usize = 128;
 
 /// The value, or what is wrong with it.
 pub(crate) fn read(written: &Value) -> Result<Value, &'static str> {
-    Reader { seen: BTreeMap::new(), left: VALUES_MAX }.read(written, 0)
+    let mut wanted = BTreeSet::new();
+    find_references(written, &mut wanted);
+    Reader { wanted, seen: BTreeMap::new(), left: VALUES_MAX }.read(written, 0)
+}
+
+/// What is referred to somewhere: only that is worth keeping. The text that was read is not deep, so this is not, either.
+fn find_references(written: &Value, wanted: &mut BTreeSet<u64>) {
+    match written {
+        Value::Object(fields) => {
+            wanted.extend(fields.get("ref").and_then(Value::as_u64));
+            fields.values().for_each(|value| find_references(value, wanted));
+        }
+        Value::Array(items) => items.iter().for_each(|item| find_references(item, wanted)),
+        _ => {}
+    }
 }
 
 struct Reader {
+    wanted: BTreeSet<u64>,
     /// What was written out, by the driver's number for it, and how many values it has.
     seen: BTreeMap<u64, (Value, usize)>,
     left: usize,
@@ -57,7 +72,7 @@ impl Reader {
     }
 
     fn remember(&mut self, fields: &Map<String, Value>, value: Value, before: usize) -> Value {
-        if let Some(number) = fields.get("id").and_then(Value::as_u64) {
+        if let Some(number) = fields.get("id").and_then(Value::as_u64).filter(|number| self.wanted.contains(number)) {
             self.seen.insert(number, (value.clone(), before - self.left));
         }
         value
