@@ -56,6 +56,10 @@ fn browse(words: &[OsString]) -> Result<(), BrowserError> {
     request.profile = ProfileName::new(&name.to_string_lossy())?;
     request.window = Window::Headless;
     let browser = acquire_isolated_browser(&request)?;
+    println!("driven by {}", browser.engine());
+    for notice in browser.notices() {
+        println!("{notice}");
+    }
     let page = browser.new_page(SOON)?;
     page.navigate(&url.to_string_lossy(), SOON)?;
     println!("ready");

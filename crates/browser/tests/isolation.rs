@@ -189,6 +189,11 @@ fn a_browser_has_no_port_that_anything_could_attach_to(engine: EngineChoice) {
     let (_site, folder) = (Site::start(), tempfile::tempdir().unwrap());
     let browser = acquire_isolated_browser(&request(engine, folder.path(), "shop")).unwrap();
     browser.new_page(SOON).unwrap();
+    if engine == EngineChoice::Patchright {
+        // The signal on which a node opens one.
+        processes::signal(processes::driver_of(browser.profile()), rustix::process::Signal::USR1);
+        std::thread::sleep(Duration::from_millis(300));
+    }
     let pids = processes::of_profile(browser.profile());
     assert!(pids.len() > 3);
     assert_eq!(ports(&pids), BTreeSet::new());

@@ -3,7 +3,7 @@
 //! A test is a function of the engine; the list at the head of its file says where it runs. Some run over patchright only
 //! with `GLEANER_TEST_ALL` in the environment: they are about what both engines share.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(dead_code, unused_macros, unused_imports, reason = "each test binary uses a part of it")]
 
 use gleaner_browser::EngineChoice;
 use std::path::PathBuf;

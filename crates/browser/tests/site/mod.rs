@@ -124,6 +124,9 @@ fn page(path: &str, target: &str, cookies: &str, body: &str) -> Vec<u8> {
             "X-Shop: yes\r\n",
             format!("{{\"cookies\":{cookies:?},\"body\":{body:?}}}").as_bytes(),
         ),
+        "/strict" => {
+            respond("200 OK", "text/html", "Content-Security-Policy: default-src 'self'\r\n", b"<title>strict</title>")
+        }
         "/refused" => respond("429 Too Many Requests", "application/json", "Retry-After: 7\r\n", b"{}"),
         "/redirect" => respond("302 Found", "text/html", "Location: /late\r\n", b""),
         "/js-redirect" => html("<script>location.href = '/form'</script>"),
