@@ -35,7 +35,7 @@ const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How long the driver may take to answer at all. It takes a second; a machine that is busy takes ten times that.
 const GREETING_MAX: Duration = Duration::from_secs(20);
 /// What makes node or the driver do other things than we think: open a port, load code, write down what is typed.
-const UNWANTED: [&str; 5] = ["NODE_", "DEBUG", "PW", "PLAYWRIGHT_", "SELENIUM_"];
+const UNWANTED: [&str; 7] = ["NODE_", "DEBUG", "PW_", "PWDEBUG", "PWTEST", "PLAYWRIGHT_", "SELENIUM_"];
 /// The one of them that names certificates, and changes nothing else.
 const WANTED: &str = "NODE_EXTRA_CA_CERTS";
 
@@ -70,7 +70,11 @@ impl PatchrightEngine {
         let chromium = greet(&connection, deadline).map_err(|error| does_not_answer(driver, &process, &error))?;
         let context = launch(&connection, &chromium, &launched, deadline)
             .and_then(|context| prepare(&connection, &context, downloads, deadline).map(|()| context))
-            .map_err(|error| did_not_start(program, &error))?;
+            .map_err(|error| match process.ended() {
+                // A driver that ended in the middle of it says nothing about the profile.
+                Some(_) => does_not_answer(driver, &process, &error),
+                None => did_not_start(program, &error),
+            })?;
         let (watching, watched) = (connection.clone(), Arc::downgrade(&process));
         thread::spawn(move || memory_watch::watch(&watching, &watched, limits.memory_bytes_max));
         let opening = Mutex::new(());
