@@ -24,7 +24,7 @@ pub(crate) const MARK: &str = "BREAKPAD_DUMP_LOCATION";
 /// Waits for the end of its input, which is ours; lets the browser end by itself; and ends what is left. A browser that a
 /// driver started is in a group of its own, and is found by the mark. The keeper's own group is last: while the keeper
 /// lives, the number of that group is nobody else's.
-const KEEP: &str = r#"read -r nothing; sleep 3
+const KEEP: &str = r#"read -r nothing; sleep 2
 for variables in $(grep -lsxzF -e "$2" /proc/[0-9]*/environ); do
     pid=${variables#/proc/}; pid=${pid%/environ}
     [ "$pid" = "$1" ] || kill -s KILL -- "-$pid" || kill -s KILL -- "$pid"

@@ -7,7 +7,7 @@ mod engines;
 mod processes;
 mod site;
 
-use gleaner_browser::{BrowserError, EngineChoice, EngineKind, acquire_isolated_browser, outlook};
+use gleaner_browser::{BrowserError, EngineChoice, EngineKind, Notice, acquire_isolated_browser, outlook};
 use site::{SOON, Site, request};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -56,6 +56,25 @@ fn a_driver_that_does_not_do_its_work_is_named_and_the_profile_is_not_suspected(
     }
     assert!(profile.join("of the owner").exists());
     assert_eq!(fs::read_dir(folder.path().join("profiles")).unwrap().count(), 2, "the profile and its lock");
+}
+
+#[test]
+fn a_driver_that_fails_once_does_not_cost_the_owner_the_profile() {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = folder.path().join("profiles/shop");
+    fs::create_dir_all(&profile).unwrap();
+    let mut asked = request(EngineChoice::Patchright, &folder.path().join("profiles"), "shop");
+    let real = engines::driver().expect("the driver that scripts/test installs");
+    let flag = folder.path().join("failed once");
+    let script = format!(
+        "[ -e '{flag}' ] || {{ : >'{flag}'; exit 3; }}; exec '{real}/node' '{real}/package/cli.js' run-driver",
+        flag = flag.display(),
+        real = real.display()
+    );
+    asked.driver = Some(imitation(folder.path(), "1.64.0", &script));
+    assert!(matches!(acquire_isolated_browser(&asked), Err(BrowserError::Driver { .. })));
+    let browser = acquire_isolated_browser(&asked).unwrap();
+    assert!(!browser.notices().iter().any(|notice| matches!(notice, Notice::ProfileQuarantined { .. })));
 }
 
 #[test]
