@@ -56,6 +56,10 @@ fn browse(words: &[OsString]) -> Result<(), BrowserError> {
     request.profile = ProfileName::new(&name.to_string_lossy())?;
     request.window = Window::Headless;
     let browser = acquire_isolated_browser(&request)?;
+    println!("driven by {}", browser.engine());
+    for notice in browser.notices() {
+        println!("{notice}");
+    }
     let page = browser.new_page(SOON)?;
     page.navigate(&url.to_string_lossy(), SOON)?;
     println!("ready");
@@ -97,7 +101,10 @@ fn run(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
         grant_expires_at: None,
         launch: Launch {
             command: [started("connector"), of_connector.to_vec()].concat(),
-            environment: Environment::for_connector(std::env::vars_os(), &[]),
+            environment: Environment::for_connector(
+                std::env::vars_os(),
+                &["PDPP_BROWSER_ENGINE", "PDPP_PATCHRIGHT_DRIVER"].map(String::from),
+            ),
             folder: None,
             guard: started("guard"),
             exec: started("exec"),

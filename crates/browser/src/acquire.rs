@@ -2,15 +2,13 @@
 
 use crate::arguments::Start;
 use crate::browser::Browser;
-use crate::engine::{Deadline, Engine};
+use crate::engine::Deadline;
+use crate::engine_choice;
 use crate::error::BrowserError;
 use crate::notice::Notice;
-use crate::pipe::PipeEngine;
 use crate::profile::HeldProfile;
 use crate::program;
-use crate::request::{BrowserRequest, EngineChoice, Window};
-use std::path::Path;
-use std::sync::Arc;
+use crate::request::{BrowserRequest, Window};
 
 /// Starts a browser for this run, with a profile that nobody else has until it is dropped.
 ///
@@ -21,9 +19,10 @@ use std::sync::Arc;
 pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, BrowserError> {
     let path = std::env::var("PATH").ok();
     let program = program::find(request.program.as_deref(), path.as_deref())?;
+    let (chosen, of_choice) = engine_choice::choose(request)?;
     let window = window(request);
     let is_root = rustix::process::geteuid().is_root();
-    let mut notices = Vec::new();
+    let mut notices = of_choice.into_iter().collect::<Vec<_>>();
     if is_root {
         notices.push(Notice::NoSandbox);
     }
@@ -35,11 +34,12 @@ pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, Bro
     let start = |held: &HeldProfile| {
         let start =
             Start { profile: held.path(), has_window: window == Window::Headed, is_root, limits: &request.limits };
-        engine(request.engine, &program, start, &held.downloads(), Deadline::after(request.start_within))
+        chosen.start(&program, start, &held.downloads(), Deadline::after(request.start_within))
     };
     let engine = match start(&held) {
         Ok(engine) => engine,
-        Err(error) if held.is_new() => return Err(error),
+        // A driver that does not answer has not seen the profile yet.
+        Err(error) if held.is_new() || matches!(error, BrowserError::Driver { .. }) => return Err(error),
         Err(error) => {
             let (engine, kept) = start_anew(&mut held, error, start)?;
             notices.push(Notice::ProfileQuarantined { kept });
@@ -72,20 +72,6 @@ fn window(request: &BrowserRequest) -> Window {
         Window::Auto if request.has_display => Window::Headed,
         Window::Auto => Window::Headless,
         asked => asked,
-    }
-}
-
-fn engine(
-    choice: EngineChoice,
-    program: &Path,
-    start: Start<'_>,
-    downloads: &Path,
-    deadline: Deadline,
-) -> Result<Arc<dyn Engine>, BrowserError> {
-    match choice {
-        EngineChoice::Auto | EngineChoice::Pipe => {
-            Ok(Arc::new(PipeEngine::start(program, start, downloads, deadline)?))
-        }
     }
 }
 

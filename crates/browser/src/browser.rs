@@ -5,6 +5,7 @@ use crate::error::BrowserError;
 use crate::notice::Notice;
 use crate::page::Page;
 use crate::request::Window;
+use serde_json::Value;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -159,6 +160,22 @@ pub struct Cookie {
     pub http_only: bool,
     /// Whether it is sent over TLS only.
     pub secure: bool,
+}
+
+impl Cookie {
+    /// As a browser describes it, and its driver does in the same words.
+    pub(crate) fn from_json(value: &Value) -> Self {
+        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        Self {
+            name: text("name"),
+            value: text("value"),
+            domain: text("domain"),
+            path: text("path"),
+            expires: value["expires"].as_f64().filter(|&at| at >= 0.0),
+            http_only: value["httpOnly"] == true,
+            secure: value["secure"] == true,
+        }
+    }
 }
 
 impl fmt::Debug for Cookie {

@@ -7,7 +7,7 @@ use crate::browser::{Cookie, Download};
 use crate::error::BrowserError;
 use crate::page::Navigation;
 use serde_json::Value;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,17 @@ use std::time::{Duration, Instant};
 pub enum EngineKind {
     /// Our own, over a pipe.
     Pipe,
+    /// Patchright's, through its driver.
+    Patchright,
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pipe => "pipe",
+            Self::Patchright => "patchright",
+        })
+    }
 }
 
 /// When a call is over, and how long it had, for the words about it.

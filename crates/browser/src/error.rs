@@ -80,6 +80,14 @@ pub enum BrowserError {
         /// Where it was looked for.
         tried: String,
     },
+    /// The driver that was asked for is not there, or is not one that is understood.
+    #[error("the driver of patchright cannot be used: {why}; {remedy}")]
+    Driver {
+        /// What is wrong with it.
+        why: String,
+        /// What to do about it.
+        remedy: String,
+    },
     /// The browser did not start.
     #[error("the browser {} did not start: {why}", program.display())]
     Start {

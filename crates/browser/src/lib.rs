@@ -2,7 +2,7 @@
 //! run is, whatever happened.
 //!
 //! **One way in:** [`acquire_isolated_browser`]. It takes the profile's lock, starts a Chromium that can only be spoken
-//! to through a pipe, and hands out a [`Browser`] with its [`Page`]s. Every call has a deadline, and none of them waits
+//! to through a pipe, by us or by patchright's driver ([`EngineChoice`]), and hands out a [`Browser`] with its [`Page`]s. Every call has a deadline, and none of them waits
 //! for a renderer that hangs. Dropping the browser ends all its processes.
 //!
 //! ```no_run
@@ -25,7 +25,7 @@
 //!
 //! | for | see |
 //! |---|---|
-//! | what is started, and where | [`BrowserRequest`], [`ProfileName`], [`Limits`] |
+//! | what is started, and where | [`BrowserRequest`], [`ProfileName`], [`Limits`]; [`outlook`] |
 //! | the browser: pages, cookies, downloads, what it did on its own | [`Browser`], [`Notice`] |
 //! | one page | [`Page`], [`PageRequest`] |
 //! | signing in: checkpoints, a watchdog, questions to the owner | [`session`] |
@@ -43,12 +43,21 @@
 mod acquire;
 mod arguments;
 mod browser;
+mod connection;
+mod downloads;
 mod engine;
+mod engine_choice;
 mod error;
+mod footprint;
+mod keys;
 mod limits;
+mod message;
 mod notice;
 mod page;
+#[cfg(feature = "patchright")]
+mod patchright;
 mod pipe;
+mod process;
 mod process_tree;
 mod profile;
 mod program;
@@ -58,6 +67,7 @@ pub mod session;
 pub use acquire::acquire_isolated_browser;
 pub use browser::{Browser, BrowserCounts, Cookie, Download};
 pub use engine::EngineKind;
+pub use engine_choice::{Outlook, outlook};
 pub use error::BrowserError;
 pub use limits::Limits;
 pub use notice::Notice;

@@ -11,6 +11,11 @@ pub enum Notice {
     NoSandbox,
     /// There is no display, so there is no window.
     NoDisplay,
+    /// There is a driver of patchright, and it cannot be used: our own engine drives instead.
+    DriverUnfit {
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
     /// A lock of a browser that is gone was taken away.
     StaleLockRemoved {
         /// The process that had it.
@@ -33,6 +38,7 @@ impl fmt::Display for Notice {
         match self {
             Self::NoSandbox => f.write_str("the browser runs without its sandbox, because this is the root user"),
             Self::NoDisplay => f.write_str("the browser has no window, because there is no display"),
+            Self::DriverUnfit { why } => write!(f, "{why} (the browser is driven without it)"),
             Self::StaleLockRemoved { pid } => write!(f, "a lock of process {pid}, which is gone, was taken away"),
             Self::ProfileQuarantined { kept } => {
                 write!(f, "the browser profile was damaged and is kept as {}; please sign in again", kept.display())

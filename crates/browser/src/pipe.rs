@@ -3,40 +3,36 @@
 //! Why not a library: those generate code for the whole protocol, talk through a port that any program may attach to,
 //! and wait for a page that hangs.
 
-mod connection;
 mod frames;
-mod keys;
 mod page;
-mod process;
 mod world;
 
 use crate::arguments::{self, Start};
 use crate::browser::{Cookie, Download};
+use crate::connection::Connection;
 use crate::engine::{Deadline, Engine, EngineCounts, EngineKind, EnginePage};
 use crate::error::BrowserError;
+use crate::footprint;
 use crate::limits::Limits;
-use crate::profile::size;
-use connection::Connection;
+use crate::process::BrowserProcess;
 use page::PipePage;
-use process::BrowserProcess;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use world::World;
 
+/// Chromium reads from the third and writes to the fourth of its files. A shell puts them there, and becomes it.
+const BECOME: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
 /// How long a browser may take to end when it is dropped. What it knows is on the disk within a fifth of a second.
 const FAREWELL_MAX: Duration = Duration::from_secs(2);
-/// How often its memory is looked at, and its profile if that does not take long.
-const WATCH_EVERY: Duration = Duration::from_secs(2);
-/// Looking at a profile of very many files takes a while: it may take one part in so many of the time.
-const PROFILE_LOOK_SHARE: u32 = 50;
 
 /// A browser that is driven through pipes.
 #[derive(Debug)]
 pub(crate) struct PipeEngine {
-    connection: Connection,
+    connection: Connection<World>,
     process: Arc<BrowserProcess>,
     downloads: PathBuf,
     limits: Limits,
@@ -54,26 +50,27 @@ impl PipeEngine {
     ) -> Result<Self, BrowserError> {
         let mut words = arguments::arguments(start);
         words.push("--remote-debugging-pipe".into());
-        let (process, from_it, to_it) = BrowserProcess::start(program, &words, start.profile)?;
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", BECOME]).arg(program).args(&words);
+        let (process, from_it, to_it) = BrowserProcess::start(program, command, start.profile)?;
         let (process, limits) = (Arc::new(process), *start.limits);
-        let world = World::new(limits);
-        let connection = Connection::new(from_it, to_it, world, limits.message_bytes_max, downloads.to_owned());
+        let connection = Connection::new(from_it, to_it, World::new(limits), downloads.to_owned());
         let engine = Self { connection, process, downloads: downloads.to_owned(), limits, opening: Mutex::new(()) };
         engine.greet(deadline).map_err(|error| engine.did_not_start(program, &error))?;
         let (connection, watched) = (engine.connection.clone(), Arc::downgrade(&engine.process));
         let profile = start.profile.to_owned();
-        thread::spawn(move || watch(&connection, &watched, &profile, &limits));
+        thread::spawn(move || footprint::watch(&connection, &watched, &profile, &limits));
         Ok(engine)
     }
 
     /// The first words: what is opened is ours before it runs, and where downloads go.
     fn greet(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        let call = |method, params: &Value| self.connection.call(None, method, params, "start", deadline);
-        call("Browser.getVersion", &json!({}))?;
+        let call = |method, params: Value| self.connection.call(None, method, params, "start", deadline);
+        call("Browser.getVersion", json!({}))?;
         let downloads = self.downloads.to_string_lossy();
         let behaviour = json!({"behavior": "allowAndName", "downloadPath": downloads, "eventsEnabled": true});
-        call("Browser.setDownloadBehavior", &behaviour)?;
-        call("Target.setAutoAttach", &json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true}))?;
+        call("Browser.setDownloadBehavior", behaviour)?;
+        call("Target.setAutoAttach", json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true}))?;
         Ok(())
     }
 
@@ -102,7 +99,7 @@ impl Engine for PipeEngine {
             return Err(BrowserError::TooMany { what: "pages open", max: self.limits.pages_max as u64 });
         }
         let params = json!({"url": "about:blank"});
-        let answer = self.connection.call(None, "Target.createTarget", &params, "open a page", deadline)?;
+        let answer = self.connection.call(None, "Target.createTarget", params, "open a page", deadline)?;
         let target = answer["targetId"].as_str().unwrap_or_default().to_owned();
         let attached = self.connection.wait(deadline, |world| {
             world.page(&target)?;
@@ -123,20 +120,13 @@ impl Engine for PipeEngine {
     }
 
     fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError> {
-        let answer = self.connection.call(None, "Storage.getCookies", &json!({}), "read its cookies", deadline)?;
+        let answer = self.connection.call(None, "Storage.getCookies", json!({}), "read its cookies", deadline)?;
         let cookies = answer["cookies"].as_array().map(Vec::as_slice).unwrap_or_default();
-        Ok(cookies.iter().map(cookie).collect())
+        Ok(cookies.iter().map(Cookie::from_json).collect())
     }
 
     fn downloads(&self) -> Vec<Download> {
-        let states = self.connection.look(|world| world.downloads().clone());
-        let download = |(guid, state): (String, world::DownloadState)| Download {
-            suggested_name: state.suggested_name,
-            path: self.downloads.join(guid),
-            bytes: state.bytes,
-            is_complete: state.is_complete,
-        };
-        states.into_iter().map(download).collect()
+        self.connection.look(|world| world.downloads().list(&self.downloads))
     }
 
     fn counts(&self) -> EngineCounts {
@@ -149,7 +139,7 @@ impl Engine for PipeEngine {
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
         // It may be gone before it answers; whether it ended is what counts.
-        drop(self.connection.call(None, "Browser.close", &json!({}), "close", deadline));
+        drop(self.connection.call(None, "Browser.close", json!({}), "close", deadline));
         let ended = self.process.wait(deadline.left());
         self.connection.set_gone("it was closed");
         self.process.kill();
@@ -165,50 +155,4 @@ impl Drop for PipeEngine {
         }
         self.process.kill();
     }
-}
-
-fn cookie(value: &Value) -> Cookie {
-    let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-    Cookie {
-        name: text("name"),
-        value: text("value"),
-        domain: text("domain"),
-        path: text("path"),
-        expires: value["expires"].as_f64().filter(|&at| at >= 0.0),
-        http_only: value["httpOnly"] == true,
-        secure: value["secure"] == true,
-    }
-}
-
-/// Ends a browser that takes too much memory or disk, and says so to whoever waits for it.
-fn watch(connection: &Connection, process: &std::sync::Weak<BrowserProcess>, profile: &Path, limits: &Limits) {
-    /// So that nothing of a browser that is gone is kept for long.
-    const STEP: Duration = Duration::from_millis(200);
-    let mut waited = Duration::ZERO;
-    let mut profile_due = Instant::now();
-    // Downloads are in the profile, and have a bound of their own.
-    let profile_max = limits.profile_bytes_max.saturating_add(limits.download_bytes_max);
-    while connection.gone().is_none() {
-        thread::sleep(STEP);
-        waited += STEP;
-        if waited < WATCH_EVERY {
-            continue;
-        }
-        waited = Duration::ZERO;
-        let Some(process) = process.upgrade() else { return };
-        let mut too_much = too_large("it took", process.memory(), "of memory", limits.memory_bytes_max);
-        if too_much.is_none() && profile_due <= Instant::now() {
-            let began = Instant::now();
-            too_much = too_large("its profile took", size(profile), "of the disk", profile_max);
-            profile_due = Instant::now() + began.elapsed() * PROFILE_LOOK_SHARE;
-        }
-        if let Some(why) = too_much {
-            connection.set_gone(&why);
-            process.kill();
-        }
-    }
-}
-
-fn too_large(who: &str, bytes: u64, of: &str, max: u64) -> Option<String> {
-    (bytes > max).then(|| format!("{who} {bytes} bytes {of}, {max} are allowed"))
 }

@@ -1,8 +1,10 @@
 //! All processes of a browser, wherever they went.
 //!
-//! Most are in the browser's group. Two leave it, and their parent: the ones that report crashes. Those are found by
-//! their words, which name the profile, and nobody but this browser has that.
+//! Most are in the browser's group. Two leave it, and their parent: the ones that report crashes; and a browser that a
+//! driver started is in another group than the driver. Those are found by their words and variables, which name the
+//! profile, and nobody but this browser has that.
 
+use crate::process::MARK;
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const USER_DATA_DIR: &[u8] = b"--user-data-dir=";
 
 /// One process, as the system lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,23 +23,22 @@ struct Listed {
     group: i32,
 }
 
-/// The browser with this number, which leads its group, and everything that came out of it and lives.
+/// The process with this number, which leads its group, and everything that came out of it and lives. A driver's browser
+/// is in a group of its own, and when the driver is dead it is nobody's child: then the profile that it names tells.
 pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
     let leader = leader.as_raw_nonzero().get();
-    let all = listed();
-    let mut found =
-        all.iter().filter(|one| one.group == leader || one.pid == leader).map(|one| one.pid).collect::<Vec<_>>();
+    let ourselves = rustix::process::getpid().as_raw_nonzero().get();
+    let all = listed().into_iter().filter(|one| one.pid != ourselves).collect::<Vec<_>>();
+    let is_root = |one: &Listed| one.group == leader || one.pid == leader || names(one.pid, profile);
+    let mut found = all.iter().filter(|one| is_root(one)).map(|one| one.pid).collect::<Vec<_>>();
     let mut next = 0;
-    while let Some(&parent) = found.get(next) {
-        let children = all.iter().filter(|one| one.parent == parent && !found.contains(&one.pid)).map(|one| one.pid);
-        let children = children.collect::<Vec<_>>();
-        found.extend(children);
+    // Children, and those in a group that one of them leads.
+    while let Some(&one) = found.get(next) {
+        let of_it = |other: &&Listed| (other.parent == one || other.group == one) && !found.contains(&other.pid);
+        let more = all.iter().filter(of_it).map(|other| other.pid).collect::<Vec<_>>();
+        found.extend(more);
         next += 1;
     }
-    let ourselves = rustix::process::getpid().as_raw_nonzero().get();
-    let strays = all.iter().filter(|one| !found.contains(&one.pid) && names(one.pid, profile)).map(|one| one.pid);
-    let strays = strays.filter(|&pid| pid != ourselves).collect::<Vec<_>>();
-    found.extend(strays);
     found.into_iter().filter_map(Pid::from_raw).collect()
 }
 
@@ -60,6 +62,15 @@ pub(crate) fn kill(leader: Pid, profile: &Path, within: Duration) -> bool {
     }
 }
 
+/// Whether the browser itself runs, whoever started it: the one whose words name the profile one by one.
+#[cfg(feature = "patchright")]
+pub(crate) fn browser_runs(profile: &Path) -> bool {
+    let profile = profile.as_os_str().as_bytes();
+    let is_it =
+        |words: &[u8]| words.split(|&byte| byte == 0).any(|word| word.strip_prefix(USER_DATA_DIR) == Some(profile));
+    listed().iter().any(|one| is_it(&fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default()))
+}
+
 /// What all of them take of the memory, each shared page counted once.
 pub(crate) fn memory(leader: Pid, profile: &Path) -> u64 {
     members(leader, profile).into_iter().filter_map(|pid| proportional(pid.as_raw_nonzero().get())).sum()
@@ -71,15 +82,37 @@ fn proportional(pid: i32) -> Option<u64> {
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
-/// Whether one of its words is an option that names a place in this profile.
+/// Whether it is of a browser with this profile: one of its words is an option that names a place in it, or it was started
+/// with a variable that does, which is ours ([`crate::process::MARK`]).
 fn names(pid: i32, profile: &Path) -> bool {
-    let Ok(words) = fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+    let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).unwrap_or_default();
     let profile = profile.as_os_str().as_bytes();
-    let is_inside = |value: &[u8]| value.strip_prefix(profile).is_some_and(|rest| rest.is_empty() || rest[0] == b'/');
-    words.split(|&byte| byte == 0).any(|word| {
-        let value = word.strip_prefix(b"--user-data-dir=").or_else(|| word.strip_prefix(b"--database="));
-        value.is_some_and(is_inside)
-    })
+    in_words(&read("cmdline"), profile) || in_variables(&read("environ"), profile)
+}
+
+fn in_words(words: &[u8], profile: &[u8]) -> bool {
+    const OPTIONS: [&[u8]; 2] = [USER_DATA_DIR, b"--database="];
+    let is_inside = |value: &[u8], ends: &[u8]| {
+        value.strip_prefix(profile).is_some_and(|rest| rest.first().is_none_or(|next| ends.contains(next)))
+    };
+    let words = words.strip_suffix(b"\0").unwrap_or(words);
+    if words.contains(&0) {
+        let value = |word: &'_ [u8]| {
+            OPTIONS.iter().any(|option| word.strip_prefix(*option).is_some_and(|v| is_inside(v, b"/")))
+        };
+        return words.split(|&byte| byte == 0).any(value);
+    }
+    // Chromium's own children write all their words as one. The name of a profile has no space.
+    let starts = (0..words.len()).filter_map(|at| words[at..].strip_prefix(OPTIONS[0]));
+    starts.into_iter().any(|value| is_inside(value, b"/ "))
+}
+
+fn in_variables(variables: &[u8], profile: &[u8]) -> bool {
+    let place = |variable: &'_ [u8]| {
+        let value = variable.strip_prefix(MARK.as_bytes())?.strip_prefix(b"=")?;
+        value.strip_prefix(profile).filter(|rest| rest.first() == Some(&b'/')).map(drop)
+    };
+    variables.split(|&byte| byte == 0).any(|variable| place(variable).is_some())
 }
 
 fn listed() -> Vec<Listed> {
@@ -113,6 +146,8 @@ mod tests {
             command.args(["-c", "read -r nothing", word]).stdin(Stdio::piped()).process_group(0).spawn().unwrap()
         };
         let mut ours = stray("--database=/data/profiles/of this test/Crash Reports");
+        let ours_leads = ours.id().try_into().unwrap();
+        let mut in_its_group = Command::new("sleep").arg("100").process_group(ours_leads).spawn().unwrap();
         let mut others = stray("--database=/data/profiles/of this test 2/Crash Reports");
         let pid = |child: &std::process::Child| Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
         let found = members(pid(&leader), profile);
@@ -120,12 +155,30 @@ mod tests {
             found.contains(&pid(&leader)) && found.contains(&pid(&ours)) && !found.contains(&pid(&others)),
             "{found:?}"
         );
+        assert!(found.contains(&pid(&in_its_group)), "{found:?}");
         assert!(memory(pid(&leader), profile) > 0);
         assert!(kill(pid(&leader), profile, Duration::from_secs(5)));
-        assert!(leader.wait().is_ok() && ours.wait().is_ok());
+        assert!(leader.wait().is_ok() && ours.wait().is_ok() && in_its_group.wait().is_ok());
         assert!(others.try_wait().unwrap().is_none(), "somebody else's goes on");
         others.kill().unwrap();
         others.wait().unwrap();
+    }
+
+    #[test]
+    fn a_profile_is_named_by_an_option_by_all_words_in_one_or_by_a_variable() {
+        let of = |words: &str| in_words(words.as_bytes(), b"/data/profiles/shop");
+        assert!(of("chromium\0--user-data-dir=/data/profiles/shop\0about:blank\0"));
+        assert!(of("handler\0--database=/data/profiles/shop/Crash Reports\0"));
+        assert!(of("chromium --type=zygote --user-data-dir=/data/profiles/shop --no-sandbox\0"));
+        assert!(of("chromium --type=zygote --user-data-dir=/data/profiles/shop\0"));
+        assert!(!of("chromium --type=zygote --user-data-dir=/data/profiles/shop2 --no-sandbox\0"));
+        assert!(
+            !of("vi\0/data/profiles/shop\0") && !of("") && !of("chromium\0--user-data-dir=/data/profiles/shop 2\0")
+        );
+        let of = |variables: &str| in_variables(variables.as_bytes(), b"/data/profiles/shop");
+        assert!(of("HOME=/\0BREAKPAD_DUMP_LOCATION=/data/profiles/shop/Crash Reports\0"));
+        assert!(!of("BREAKPAD_DUMP_LOCATION=/data/profiles/shop2/Crash Reports\0"));
+        assert!(!of("OTHER=/data/profiles/shop/x\0") && !of(""));
     }
 
     #[test]

@@ -21,6 +21,8 @@ pub struct BrowserRequest {
     pub program: Option<PathBuf>,
     /// What drives it.
     pub engine: EngineChoice,
+    /// The folder of patchright's driver, if it is not to be looked for.
+    pub driver: Option<PathBuf>,
     /// With or without a window.
     pub window: Window,
     /// How much it may take.
@@ -34,11 +36,13 @@ pub struct BrowserRequest {
 /// What is to drive the browser.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineChoice {
-    /// The best that is there.
+    /// Patchright when its driver is there, and our own otherwise.
     #[default]
     Auto,
     /// Our own, over a pipe.
     Pipe,
+    /// Patchright's.
+    Patchright,
 }
 
 /// Whether a browser shows itself.
@@ -82,6 +86,7 @@ impl BrowserRequest {
             profiles,
             profile,
             program: set("PDPP_BROWSER_PATH").map(PathBuf::from),
+            driver: set("PDPP_PATCHRIGHT_DRIVER").map(PathBuf::from),
             engine: engine_choice(set("PDPP_BROWSER_ENGINE").as_deref())?,
             window: window(set("PDPP_BROWSER_WINDOW").as_deref())?,
             limits: Limits::default(),
@@ -106,10 +111,11 @@ fn engine_choice(value: Option<&str>) -> Result<EngineChoice, BrowserError> {
     match value {
         None | Some("auto") => Ok(EngineChoice::Auto),
         Some("pipe") => Ok(EngineChoice::Pipe),
+        Some("patchright") => Ok(EngineChoice::Patchright),
         Some(other) => Err(BrowserError::Setting {
             name: "PDPP_BROWSER_ENGINE",
             value: other.to_owned(),
-            allowed: "it may be auto or pipe, which is the only engine of this version",
+            allowed: "it may be auto, pipe or patchright",
         }),
     }
 }
@@ -156,6 +162,9 @@ mod tests {
         let home = ("HOME", "/home/ada");
         let plain = request(None, &[home, ("PDPP_BROWSER_ENGINE", "")]).unwrap();
         assert_eq!((plain.engine, plain.window, plain.has_display), (EngineChoice::Auto, Window::Auto, false));
+        let named =
+            request(None, &[home, ("PDPP_BROWSER_ENGINE", "patchright"), ("PDPP_PATCHRIGHT_DRIVER", "/d")]).unwrap();
+        assert_eq!((named.engine, named.driver), (EngineChoice::Patchright, Some(PathBuf::from("/d"))));
         let set = [home, ("PDPP_BROWSER_ENGINE", "pipe"), ("PDPP_BROWSER_WINDOW", "headed"), ("DISPLAY", ":0")];
         let all = request(None, &set).unwrap();
         assert_eq!((all.engine, all.window, all.has_display), (EngineChoice::Pipe, Window::Headed, true));

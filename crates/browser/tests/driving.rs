@@ -1,15 +1,39 @@
 //! A real Chromium, driven: what a connector asks for happens, within its time, whatever the page does.
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be built has failed")]
+#![allow(clippy::print_stdout, reason = "that a test was left out is said")]
 
+mod engines;
 mod site;
 
-use gleaner_browser::{Browser, BrowserError, EngineKind, Notice, Page, PageRequest, acquire_isolated_browser};
+use engines::over_engines;
+use gleaner_browser::{Browser, BrowserError, EngineChoice, Notice, Page, PageRequest, acquire_isolated_browser};
 use serde_json::{Value, json};
 use site::{SOON, Site, request};
 use std::fs;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+
+over_engines! {
+    both: [
+        a_page_is_opened_read_and_drawn,
+        forms_are_filled_as_a_person_would,
+        a_click_waits_until_the_page_is_drawn_with_what_is_clicked_in_its_place,
+        the_page_asks_with_its_own_session,
+        a_wedged_renderer_never_blocks_the_caller,
+        dialogs_are_dismissed_counted_and_end_a_page_that_floods_them,
+        downloads_are_kept_in_their_folder_and_bounded_in_number_and_size,
+    ],
+    patchright_at_full_size: [
+        what_fails_says_why,
+        popups_are_handed_out_and_closed_beyond_the_bound,
+        a_page_whose_renderer_dies_is_gone_and_the_browser_is_not,
+        a_browser_that_takes_too_much_memory_is_ended_with_a_reason,
+        a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason,
+        an_answer_that_is_too_large_fails_alone,
+        root_is_told_that_there_is_no_sandbox,
+    ]
+}
 
 /// Take all of it apart but the folder: what is left out is gone at once, the browser too.
 struct Bench {
@@ -19,19 +43,18 @@ struct Bench {
     folder: TempDir,
 }
 
-fn bench(change: impl FnOnce(&mut gleaner_browser::BrowserRequest)) -> Bench {
+fn bench(engine: EngineChoice, change: impl FnOnce(&mut gleaner_browser::BrowserRequest)) -> Bench {
     let (site, folder) = (Site::start(), tempfile::tempdir().unwrap());
-    let mut request = request(folder.path(), "shop");
+    let mut request = request(engine, folder.path(), "shop");
     change(&mut request);
     let browser = acquire_isolated_browser(&request).unwrap();
     let page = browser.new_page(SOON).unwrap();
     Bench { site, browser, page, folder }
 }
 
-#[test]
-fn a_page_is_opened_read_and_drawn() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
-    assert_eq!(browser.engine(), EngineKind::Pipe);
+fn a_page_is_opened_read_and_drawn(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
+    assert_eq!(browser.engine().to_string(), engines::word(engine));
     assert!(!browser.has_window());
     let there = page.navigate(&site.at("/"), SOON).unwrap();
     assert_eq!((there.url.as_str(), there.status), (site.at("/").as_str(), Some(200)));
@@ -39,6 +62,11 @@ fn a_page_is_opened_read_and_drawn() {
     assert_eq!(page.url(SOON).unwrap(), site.at("/"));
     assert_eq!(page.evaluate::<u32>("Promise.resolve(6 * 7)", SOON).unwrap(), 42);
     assert_eq!(page.evaluate::<Value>("undefined", SOON).unwrap(), Value::Null);
+    let same = "(() => { const one = {a: [1, null, 1.5, 'x']}; return {one, again: one, not: undefined} })()";
+    let one = json!({"a": [1, null, 1.5, "x"]});
+    assert_eq!(page.evaluate::<Value>(same, SOON).unwrap(), json!({"one": one, "again": one}));
+    // Which engine drives is for the page to see: our own does not hide.
+    assert_eq!(page.evaluate::<bool>("navigator.webdriver", SOON).unwrap(), engine == EngineChoice::Pipe);
     assert!(page.html(1000, SOON).unwrap().contains("<h1>Hello</h1>"));
     assert_eq!(page.html(5, SOON).unwrap(), "<html");
     assert!(page.screenshot(SOON).unwrap().starts_with(b"\x89PNG"));
@@ -51,9 +79,8 @@ fn a_page_is_opened_read_and_drawn() {
     page.wait_until("location.pathname === '/form'", SOON).unwrap();
 }
 
-#[test]
-fn what_fails_says_why() {
-    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+fn what_fails_says_why(engine: EngineChoice) {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     let error = page.evaluate::<Value>("null.nothing", SOON).unwrap_err();
     assert!(matches!(&error, BrowserError::Script { message } if message.starts_with("TypeError")), "{error}");
     let error = page.evaluate::<u32>("'secret text'", SOON).unwrap_err();
@@ -68,9 +95,8 @@ fn what_fails_says_why() {
     assert!(page.press("Hyper", SOON).is_err());
 }
 
-#[test]
-fn forms_are_filled_as_a_person_would() {
-    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+fn forms_are_filled_as_a_person_would(engine: EngineChoice) {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     page.navigate(&site.at("/form"), SOON).unwrap();
     page.fill("input[name=user]", "Ada \"L\" </script>", SOON).unwrap();
     assert_eq!(page.evaluate::<String>("document.forms[0].user.value", SOON).unwrap(), "Ada \"L\" </script>");
@@ -88,9 +114,8 @@ fn forms_are_filled_as_a_person_would() {
 
 /// Its header goes away as soon as somebody scrolls, which is when the page is drawn next: what was found before that
 /// is somewhere else by then. Several times, because a frame may also come by chance.
-#[test]
-fn a_click_waits_until_the_page_is_drawn_with_what_is_clicked_in_its_place() {
-    let Bench { site, page, browser: _browser, folder: _folder } = bench(|_| {});
+fn a_click_waits_until_the_page_is_drawn_with_what_is_clicked_in_its_place(engine: EngineChoice) {
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     for time in 0..6 {
         page.navigate(&site.at(&format!("/moves?{time}")), SOON).unwrap();
         page.click("button", SOON).unwrap();
@@ -99,9 +124,8 @@ fn a_click_waits_until_the_page_is_drawn_with_what_is_clicked_in_its_place() {
     }
 }
 
-#[test]
-fn the_page_asks_with_its_own_session() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
+fn the_page_asks_with_its_own_session(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     page.navigate(&site.at("/set?sid=abc"), SOON).unwrap();
     let asked = PageRequest::new("POST", "/whoami").header("content-type", "text/plain").body("hel\"lo");
     let answer = page.fetch(&asked, SOON).unwrap();
@@ -115,14 +139,16 @@ fn the_page_asks_with_its_own_session() {
     assert!(error.is_timeout() && began.elapsed() < Duration::from_secs(10), "{error}");
     let error = page.fetch(&PageRequest::get("http://127.0.0.1:1/?secret"), SOON).unwrap_err();
     assert!(matches!(&error, BrowserError::Navigation { .. }) && !error.to_string().contains("secret"), "{error}");
+    // A page that forbids scripts that are made of texts does not forbid ours.
+    page.navigate(&site.at("/strict"), SOON).unwrap();
+    assert_eq!(page.fetch(&PageRequest::get("/whoami"), SOON).unwrap().json::<Value>().unwrap()["cookies"], "sid=abc");
     let cookies = browser.cookies(SOON).unwrap();
     assert_eq!((cookies[0].name.as_str(), cookies[0].value.as_str(), cookies[0].http_only), ("sid", "abc", true));
     assert!(!format!("{cookies:?}").contains("abc"), "a cookie's value is a secret");
 }
 
-#[test]
-fn a_wedged_renderer_never_blocks_the_caller() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
+fn a_wedged_renderer_never_blocks_the_caller(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     let other = browser.new_page(SOON).unwrap();
     other.navigate(&site.at("/"), SOON).unwrap();
     page.navigate(&site.at("/wedge"), SOON).unwrap();
@@ -146,9 +172,8 @@ fn a_wedged_renderer_never_blocks_the_caller() {
     browser.close(SOON).unwrap();
 }
 
-#[test]
-fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| request.limits.dialogs_max = 20);
+fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| request.limits.dialogs_max = 20);
     page.navigate(&site.at("/ask"), SOON).unwrap();
     assert_eq!(page.evaluate::<String>("window.answer", SOON).unwrap(), "falsenull");
     assert_eq!(browser.counts().dialogs_dismissed, 2);
@@ -164,9 +189,8 @@ fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them() {
     assert_eq!(page.title(SOON).unwrap(), "A shop", "its neighbour goes on");
 }
 
-#[test]
-fn popups_are_handed_out_and_closed_beyond_the_bound() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| request.limits.pages_max = 4);
+fn popups_are_handed_out_and_closed_beyond_the_bound(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| request.limits.pages_max = 4);
     page.navigate(&site.at("/popup"), SOON).unwrap();
     page.click("button", SOON).unwrap();
     let popup = poll(|| browser.popups().pop());
@@ -184,9 +208,8 @@ fn popups_are_handed_out_and_closed_beyond_the_bound() {
     assert_eq!(page.title(SOON).unwrap(), "Popups");
 }
 
-#[test]
-fn downloads_are_kept_in_their_folder_and_bounded_in_number_and_size() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| {
+fn downloads_are_kept_in_their_folder_and_bounded_in_number_and_size(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| {
         request.limits.downloads_max = 5;
         request.limits.download_bytes_max = 1 << 20;
     });
@@ -213,9 +236,8 @@ fn downloads_are_kept_in_their_folder_and_bounded_in_number_and_size() {
     assert!(!folder.exists(), "what nobody took away is gone with the browser");
 }
 
-#[test]
-fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not() {
-    let Bench { site, browser, page, folder: _folder } = bench(|_| {});
+fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     page.navigate("chrome://crash", SOON).unwrap_err();
     let error = poll(|| page.title(SOON).err());
     assert!(matches!(&error, BrowserError::PageGone { why } if why == "its renderer died"), "{error}");
@@ -224,18 +246,17 @@ fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not() {
     assert_eq!(page.title(SOON).unwrap(), "A shop");
 }
 
-#[test]
-fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| request.limits.memory_bytes_max = 1 << 30);
+fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } =
+        bench(engine, |request| request.limits.memory_bytes_max = 1 << 30);
     page.navigate(&site.at("/hog"), SOON).unwrap();
     let why = poll(|| browser.gone());
     assert!(why.contains("memory"), "{why}");
     assert!(matches!(page.title(SOON), Err(BrowserError::Gone { .. })));
 }
 
-#[test]
-fn a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason() {
-    let Bench { site, browser, page, folder: _folder } = bench(|request| {
+fn a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason(engine: EngineChoice) {
+    let Bench { site, browser, page, folder: _folder } = bench(engine, |request| {
         request.limits.profile_bytes_max = 63 << 20;
         request.limits.download_bytes_max = 1 << 20;
     });
@@ -247,18 +268,16 @@ fn a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason(
     assert!(why.contains("profile") && why.contains("67108864"), "{why}");
 }
 
-#[test]
-fn an_answer_that_is_too_large_fails_alone() {
+fn an_answer_that_is_too_large_fails_alone(engine: EngineChoice) {
     let Bench { page, browser: _browser, folder: _folder, .. } =
-        bench(|request| request.limits.message_bytes_max = 1 << 20);
+        bench(engine, |request| request.limits.message_bytes_max = 1 << 20);
     let error = page.evaluate::<String>("'x'.repeat(3 << 20)", SOON).unwrap_err();
     assert!(matches!(&error, BrowserError::TooLarge { max, .. } if *max == 1 << 20), "{error}");
     assert_eq!(page.evaluate::<u32>("7", SOON).unwrap(), 7);
 }
 
-#[test]
-fn root_is_told_that_there_is_no_sandbox() {
-    let Bench { browser, .. } = bench(|_| {});
+fn root_is_told_that_there_is_no_sandbox(engine: EngineChoice) {
+    let Bench { browser, .. } = bench(engine, |_| {});
     let is_root = rustix::process::geteuid().is_root();
     assert_eq!(browser.notices().contains(&Notice::NoSandbox), is_root);
 }

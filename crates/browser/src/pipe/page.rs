@@ -1,9 +1,10 @@
 //! A page through the pipe.
 
-use super::connection::Connection;
-use super::keys;
+use super::world::World;
+use crate::connection::Connection;
 use crate::engine::{Deadline, EnginePage};
 use crate::error::BrowserError;
+use crate::keys;
 use crate::page::{Navigation, address};
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use std::time::Duration;
 /// A page, by the browser's name for it.
 #[derive(Debug)]
 pub(crate) struct PipePage {
-    pub(crate) connection: Connection,
+    pub(crate) connection: Connection<World>,
     pub(crate) target: String,
 }
 
@@ -30,7 +31,7 @@ impl PipePage {
     fn call(
         &self,
         method: &'static str,
-        params: &Value,
+        params: Value,
         what: &'static str,
         deadline: Deadline,
     ) -> Result<Value, BrowserError> {
@@ -66,7 +67,7 @@ impl PipePage {
 
 impl EnginePage for PipePage {
     fn navigate(&self, url: &str, deadline: Deadline) -> Result<Navigation, BrowserError> {
-        let answer = self.call("Page.navigate", &json!({"url": url}), "open the page", deadline)?;
+        let answer = self.call("Page.navigate", json!({"url": url}), "open the page", deadline)?;
         if let Some(why) = answer["errorText"].as_str() {
             return Err(BrowserError::Navigation { place: address(url), why: why.to_owned() });
         }
@@ -91,7 +92,7 @@ impl EnginePage for PipePage {
             "expression": expression, "awaitPromise": true, "returnByValue": true, "userGesture": true,
             "allowUnsafeEvalBlockedByCSP": false,
         });
-        let mut answer = self.call("Runtime.evaluate", &params, "run a script", deadline)?;
+        let mut answer = self.call("Runtime.evaluate", params, "run a script", deadline)?;
         if let Some(details) = answer.get("exceptionDetails") {
             let described = details["exception"]["description"].as_str().or_else(|| details["text"].as_str());
             let first = described.unwrap_or("it threw something").lines().next().unwrap_or_default();
@@ -104,33 +105,30 @@ impl EnginePage for PipePage {
         for (kind, buttons) in [("mouseMoved", 0), ("mousePressed", 1), ("mouseReleased", 0)] {
             let button = if kind == "mouseMoved" { "none" } else { "left" };
             let params = json!({"type": kind, "x": x, "y": y, "button": button, "buttons": buttons, "clickCount": 1});
-            self.call("Input.dispatchMouseEvent", &params, "click", deadline)?;
+            self.call("Input.dispatchMouseEvent", params, "click", deadline)?;
         }
         Ok(())
     }
 
     fn insert_text(&self, text: &str, deadline: Deadline) -> Result<(), BrowserError> {
-        self.call("Input.insertText", &json!({"text": text}), "type", deadline).map(drop)
+        self.call("Input.insertText", json!({"text": text}), "type", deadline).map(drop)
     }
 
     fn press(&self, key: &str, deadline: Deadline) -> Result<(), BrowserError> {
-        let Some(known) = keys::find(key) else {
-            let (method, why) = ("press".to_owned(), format!("there is no key {key:?}"));
-            return Err(BrowserError::Protocol { method, why });
-        };
+        let known = keys::find(key)?;
         let kind = if known.text.is_empty() { "rawKeyDown" } else { "keyDown" };
         for kind in [kind, "keyUp"] {
             let text = if kind == "keyDown" { known.text } else { "" };
             let params = json!({
                 "type": kind, "key": known.name, "code": known.name, "windowsVirtualKeyCode": known.number, "text": text,
             });
-            self.call("Input.dispatchKeyEvent", &params, "press a key", deadline)?;
+            self.call("Input.dispatchKeyEvent", params, "press a key", deadline)?;
         }
         Ok(())
     }
 
     fn screenshot(&self, deadline: Deadline) -> Result<Vec<u8>, BrowserError> {
-        let answer = self.call("Page.captureScreenshot", &json!({"format": "png"}), "draw the page", deadline)?;
+        let answer = self.call("Page.captureScreenshot", json!({"format": "png"}), "draw the page", deadline)?;
         let data = answer["data"].as_str().unwrap_or_default();
         let decoded = base64::engine::general_purpose::STANDARD.decode(data);
         decoded.map_err(|_| BrowserError::Protocol {
@@ -143,7 +141,7 @@ impl EnginePage for PipePage {
         // Asked of the browser and not of the page. It does not say while the page is on its way from a renderer that
         // hangs to another one: then it is where it was.
         let params = json!({"targetId": self.target});
-        let answer = self.connection.call(None, "Target.getTargetInfo", &params, "say where the page is", deadline);
+        let answer = self.connection.call(None, "Target.getTargetInfo", params, "say where the page is", deadline);
         let before = || self.connection.look(|world| world.page(&self.target).map(|page| page.url.clone()));
         match answer {
             Ok(answer) => match answer["targetInfo"]["url"].as_str() {
@@ -159,7 +157,7 @@ impl EnginePage for PipePage {
 
     fn show(&self, deadline: Deadline) -> Result<(), BrowserError> {
         let params = json!({"targetId": self.target});
-        self.connection.call(None, "Target.activateTarget", &params, "show the page", deadline).map(drop)
+        self.connection.call(None, "Target.activateTarget", params, "show the page", deadline).map(drop)
     }
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
@@ -169,20 +167,15 @@ impl EnginePage for PipePage {
         let is_closed = |within| {
             let params = json!({"targetId": self.target});
             // It is closed when it is no longer there, whatever is answered.
-            drop(self.connection.call(None, "Target.closeTarget", &params, "close the page", Deadline::after(within)));
+            drop(self.connection.call(None, "Target.closeTarget", params, "close the page", Deadline::after(within)));
             self.connection.wait(Deadline::after(within), |world| world.page(&self.target).is_none().then_some(()))
         };
         if is_closed(deadline.left().min(CLOSE_ASKED_MAX))?.is_some() {
             return Ok(());
         }
         // A renderer that hangs does not close: it is crashed from outside, which answers to nobody.
-        let crash = self.connection.call(
-            Some(&session),
-            "Page.crash",
-            &json!({}),
-            "close the page",
-            Deadline::after(CRASH_MAX),
-        );
+        let crash =
+            self.connection.call(Some(&session), "Page.crash", json!({}), "close the page", Deadline::after(CRASH_MAX));
         drop(crash);
         is_closed(deadline.left())?.ok_or_else(|| deadline.timed_out("close the page"))
     }

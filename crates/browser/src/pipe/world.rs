@@ -3,10 +3,16 @@
 //! Whatever pages do, this stays small: pages, downloads and the memory of closed pages each have a bound, and what is
 //! beyond it is closed, cancelled or forgotten, and counted.
 
+use super::frames::ZeroEnded;
+use crate::connection::{Consequences, Counterpart, Order};
+use crate::downloads::Downloads;
 use crate::engine::EngineCounts;
+use crate::error::BrowserError;
 use crate::limits::Limits;
+use crate::message::Refusal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 /// How many documents of a page are remembered: enough for those that replace each other in a row.
 const COMMITS_MAX: usize = 32;
@@ -15,24 +21,6 @@ const URL_BYTES_MAX: usize = 8 * 1024;
 /// How many closed pages are remembered, for the words about them.
 const CLOSED_MAX: usize = 64;
 
-/// Something to tell the browser, without waiting for its answer.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Order {
-    pub(crate) session: Option<String>,
-    pub(crate) method: &'static str,
-    pub(crate) params: Value,
-}
-
-/// What follows from an event.
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Consequences {
-    pub(crate) orders: Vec<Order>,
-    /// Sessions that will answer no more, and why.
-    pub(crate) lost: Vec<(String, String)>,
-    /// Downloads whose files are to be deleted.
-    pub(crate) delete: Vec<String>,
-}
-
 #[derive(Debug)]
 pub(crate) struct World {
     limits: Limits,
@@ -40,7 +28,7 @@ pub(crate) struct World {
     closed: VecDeque<(String, String)>,
     /// Pages that nobody asked for and nobody has taken yet.
     unclaimed: Vec<String>,
-    downloads: BTreeMap<String, DownloadState>,
+    downloads: Downloads,
     counts: EngineCounts,
 }
 
@@ -55,13 +43,6 @@ pub(crate) struct PageState {
     ready: Option<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DownloadState {
-    pub(crate) suggested_name: String,
-    pub(crate) bytes: u64,
-    pub(crate) is_complete: bool,
-}
-
 impl World {
     pub(crate) const fn new(limits: Limits) -> Self {
         Self {
@@ -69,13 +50,9 @@ impl World {
             pages: BTreeMap::new(),
             closed: VecDeque::new(),
             unclaimed: Vec::new(),
-            downloads: BTreeMap::new(),
+            downloads: Downloads::new(limits),
             counts: EngineCounts { dialogs_dismissed: 0, popups_closed: 0, downloads_cancelled: 0, events_dropped: 0 },
         }
-    }
-
-    pub(crate) const fn message_bytes_max(&self) -> u64 {
-        self.limits.message_bytes_max as u64
     }
 
     pub(crate) fn page(&self, target: &str) -> Option<&PageState> {
@@ -101,7 +78,7 @@ impl World {
         std::mem::take(&mut self.unclaimed)
     }
 
-    pub(crate) const fn downloads(&self) -> &BTreeMap<String, DownloadState> {
+    pub(crate) const fn downloads(&self) -> &Downloads {
         &self.downloads
     }
 
@@ -109,45 +86,20 @@ impl World {
         self.counts
     }
 
-    pub(crate) const fn count_dropped(&mut self) {
-        self.counts.events_dropped += 1;
-    }
-
-    pub(crate) fn on_event(&mut self, method: &str, params: &Value, session: Option<&str>) -> Consequences {
-        let text = |key: &str| params[key].as_str().unwrap_or_default();
-        match method {
-            "Target.attachedToTarget" => self.on_attached(params),
-            "Target.detachedFromTarget" => self.on_lost(text("sessionId"), "it was closed"),
-            "Inspector.targetCrashed" => self.on_lost(session.unwrap_or_default(), "its renderer died"),
-            "Page.javascriptDialogOpening" => self.on_dialog(session.unwrap_or_default(), text("type")),
-            "Page.frameNavigated" => {
-                self.on_moved(session.unwrap_or_default(), &params["frame"]["id"], &params["frame"]["url"])
-            }
-            "Page.navigatedWithinDocument" => {
-                self.on_moved(session.unwrap_or_default(), &params["frameId"], &params["url"])
-            }
-            "Page.lifecycleEvent" => self.on_lifecycle(session.unwrap_or_default(), params),
-            "Browser.downloadWillBegin" => self.on_download(text("guid"), text("suggestedFilename")),
-            "Browser.downloadProgress" => self.on_download_progress(params),
-            _ => Consequences::default(),
-        }
-    }
-
     fn on_attached(&mut self, params: &Value) -> Consequences {
         let session = params["sessionId"].as_str().unwrap_or_default().to_owned();
         let info = &params["targetInfo"];
         let target = info["targetId"].as_str().unwrap_or_default().to_owned();
-        let told = |method, params| Order { session: Some(session.clone()), method, params };
+        let told = |method, params| Order { to: Some(session.clone()), method, params };
         let resume = told("Runtime.runIfWaitingForDebugger", json!({}));
         if info["type"] != "page" {
             // Workers and such: they go on, and are none of our business.
-            let leave =
-                Order { session: None, method: "Target.detachFromTarget", params: json!({"sessionId": session}) };
+            let leave = Order { to: None, method: "Target.detachFromTarget", params: json!({"sessionId": session}) };
             return Consequences { orders: vec![resume, leave], ..Consequences::default() };
         }
         if self.is_full() {
             self.counts.popups_closed += 1;
-            let close = Order { session: None, method: "Target.closeTarget", params: json!({"targetId": target}) };
+            let close = Order { to: None, method: "Target.closeTarget", params: json!({"targetId": target}) };
             return Consequences { orders: vec![resume, close], ..Consequences::default() };
         }
         self.pages.insert(target.clone(), PageState { session: session.clone(), ..PageState::default() });
@@ -186,8 +138,7 @@ impl World {
         self.counts.dialogs_dismissed += 1;
         // "Do you want to leave": yes. Anything else: no.
         let answer = json!({"accept": kind == "beforeunload"});
-        let dismiss =
-            Order { session: Some(session.to_owned()), method: "Page.handleJavaScriptDialog", params: answer };
+        let dismiss = Order { to: Some(session.to_owned()), method: "Page.handleJavaScriptDialog", params: answer };
         Consequences { orders: vec![dismiss], ..Consequences::default() }
     }
 
@@ -222,45 +173,11 @@ impl World {
         Consequences::default()
     }
 
-    fn on_download(&mut self, guid: &str, suggested_name: &str) -> Consequences {
-        if !is_guid(guid) {
-            return Consequences::default();
-        }
-        if self.downloads.len() >= self.limits.downloads_max {
-            return self.cancel(guid);
-        }
-        let state =
-            DownloadState { suggested_name: suggested_name.chars().take(255).collect(), bytes: 0, is_complete: false };
-        self.downloads.insert(guid.to_owned(), state);
-        Consequences::default()
-    }
-
-    fn on_download_progress(&mut self, params: &Value) -> Consequences {
-        let guid = params["guid"].as_str().unwrap_or_default();
-        let number = |key: &str| params[key].as_f64().map_or(0, |number| number as u64);
-        let others =
-            self.downloads.iter().filter(|(known, _)| *known != guid).map(|(_, state)| state.bytes).sum::<u64>();
-        let Some(state) = self.downloads.get_mut(guid) else { return Consequences::default() };
-        let state_word = params["state"].as_str().unwrap_or_default();
-        if state_word == "canceled" {
-            self.downloads.remove(guid);
-            return Consequences::default();
-        }
-        state.bytes = number("receivedBytes");
-        state.is_complete = state_word == "completed";
-        // What is announced counts as much as what is there: then it need not come first.
-        let expected = state.bytes.max(number("totalBytes"));
-        if others.saturating_add(expected) > self.limits.download_bytes_max {
-            self.downloads.remove(guid);
-            return self.cancel(guid);
-        }
-        Consequences::default()
-    }
-
-    fn cancel(&mut self, guid: &str) -> Consequences {
+    fn on_download(&mut self, cancelled: Option<String>) -> Consequences {
+        let Some(guid) = cancelled else { return Consequences::default() };
         self.counts.downloads_cancelled += 1;
-        let order = Order { session: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
-        Consequences { orders: vec![order], delete: vec![guid.to_owned()], ..Consequences::default() }
+        let order = Order { to: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
+        Consequences { orders: vec![order], delete: vec![guid], ..Consequences::default() }
     }
 
     fn remember(&mut self, target: String, why: &str) {
@@ -272,6 +189,75 @@ impl World {
 
     fn target_of(&self, session: &str) -> Option<String> {
         self.pages.iter().find(|(_, page)| page.session == session).map(|(target, _)| target.clone())
+    }
+}
+
+impl Counterpart for World {
+    type Framer = ZeroEnded;
+    const ENDED: &'static str = "its process ended";
+
+    fn framer(&self) -> ZeroEnded {
+        ZeroEnded::new(self.limits.message_bytes_max)
+    }
+
+    fn message_bytes_max(&self) -> u64 {
+        self.limits.message_bytes_max as u64
+    }
+
+    fn count_dropped(&mut self) {
+        self.counts.events_dropped += 1;
+    }
+
+    fn encode(id: u64, order: &Order, _: Duration) -> Vec<u8> {
+        let Order { to, method, params } = order;
+        let mut message = json!({"id": id, "method": method, "params": params});
+        if let Some(session) = to {
+            message["sessionId"] = session.as_str().into();
+        }
+        let mut bytes = message.to_string().into_bytes();
+        bytes.push(0);
+        bytes
+    }
+
+    /// The browser's own words for a page that went elsewhere while a script ran.
+    fn refused(method: &'static str, refusal: &Refusal) -> BrowserError {
+        const ELSEWHERE: [&str; 4] = [
+            "navigated or closed",
+            "context was destroyed",
+            "Cannot find context",
+            "Cannot find default execution context",
+        ];
+        const CLOSED: [&str; 3] = ["Session with given id not found", "No target with given id", "Target crashed"];
+        let why = &refusal.message;
+        if ELSEWHERE.iter().any(|words| why.contains(words)) {
+            return BrowserError::Replaced;
+        }
+        if CLOSED.iter().any(|words| why.contains(words)) {
+            return BrowserError::PageGone { why: "it was closed".to_owned() };
+        }
+        BrowserError::Protocol { method: method.to_owned(), why: why.chars().take(300).collect() }
+    }
+
+    fn on_event(&mut self, method: &str, params: &Value, session: Option<&str>) -> Consequences {
+        let text = |key: &str| params[key].as_str().unwrap_or_default();
+        match method {
+            "Target.attachedToTarget" => self.on_attached(params),
+            "Target.detachedFromTarget" => self.on_lost(text("sessionId"), "it was closed"),
+            "Inspector.targetCrashed" => self.on_lost(session.unwrap_or_default(), "its renderer died"),
+            "Page.javascriptDialogOpening" => self.on_dialog(session.unwrap_or_default(), text("type")),
+            "Page.frameNavigated" => {
+                self.on_moved(session.unwrap_or_default(), &params["frame"]["id"], &params["frame"]["url"])
+            }
+            "Page.navigatedWithinDocument" => {
+                self.on_moved(session.unwrap_or_default(), &params["frameId"], &params["url"])
+            }
+            "Page.lifecycleEvent" => self.on_lifecycle(session.unwrap_or_default(), params),
+            "Browser.downloadWillBegin" | "Browser.downloadProgress" => {
+                let cancelled = self.downloads.on_event(method, params);
+                self.on_download(cancelled)
+            }
+            _ => Consequences::default(),
+        }
     }
 }
 
@@ -295,13 +281,8 @@ impl PageState {
 
 /// Ends a page whose renderer does not listen: it is crashed from outside, and what is left is closed.
 fn end_page(session: &str, target: &str) -> Vec<Order> {
-    let crash = Order { session: Some(session.to_owned()), method: "Page.crash", params: json!({}) };
-    vec![crash, Order { session: None, method: "Target.closeTarget", params: json!({"targetId": target}) }]
-}
-
-/// It becomes the name of a file.
-fn is_guid(text: &str) -> bool {
-    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    let crash = Order { to: Some(session.to_owned()), method: "Page.crash", params: json!({}) };
+    vec![crash, Order { to: None, method: "Target.closeTarget", params: json!({"targetId": target}) }]
 }
 
 #[cfg(test)]
@@ -369,28 +350,6 @@ mod tests {
         assert!(world.on_event("Target.detachedFromTarget", &json!({"sessionId": "s-a"}), None).lost.is_empty());
         assert_eq!(world.why_closed("a"), "it opened more than 1 dialogs");
         assert_eq!(world.why_closed("unknown"), "it was closed");
-    }
-
-    #[test]
-    fn downloads_have_a_bound_in_number_and_size_and_names_that_lead_nowhere() {
-        let mut world = world(Limits { downloads_max: 2, download_bytes_max: 100, ..Limits::default() });
-        let begin = |world: &mut World, guid: &str| {
-            world.on_event("Browser.downloadWillBegin", &json!({"guid": guid, "suggestedFilename": "../x"}), None)
-        };
-        let progress = |world: &mut World, guid: &str, got: u32, total: u32, state: &str| {
-            let params = json!({"guid": guid, "receivedBytes": got, "totalBytes": total, "state": state});
-            world.on_event("Browser.downloadProgress", &params, None)
-        };
-        begin(&mut world, "../../etc");
-        assert!(world.downloads().is_empty(), "no name of ours");
-        begin(&mut world, "a1");
-        begin(&mut world, "b2");
-        assert_eq!(begin(&mut world, "c3").orders[0].params, json!({"guid": "c3"}));
-        assert!(progress(&mut world, "a1", 60, 60, "completed").orders.is_empty());
-        assert!(world.downloads()["a1"].is_complete);
-        let over = progress(&mut world, "b2", 1, 41, "inProgress");
-        assert_eq!((over.orders[0].method, over.delete), ("Browser.cancelDownload", vec!["b2".to_owned()]));
-        assert_eq!((world.downloads().len(), world.counts().downloads_cancelled), (1, 2));
     }
 
     #[test]

@@ -34,12 +34,23 @@ pub(crate) fn with_words(wanted: &[&str]) -> Vec<i32> {
     all().into_iter().filter(has_all).collect()
 }
 
-/// Every process of a browser with this profile: the browser, what it started, and what reports its crashes. Some write
-/// all their words as one.
+/// Every process of a browser with this profile: the browser, what it started, what reports its crashes, and what drives
+/// it. Some write all their words as one; some name the profile only in what they were started with.
 pub(crate) fn of_profile(profile: &Path) -> Vec<i32> {
     let profile = profile.display().to_string();
-    let names = |pid: &i32| words(*pid).iter().any(|word| word.contains("--") && word.contains(&profile));
-    all().into_iter().filter(names).collect()
+    let by_words = |pid: i32| words(pid).iter().any(|word| word.contains("--") && word.contains(&profile));
+    let variable = format!("BREAKPAD_DUMP_LOCATION={profile}/");
+    let by_variable = |pid: i32| {
+        let bytes = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        bytes.split(|&byte| byte == 0).any(|one| one.starts_with(variable.as_bytes()))
+    };
+    all().into_iter().filter(|&pid| by_words(pid) || by_variable(pid)).collect()
+}
+
+/// The program that drives the browser, where that is one of its own.
+pub(crate) fn driver_of(profile: &Path) -> i32 {
+    let is_driver = |pid: &i32| words(*pid).iter().any(|word| word == "run-driver");
+    of_profile(profile).into_iter().find(is_driver).unwrap()
 }
 
 /// The browser itself: the one that is no helper of it.
@@ -56,15 +67,20 @@ pub(crate) fn signal(pid: i32, signal: Signal) {
     kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
+/// The same, for the words about them.
+pub(crate) fn described(profile: &Path) -> Vec<String> {
+    let of = |pid: i32| format!("{pid} {}", words(pid).join(" ").chars().take(200).collect::<String>());
+    of_profile(profile).into_iter().map(of).collect()
+}
+
 pub(crate) fn wait_gone(profile: &Path) {
     let began = Instant::now();
     loop {
-        let left = of_profile(profile);
+        let left = described(profile);
         if left.is_empty() {
             return;
         }
-        let of = |pid: &i32| words(*pid).into_iter().take(2).collect::<Vec<_>>().join(" ");
-        assert!(began.elapsed() < GONE_MAX, "still there: {:?}", left.iter().map(of).collect::<Vec<_>>());
+        assert!(began.elapsed() < GONE_MAX, "still there: {left:?}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use gleaner_browser::{BrowserRequest, Limits, ProfileName, Window};
+use gleaner_browser::{BrowserRequest, EngineChoice, Limits, ProfileName, Window};
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -44,11 +44,13 @@ impl Site {
 }
 
 /// A browser in a folder of the test's.
-pub(crate) fn request(profiles: &Path, name: &str) -> BrowserRequest {
+pub(crate) fn request(engine: EngineChoice, profiles: &Path, name: &str) -> BrowserRequest {
     let variable = |name: &str| std::env::var(name).ok();
     let mut request = BrowserRequest::new("test", None, &variable).unwrap();
     request.profiles = profiles.to_owned();
     request.profile = ProfileName::new(name).unwrap();
+    request.engine = engine;
+    request.driver = crate::engines::driver();
     request.window = Window::Headless;
     request.limits = Limits::default();
     request
@@ -122,6 +124,9 @@ fn page(path: &str, target: &str, cookies: &str, body: &str) -> Vec<u8> {
             "X-Shop: yes\r\n",
             format!("{{\"cookies\":{cookies:?},\"body\":{body:?}}}").as_bytes(),
         ),
+        "/strict" => {
+            respond("200 OK", "text/html", "Content-Security-Policy: default-src 'self'\r\n", b"<title>strict</title>")
+        }
         "/refused" => respond("429 Too Many Requests", "application/json", "Retry-After: 7\r\n", b"{}"),
         "/redirect" => respond("302 Found", "text/html", "Location: /late\r\n", b""),
         "/js-redirect" => html("<script>location.href = '/form'</script>"),

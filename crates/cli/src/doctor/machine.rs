@@ -1,7 +1,8 @@
-//! The machine: its clock, how many files may be open, and whether the terminal can show text.
+//! The machine: its clock, how many files may be open, whether the terminal can show text, and which browser there is.
 
 use super::{Check, failed, warning, well};
 use crate::dates;
+use gleaner_browser::{BrowserError, BrowserRequest, Outlook};
 use gleaner_engine::WallTime;
 use rustix::process::{Resource, getrlimit};
 
@@ -14,7 +15,13 @@ pub(super) fn checks(newest: Option<WallTime>) -> Vec<Check> {
     let handles = getrlimit(Resource::Nofile).current;
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(variable);
-    vec![clock(dates::now(), newest), file_handles(handles), text(locale.as_deref())]
+    vec![clock(dates::now(), newest), file_handles(handles), text(locale.as_deref()), browser(outlook())]
+}
+
+/// The browser of a connector that needs one, as it would be found from here.
+fn outlook() -> Result<Outlook, BrowserError> {
+    let variable = |name: &str| std::env::var(name).ok();
+    gleaner_browser::outlook(&BrowserRequest::new("doctor", None, &variable)?)
 }
 
 fn clock(now: WallTime, newest: Option<WallTime>) -> Check {
@@ -54,6 +61,20 @@ fn text(locale: Option<&str>) -> Check {
     }
 }
 
+fn browser(found: Result<Outlook, BrowserError>) -> Check {
+    const NAME: &str = "browser";
+    match found {
+        Ok(Outlook { program, engine, notice: None }) => {
+            well(NAME, format!("{}, driven by {engine}", program.display()))
+        }
+        Ok(Outlook { notice: Some(notice), .. }) => {
+            warning(NAME, notice.to_string(), "or set PDPP_BROWSER_ENGINE to pipe")
+        }
+        // Most connectors need none.
+        Err(error) => warning(NAME, error.to_string(), "needed only by connections that sign in with a browser"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Verdict;
@@ -75,5 +96,21 @@ mod tests {
         assert_eq!(text(Some("POSIX")).verdict, Verdict::Warning);
         assert_eq!(text(None).verdict, Verdict::Warning);
         assert_eq!(text(Some("de_DE.utf8")).verdict, Verdict::Well);
+    }
+
+    #[test]
+    fn the_browser_is_named_with_what_would_drive_it() {
+        let mut outlook = Outlook {
+            program: "/usr/bin/chromium".into(),
+            engine: gleaner_browser::EngineKind::Patchright,
+            notice: None,
+        };
+        let check = browser(Ok(outlook.clone()));
+        assert_eq!((check.verdict, check.what.as_str()), (Verdict::Well, "/usr/bin/chromium, driven by patchright"));
+        outlook.notice = Some(gleaner_browser::Notice::DriverUnfit { why: "it is version 1.50".to_owned() });
+        let check = browser(Ok(outlook));
+        assert!(check.verdict == Verdict::Warning && check.what.contains("1.50"), "{check:?}");
+        let check = browser(Err(BrowserError::NoBrowser { tried: "everywhere".to_owned() }));
+        assert!(check.verdict == Verdict::Warning && check.what.contains("PDPP_BROWSER_PATH"), "{check:?}");
     }
 }

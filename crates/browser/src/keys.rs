@@ -1,5 +1,7 @@
 //! Keys by their names, as pages see them.
 
+use crate::error::BrowserError;
+
 /// A key: its name and code, its number, and the text that it makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
@@ -20,6 +22,8 @@ const KEYS: [Key; 8] = [
     Key { name: "Space", number: 32, text: " " },
 ];
 
-pub(crate) fn find(name: &str) -> Option<Key> {
-    KEYS.into_iter().find(|key| key.name == name)
+pub(crate) fn find(name: &str) -> Result<Key, BrowserError> {
+    KEYS.into_iter()
+        .find(|key| key.name == name)
+        .ok_or_else(|| BrowserError::Protocol { method: "press".to_owned(), why: format!("there is no key {name:?}") })
 }

@@ -1,8 +1,9 @@
-//! The browser's process: started with two pipes that nobody else can reach, and gone when we are.
+//! The process that is spoken to, a browser or the driver of one: started with two pipes that nobody else can reach, and
+//! gone when we are.
 //!
 //! Three things end it. It ends by itself, with everything saved, when its pipe is closed, and so also when we are
-//! killed. A keeper, a shell in the browser's group that waits for our end, kills that group if it has not gone by then.
-//! And dropping this kills everything at once.
+//! killed. A keeper, a shell in its group that waits for our end, kills that group, and whatever has the profile open, if
+//! they have not gone by then. And dropping this kills everything at once.
 
 use crate::error::BrowserError;
 use crate::process_tree;
@@ -17,11 +18,18 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Chromium reads from the third and writes to the fourth of its files. A shell puts them there, and becomes it.
-const BECOME: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null"#;
-/// Waits for the end of its input, which is ours; lets the browser end by itself; and ends its own group. While the
-/// keeper lives, the number of that group is nobody else's.
-const KEEP: &str = r#"read -r nothing; sleep 3; kill -s KILL -- "-$1""#;
+/// The variable that everything of a browser is started with. It says where crashes are told, which is where the browser
+/// is at home, and so tells whose a process is, whoever started it.
+pub(crate) const MARK: &str = "BREAKPAD_DUMP_LOCATION";
+/// Waits for the end of its input, which is ours; lets the browser end by itself; and ends what is left. A browser that a
+/// driver started is in a group of its own, and is found by the mark. The keeper's own group is last: while the keeper
+/// lives, the number of that group is nobody else's.
+const KEEP: &str = r#"read -r nothing; sleep 2
+for variables in $(grep -lsxzF -e "$2" /proc/[0-9]*/environ); do
+    pid=${variables#/proc/}; pid=${pid%/environ}
+    [ "$pid" = "$1" ] || kill -s KILL -- "-$pid" || kill -s KILL -- "$pid"
+done
+kill -s KILL -- "-$1""#;
 /// How long killing may take: a kill is at once, a process in the middle of a write to a slow disk is not.
 const KILL_MAX: Duration = Duration::from_secs(3);
 /// What is kept of the browser's errors: the end.
@@ -39,27 +47,25 @@ pub(crate) struct BrowserProcess {
 }
 
 impl BrowserProcess {
-    /// Starts it, and gives the ends of its pipes: what it says, and what it is told.
+    /// Starts it, and gives the ends of its pipes: what it says, and what it is told. `program` is for the words.
     pub(crate) fn start(
         program: &Path,
-        arguments: &[OsString],
+        mut command: Command,
         profile: &Path,
     ) -> Result<(Self, PipeReader, PipeWriter), BrowserError> {
         let cannot = |error: io::Error| BrowserError::Start { program: program.to_owned(), why: error.to_string() };
         let (its_input, to_it) = io::pipe().map_err(cannot)?;
         let (from_it, its_output) = io::pipe().map_err(cannot)?;
-        let mut child = Command::new("/bin/sh")
-            .args(["-c", BECOME])
-            .arg(program)
-            .args(arguments)
-            // What is said of crashes goes where the browser is at home, and names it.
-            .env("BREAKPAD_DUMP_LOCATION", profile.join("Crash Reports"))
+        let mut child = command
+            .env(MARK, crash_reports(profile))
             .stdin(its_input)
             .stdout(its_output)
             .stderr(Stdio::piped())
             .process_group(0)
             .spawn()
             .map_err(cannot)?;
+        // It has ends of the pipes, too: with them we would never see that it is gone.
+        drop(command);
         let leader = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let leader = leader.ok_or_else(|| cannot(io::Error::other("it has no number")))?;
         let errors = Arc::new(Mutex::new(Vec::new()));
@@ -75,7 +81,7 @@ impl BrowserProcess {
             errors,
         };
         // Without a keeper there is no browser: dropping `process` ends it.
-        let keeper = start_keeper(leader).map_err(cannot)?;
+        let keeper = start_keeper(leader, profile).map_err(cannot)?;
         if let Ok(mut place) = process.keeper.lock() {
             *place = Some(keeper);
         }
@@ -100,6 +106,19 @@ impl BrowserProcess {
     pub(crate) fn wait(&self, within: Duration) -> bool {
         let began = Instant::now();
         while self.ended().is_none() {
+            if began.elapsed() >= within {
+                return false;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+        true
+    }
+
+    /// Waits until the browser that it drives has ended by itself.
+    #[cfg(feature = "patchright")]
+    pub(crate) fn wait_for_browser(&self, within: Duration) -> bool {
+        let began = Instant::now();
+        while process_tree::browser_runs(&self.profile) {
             if began.elapsed() >= within {
                 return false;
             }
@@ -145,11 +164,19 @@ impl Drop for BrowserProcess {
     }
 }
 
-fn start_keeper(group: Pid) -> io::Result<(Child, PipeWriter)> {
+fn crash_reports(profile: &Path) -> PathBuf {
+    profile.join("Crash Reports")
+}
+
+fn start_keeper(group: Pid, profile: &Path) -> io::Result<(Child, PipeWriter)> {
     let (its_input, ours) = io::pipe()?;
     let group = group.as_raw_nonzero().get();
+    let mut mark = OsString::from(MARK);
+    mark.push("=");
+    mark.push(crash_reports(profile));
     let keeper = Command::new("/bin/sh")
         .args(["-c", KEEP, "gleaner-browser-keeper", &group.to_string()])
+        .arg(mark)
         .stdin(its_input)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

@@ -1,14 +1,15 @@
-//! Calls to the browser and their answers. One thread reads, one writes; a caller waits for its own answer and no longer
-//! than its deadline, whatever the browser, or any page in it, does.
+//! Calls to the browser, or to its driver, and their answers. One thread reads, one writes; a caller waits for its own
+//! answer and no longer than its deadline, whatever the browser, or any page in it, does.
 //!
-//! Events are not queued: each changes the [`World`] as it is read, and whoever waits for something looks there.
+//! Events are not queued: each changes what is known of the [`Counterpart`] as it is read, and whoever waits for something
+//! looks there.
 
-use super::frames::{Frame, Framer, Message};
-use super::world::{Consequences, Order, World};
 use crate::engine::Deadline;
 use crate::error::BrowserError;
-use serde_json::{Value, json};
+use crate::message::{Frame, Framer, Message, Refusal};
+use serde_json::Value;
 use std::collections::BTreeMap;
+use std::fmt::Debug;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
@@ -22,71 +23,111 @@ const OUTBOX_MAX: usize = 256;
 const READ_BYTES: usize = 64 * 1024;
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// A connection to a browser.
-#[derive(Clone, Debug)]
-pub(crate) struct Connection {
-    shared: Arc<Shared>,
+/// How long something may take that is told without waiting for its answer.
+const ORDER_MAX: Duration = Duration::from_secs(10);
+
+/// Something to tell: to a session or an object, if not to the browser itself.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Order {
+    pub(crate) to: Option<String>,
+    pub(crate) method: &'static str,
+    pub(crate) params: Value,
+}
+
+/// What follows from an event.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Consequences {
+    pub(crate) orders: Vec<Order>,
+    /// Those that will answer no more, and why.
+    pub(crate) lost: Vec<(String, String)>,
+    /// Downloads whose files are to be deleted.
+    pub(crate) delete: Vec<String>,
+    /// Why the browser is no longer there, if this was its end.
+    pub(crate) gone: Option<String>,
+}
+
+/// Who is at the other end: how it is spoken to, and what is known about it. Pure.
+pub(crate) trait Counterpart: Debug + Send + 'static {
+    type Framer: Framer;
+    /// What it means that nothing more can come.
+    const ENDED: &'static str;
+
+    fn framer(&self) -> Self::Framer;
+    fn message_bytes_max(&self) -> u64;
+    fn count_dropped(&mut self);
+    fn encode(id: u64, order: &Order, within: Duration) -> Vec<u8>;
+    fn refused(method: &'static str, refusal: &Refusal) -> BrowserError;
+    fn on_event(&mut self, method: &str, params: &Value, about: Option<&str>) -> Consequences;
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection<C: Counterpart> {
+    shared: Arc<Shared<C>>,
     outbox: SyncSender<Vec<u8>>,
 }
 
+impl<C: Counterpart> Clone for Connection<C> {
+    fn clone(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared), outbox: self.outbox.clone() }
+    }
+}
+
 #[derive(Debug)]
-struct Shared {
-    state: Mutex<State>,
+struct Shared<C> {
+    state: Mutex<State<C>>,
     changed: Condvar,
     downloads: PathBuf,
 }
 
 #[derive(Debug)]
-struct State {
+struct State<C> {
     next_id: u64,
     pending: BTreeMap<u64, Pending>,
     gone: Option<String>,
-    world: World,
+    known: C,
 }
 
 #[derive(Debug)]
 struct Pending {
-    session: Option<String>,
+    to: Option<String>,
     answer: SyncSender<Answer>,
 }
 
 #[derive(Debug)]
 enum Answer {
     Result(Value),
-    Refused(String),
+    Refused(Refusal),
     TooLong,
+    Unread,
     PageGone(String),
     BrowserGone(String),
 }
 
-impl Connection {
-    pub(crate) fn new(
-        from_it: PipeReader,
-        to_it: PipeWriter,
-        world: World,
-        message_bytes_max: usize,
-        downloads: PathBuf,
-    ) -> Self {
-        let state = State { next_id: 0, pending: BTreeMap::new(), gone: None, world };
+impl<C: Counterpart> Connection<C> {
+    pub(crate) fn new(from_it: PipeReader, to_it: PipeWriter, known: C, downloads: PathBuf) -> Self {
+        let framer = known.framer();
+        let state = State { next_id: 0, pending: BTreeMap::new(), gone: None, known };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), downloads });
         let (outbox, to_write) = sync_channel(OUTBOX_MAX);
         let connection = Self { shared: Arc::clone(&shared), outbox: outbox.clone() };
         thread::spawn(move || write_all(to_it, &to_write));
         // The reader's outbox is a weak hold: it ends when the browser does, and then the writer has nobody left.
-        thread::spawn(move || read_all(from_it, message_bytes_max, &shared, &outbox));
+        thread::spawn(move || read_all(from_it, framer, &shared, &outbox));
         connection
     }
 
-    /// Tells the browser something, and waits for its answer. `what` is for the words when it does not come.
+    /// Tells something, and waits for the answer. `what` is for the words when it does not come.
     pub(crate) fn call(
         &self,
-        session: Option<&str>,
+        to: Option<&str>,
         method: &'static str,
-        params: &Value,
+        params: Value,
         what: &'static str,
         deadline: Deadline,
     ) -> Result<Value, BrowserError> {
         let (answer, answers) = sync_channel(1);
+        let order = Order { to: to.map(str::to_owned), method, params };
         let id = {
             let mut state = self.lock();
             if let Some(why) = &state.gone {
@@ -94,10 +135,10 @@ impl Connection {
             }
             state.next_id += 1;
             let id = state.next_id;
-            state.pending.insert(id, Pending { session: session.map(str::to_owned), answer });
+            state.pending.insert(id, Pending { to: order.to.clone(), answer });
             id
         };
-        let result = self.send(encode(id, session, method, params), what, deadline).and_then(|()| {
+        let result = self.send(C::encode(id, &order, deadline.left()), what, deadline).and_then(|()| {
             answers.recv_timeout(deadline.left()).map_err(|error| match error {
                 RecvTimeoutError::Timeout => deadline.timed_out(what),
                 RecvTimeoutError::Disconnected => BrowserError::Gone { why: "it was closed".to_owned() },
@@ -106,9 +147,15 @@ impl Connection {
         self.lock().pending.remove(&id);
         match result? {
             Answer::Result(value) => Ok(value),
-            Answer::Refused(why) => Err(refused(method, &why)),
+            // Its own clock was faster than ours.
+            Answer::Refused(refusal) if refusal.name == "TimeoutError" => Err(deadline.timed_out(what)),
+            Answer::Refused(refusal) => Err(C::refused(method, &refusal)),
             Answer::TooLong => {
-                Err(BrowserError::TooLarge { what: "an answer of the browser", max: self.message_max() })
+                let max = self.look(|known| known.message_bytes_max());
+                Err(BrowserError::TooLarge { what: "an answer of the browser", max })
+            }
+            Answer::Unread => {
+                Err(BrowserError::Protocol { method: what.to_owned(), why: "it is no JSON, or too deep".to_owned() })
             }
             Answer::PageGone(why) => Err(BrowserError::PageGone { why }),
             Answer::BrowserGone(why) => Err(BrowserError::Gone { why }),
@@ -119,11 +166,11 @@ impl Connection {
     pub(crate) fn wait<T>(
         &self,
         deadline: Deadline,
-        mut look: impl FnMut(&mut World) -> Option<T>,
+        mut look: impl FnMut(&mut C) -> Option<T>,
     ) -> Result<Option<T>, BrowserError> {
         let mut state = self.lock();
         loop {
-            if let Some(found) = look(&mut state.world) {
+            if let Some(found) = look(&mut state.known) {
                 return Ok(Some(found));
             }
             if let Some(why) = &state.gone {
@@ -138,8 +185,8 @@ impl Connection {
         }
     }
 
-    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
-        look(&mut self.lock().world)
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&mut C) -> T) -> T {
+        look(&mut self.lock().known)
     }
 
     pub(crate) fn gone(&self) -> Option<String> {
@@ -169,18 +216,14 @@ impl Connection {
         }
     }
 
-    fn message_max(&self) -> u64 {
-        self.look(|world| world.message_bytes_max())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
         self.shared.lock()
     }
 }
 
-impl Shared {
+impl<C: Counterpart> Shared<C> {
     /// A panic of another thread leaves whole values behind: every change is one assignment.
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State<C>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -196,15 +239,22 @@ impl Shared {
 
     fn take(&self, frame: Frame, outbox: &SyncSender<Vec<u8>>) {
         match frame {
-            Frame::Message(Message { id: Some(id), result, error, .. }) => {
-                let answer = error.map_or(Answer::Result(result), |refusal| Answer::Refused(refusal.message));
-                self.answer(id, answer);
-            }
+            Frame::Message(message) => self.take_message(*message, outbox),
             Frame::TooLong(Some(id)) => self.answer(id, Answer::TooLong),
-            Frame::Message(Message { method: Some(method), params, session_id, .. }) => {
-                self.event(&method, &params, session_id.as_deref(), outbox);
-            }
-            Frame::Message(_) | Frame::TooLong(None) | Frame::Garbage => self.lock().world.count_dropped(),
+            Frame::Garbage(Some(id)) => self.answer(id, Answer::Unread),
+            Frame::TooLong(None) | Frame::Garbage(None) => self.lock().known.count_dropped(),
+        }
+    }
+
+    fn take_message(&self, message: Message, outbox: &SyncSender<Vec<u8>>) {
+        let Message { id, method, params, result, error, log, about } = message;
+        if let Some(id) = id {
+            let refused = |refusal| Answer::Refused(Refusal { log, ..refusal });
+            self.answer(id, error.map_or(Answer::Result(result), refused));
+        } else if let Some(method) = method {
+            self.event(&method, &params, about.as_deref(), outbox);
+        } else {
+            self.lock().known.count_dropped();
         }
     }
 
@@ -214,18 +264,18 @@ impl Shared {
         drop(pending.answer.try_send(answer));
     }
 
-    fn event(&self, method: &str, params: &Value, session: Option<&str>, outbox: &SyncSender<Vec<u8>>) {
+    fn event(&self, method: &str, params: &Value, about: Option<&str>, outbox: &SyncSender<Vec<u8>>) {
         let mut state = self.lock();
-        let Consequences { orders, lost, delete } = state.world.on_event(method, params, session);
-        for Order { session, method, params } in orders {
+        let Consequences { orders, lost, delete, gone } = state.known.on_event(method, params, about);
+        for order in orders {
             state.next_id += 1;
-            let message = encode(state.next_id, session.as_deref(), method, &params);
+            let message = C::encode(state.next_id, &order, ORDER_MAX);
             if outbox.try_send(message).is_err() {
-                state.world.count_dropped();
+                state.known.count_dropped();
             }
         }
-        for (session, why) in lost {
-            let of_it = |pending: &Pending| pending.session.as_deref() == Some(session.as_str());
+        for (lost, why) in lost {
+            let of_it = |pending: &Pending| pending.to.as_deref() == Some(lost.as_str());
             for (_, pending) in state.pending.extract_if(.., |_, pending| of_it(pending)) {
                 drop(pending.answer.try_send(Answer::PageGone(why.clone())));
             }
@@ -235,36 +285,11 @@ impl Shared {
             // It may not be there yet, or no longer.
             drop(std::fs::remove_file(self.downloads.join(guid)));
         }
-        self.changed.notify_all();
+        match gone {
+            Some(why) => self.set_gone(&why),
+            None => self.changed.notify_all(),
+        }
     }
-}
-
-fn encode(id: u64, session: Option<&str>, method: &str, params: &Value) -> Vec<u8> {
-    let mut message = json!({"id": id, "method": method, "params": params});
-    if let Some(session) = session {
-        message["sessionId"] = session.into();
-    }
-    let mut bytes = message.to_string().into_bytes();
-    bytes.push(0);
-    bytes
-}
-
-/// The browser's own words for a page that went elsewhere while a script ran.
-fn refused(method: &'static str, why: &str) -> BrowserError {
-    const ELSEWHERE: [&str; 4] = [
-        "navigated or closed",
-        "context was destroyed",
-        "Cannot find context",
-        "Cannot find default execution context",
-    ];
-    const CLOSED: [&str; 3] = ["Session with given id not found", "No target with given id", "Target crashed"];
-    if ELSEWHERE.iter().any(|words| why.contains(words)) {
-        return BrowserError::Replaced;
-    }
-    if CLOSED.iter().any(|words| why.contains(words)) {
-        return BrowserError::PageGone { why: "it was closed".to_owned() };
-    }
-    BrowserError::Protocol { method: method.to_owned(), why: why.chars().take(300).collect() }
 }
 
 fn write_all(mut to_it: PipeWriter, messages: &Receiver<Vec<u8>>) {
@@ -276,15 +301,19 @@ fn write_all(mut to_it: PipeWriter, messages: &Receiver<Vec<u8>>) {
     }
 }
 
-fn read_all(mut from_it: PipeReader, max: usize, shared: &Shared, outbox: &SyncSender<Vec<u8>>) {
-    let mut framer = Framer::new(max);
+fn read_all<C: Counterpart>(
+    mut from_it: PipeReader,
+    mut framer: C::Framer,
+    shared: &Shared<C>,
+    outbox: &SyncSender<Vec<u8>>,
+) {
     let mut part = vec![0; READ_BYTES];
     while let Ok(count @ 1..) = from_it.read(&mut part) {
         for frame in framer.push(&part[..count]) {
             shared.take(frame, outbox);
         }
     }
-    shared.set_gone("its process ended");
+    shared.set_gone(C::ENDED);
     // The writer has an end of the pipe; with it the browser would never see that it is closed.
     drop(outbox.try_send(Vec::new()));
 }

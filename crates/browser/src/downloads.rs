@@ -1,0 +1,120 @@
+//! What a run downloads, within its bounds. Pure: what the browser says about downloads in, which of them to cancel out.
+//!
+//! Both engines hear it in the same words, the browser's own.
+
+use crate::browser::Download;
+use crate::limits::Limits;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The downloads of a run, by the browser's names for them, which are also the names of their files.
+#[derive(Debug)]
+pub(crate) struct Downloads {
+    limits: Limits,
+    states: BTreeMap<String, DownloadState>,
+}
+
+#[derive(Debug)]
+struct DownloadState {
+    suggested_name: String,
+    bytes: u64,
+    is_complete: bool,
+}
+
+impl Downloads {
+    pub(crate) const fn new(limits: Limits) -> Self {
+        Self { limits, states: BTreeMap::new() }
+    }
+
+    /// As a connector sees them, in the folder where they are.
+    pub(crate) fn list(&self, folder: &Path) -> Vec<Download> {
+        let download = |(guid, state): (&String, &DownloadState)| Download {
+            suggested_name: state.suggested_name.clone(),
+            path: folder.join(guid),
+            bytes: state.bytes,
+            is_complete: state.is_complete,
+        };
+        self.states.iter().map(download).collect()
+    }
+
+    #[cfg(test)]
+    const fn states(&self) -> &BTreeMap<String, DownloadState> {
+        &self.states
+    }
+
+    /// Takes what the browser says, and gives the download that is to be cancelled because of it.
+    pub(crate) fn on_event(&mut self, method: &str, params: &Value) -> Option<String> {
+        let text = |key: &str| params[key].as_str().unwrap_or_default();
+        match method {
+            "Browser.downloadWillBegin" => self.on_begin(text("guid"), text("suggestedFilename")),
+            "Browser.downloadProgress" => self.on_progress(params),
+            _ => None,
+        }
+    }
+
+    fn on_begin(&mut self, guid: &str, suggested_name: &str) -> Option<String> {
+        if !is_guid(guid) {
+            return None;
+        }
+        if self.states.len() >= self.limits.downloads_max {
+            return Some(guid.to_owned());
+        }
+        let state =
+            DownloadState { suggested_name: suggested_name.chars().take(255).collect(), bytes: 0, is_complete: false };
+        self.states.insert(guid.to_owned(), state);
+        None
+    }
+
+    fn on_progress(&mut self, params: &Value) -> Option<String> {
+        let guid = params["guid"].as_str().unwrap_or_default();
+        let number = |key: &str| params[key].as_f64().map_or(0, |number| number as u64);
+        let others = self.states.iter().filter(|(known, _)| *known != guid).map(|(_, state)| state.bytes).sum::<u64>();
+        let state = self.states.get_mut(guid)?;
+        let word = params["state"].as_str().unwrap_or_default();
+        if word == "canceled" {
+            self.states.remove(guid);
+            return None;
+        }
+        state.bytes = number("receivedBytes");
+        state.is_complete = word == "completed";
+        // What is announced counts as much as what is there: then it need not come first.
+        let expected = state.bytes.max(number("totalBytes"));
+        if others.saturating_add(expected) > self.limits.download_bytes_max {
+            self.states.remove(guid);
+            return Some(guid.to_owned());
+        }
+        None
+    }
+}
+
+/// It becomes the name of a file.
+fn is_guid(text: &str) -> bool {
+    (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn downloads_have_a_bound_in_number_and_size_and_names_that_lead_nowhere() {
+        let mut all = Downloads::new(Limits { downloads_max: 2, download_bytes_max: 100, ..Limits::default() });
+        let begin = |all: &mut Downloads, guid: &str| {
+            all.on_event("Browser.downloadWillBegin", &json!({"guid": guid, "suggestedFilename": "../x"}))
+        };
+        let progress = |all: &mut Downloads, guid: &str, got: u32, total: u32, state: &str| {
+            let params = json!({"guid": guid, "receivedBytes": got, "totalBytes": total, "state": state});
+            all.on_event("Browser.downloadProgress", &params)
+        };
+        begin(&mut all, "../../etc");
+        assert!(all.states().is_empty(), "no name of ours");
+        assert_eq!((begin(&mut all, "a1"), begin(&mut all, "b2")), (None, None));
+        assert_eq!(begin(&mut all, "c3").as_deref(), Some("c3"));
+        assert_eq!(progress(&mut all, "a1", 60, 60, "completed"), None);
+        assert!(all.states()["a1"].is_complete);
+        assert_eq!(progress(&mut all, "b2", 1, 41, "inProgress").as_deref(), Some("b2"));
+        assert_eq!(all.states().len(), 1);
+    }
+}
