@@ -25,9 +25,9 @@ pub(crate) const MARK: &str = "BREAKPAD_DUMP_LOCATION";
 /// already be in the hands of the next run.
 const START: &str = "GLEANER_BROWSER_START";
 /// Waits for the end of its input, which is ours; lets the browser end by itself; and ends what is left. A browser that a
-/// driver started is in a group of its own, and is found by what it was started with. The keeper's own group is last: while the keeper
-/// lives, the number of that group is nobody else's. A group that loses its last parent outside while one of it is stopped
-/// is hung up on by the system: that must not end the keeper.
+/// driver started is in a group of its own, and is found by what it was started with. The keeper's own group is last:
+/// while the keeper lives, the number of that group is nobody else's. A group that loses its last parent outside while one
+/// of it is stopped is hung up on by the system: that must not end the keeper.
 const KEEP: &str = r#"trap '' HUP; read -r nothing; sleep 2
 for variables in $(grep -lsxzF -e "$2" /proc/[0-9]*/environ); do
     pid=${variables#/proc/}; pid=${pid%/environ}
