@@ -8,23 +8,27 @@
 use crate::error::BrowserError;
 use crate::process_tree;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 /// The variable that everything of a browser is started with. It says where crashes are told, which is where the browser
 /// is at home, and so tells whose a process is, whoever started it.
 pub(crate) const MARK: &str = "BREAKPAD_DUMP_LOCATION";
+/// The variable that says which start of a browser something is of. The keeper goes by it: when it strikes, the profile may
+/// already be in the hands of the next run.
+const START: &str = "GLEANER_BROWSER_START";
 /// Waits for the end of its input, which is ours; lets the browser end by itself; and ends what is left. A browser that a
-/// driver started is in a group of its own, and is found by the mark. The keeper's own group is last: while the keeper
-/// lives, the number of that group is nobody else's.
-const KEEP: &str = r#"read -r nothing; sleep 2
+/// driver started is in a group of its own, and is found by what it was started with. The keeper's own group is last:
+/// while the keeper lives, the number of that group is nobody else's. A group that loses its last parent outside while one
+/// of it is stopped is hung up on by the system: that must not end the keeper.
+const KEEP: &str = r#"trap '' HUP; read -r nothing; sleep 2
 for variables in $(grep -lsxzF -e "$2" /proc/[0-9]*/environ); do
     pid=${variables#/proc/}; pid=${pid%/environ}
     [ "$pid" = "$1" ] || kill -s KILL -- "-$pid" || kill -s KILL -- "$pid"
@@ -56,8 +60,10 @@ impl BrowserProcess {
         let cannot = |error: io::Error| BrowserError::Start { program: program.to_owned(), why: error.to_string() };
         let (its_input, to_it) = io::pipe().map_err(cannot)?;
         let (from_it, its_output) = io::pipe().map_err(cannot)?;
+        let which = which_start();
         let mut child = command
-            .env(MARK, crash_reports(profile))
+            .env(MARK, profile.join("Crash Reports"))
+            .env(START, &which)
             .stdin(its_input)
             .stdout(its_output)
             .stderr(Stdio::piped())
@@ -81,7 +87,7 @@ impl BrowserProcess {
             errors,
         };
         // Without a keeper there is no browser: dropping `process` ends it.
-        let keeper = start_keeper(leader, profile).map_err(cannot)?;
+        let keeper = start_keeper(leader, &which).map_err(cannot)?;
         if let Ok(mut place) = process.keeper.lock() {
             *place = Some(keeper);
         }
@@ -164,19 +170,19 @@ impl Drop for BrowserProcess {
     }
 }
 
-fn crash_reports(profile: &Path) -> PathBuf {
-    profile.join("Crash Reports")
+/// A word that no other start of a browser has, on this machine.
+fn which_start() -> String {
+    static STARTS: AtomicU64 = AtomicU64::new(0);
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}-{}", std::process::id(), STARTS.fetch_add(1, Ordering::Relaxed), since_1970.as_nanos())
 }
 
-fn start_keeper(group: Pid, profile: &Path) -> io::Result<(Child, PipeWriter)> {
+fn start_keeper(group: Pid, which: &str) -> io::Result<(Child, PipeWriter)> {
     let (its_input, ours) = io::pipe()?;
     let group = group.as_raw_nonzero().get();
-    let mut mark = OsString::from(MARK);
-    mark.push("=");
-    mark.push(crash_reports(profile));
     let keeper = Command::new("/bin/sh")
         .args(["-c", KEEP, "gleaner-browser-keeper", &group.to_string()])
-        .arg(mark)
+        .arg(format!("{START}={which}"))
         .stdin(its_input)
         .stdout(Stdio::null())
         .stderr(Stdio::null())

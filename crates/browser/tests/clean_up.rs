@@ -27,6 +27,7 @@ over_engines! {
         after_a_connector_without_a_runtime_is_killed_nothing_is_left_and_the_owner_stays_signed_in,
         after_a_connector_with_a_wedged_page_is_killed_nothing_is_left,
         after_the_runtime_is_killed_nothing_is_left,
+        the_run_after_one_that_was_killed_is_left_alone_by_the_keeper_of_that,
         after_a_run_that_ends_under_the_runtime_nothing_is_left,
         what_left_the_browsers_group_and_does_not_end_by_itself_is_ended_too,
     ]
@@ -149,6 +150,17 @@ fn after_a_run_that_ends_under_the_runtime_nothing_is_left(engine: EngineChoice)
         assert_eq!(processes::described(&driven.profile()), Vec::<String>::new(), "{ending}");
         driven.assert_clean(true);
     }
+}
+
+fn the_run_after_one_that_was_killed_is_left_alone_by_the_keeper_of_that(engine: EngineChoice) {
+    let mut driven = Driven::start(engine, false, "/", "hang");
+    driven.child.kill().unwrap();
+    driven.child.wait().unwrap();
+    // The keeper still waits, and the profile is free.
+    let browser = acquire_isolated_browser(&request(engine, &driven.folder.path().join("profiles"), "shop")).unwrap();
+    let page = browser.new_page(SOON).unwrap();
+    std::thread::sleep(Duration::from_secs(4));
+    assert_eq!(page.evaluate::<u32>("7", SOON).unwrap(), 7);
 }
 
 fn after_the_browser_is_killed_calls_fail_at_once_and_the_profile_is_usable(engine: EngineChoice) {
