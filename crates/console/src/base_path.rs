@@ -5,13 +5,12 @@
 //! it would only be found by whoever has such a proxy. It is sound because text from outside is written with its quotes
 //! escaped: `href="/` can only be markup of ours.
 
+use crate::problem::Problem;
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
-
-use crate::problem::Problem;
 
 /// The longest. It stands in every address.
 const BYTES_MAX: usize = 100;

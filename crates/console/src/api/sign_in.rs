@@ -4,6 +4,7 @@
 //! and its answer has the cookie: out of reach of scripts, and never sent along from another site.
 
 use crate::asking::{Form, Told};
+use crate::base_path::BasePath;
 use crate::guard::{Asked, Presented, Refusal, SESSION_COOKIE};
 use crate::inside::Inside;
 use crate::keys::SESSION_LIFE;
@@ -14,7 +15,7 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, SET_COOKIE};
 use http::request::Parts;
-use http::{Method, StatusCode, Uri};
+use http::{HeaderValue, Method, StatusCode, Uri};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Instant;
@@ -78,8 +79,15 @@ pub(crate) async fn exchange(State(inside): State<Arc<Inside>>, Form(form): Form
     match exchanged.map_err(|error| Problem::internal(error.to_string()))? {
         Some(session) => {
             let life = SESSION_LIFE.as_secs();
-            let cookie = cookie(&inside, session.reveal(), life);
-            Ok((StatusCode::SEE_OTHER, [(SET_COOKIE, cookie), (LOCATION, INSIDE.to_owned())]).into_response())
+            let cookie = cookie(&inside, inside.base.of_cookie(), session.reveal(), life);
+            let headers = [(SET_COOKIE, cookie), (LOCATION, INSIDE.to_owned())];
+            let mut response = (StatusCode::SEE_OTHER, headers).into_response();
+            // One from before there was a base path would come along with every request, and two are as good as none.
+            let before = (inside.base != BasePath::default()).then(|| self::cookie(&inside, "/", "", 0));
+            if let Some(before) = before.and_then(|before| HeaderValue::try_from(before).ok()) {
+                response.headers_mut().append(SET_COOKIE, before);
+            }
+            Ok(response)
         }
         None if inside.guesses.wrong(Instant::now()) => {
             let mut response = html(StatusCode::TOO_MANY_REQUESTS, WayIn::None(TOO_OFTEN));
@@ -115,14 +123,13 @@ pub(crate) async fn sign_out(State(inside): State<Arc<Inside>>, parts: Parts) ->
         let ended = ended.map_err(|_| Problem::internal("the sign-out met a fault"))?;
         ended.map_err(|error| Problem::internal(error.to_string()))?;
     }
-    let cookie = cookie(&inside, "", 0);
+    let cookie = cookie(&inside, inside.base.of_cookie(), "", 0);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
 }
 
 /// Out of reach of scripts, never sent along from another site, to nothing beside us, and only by TLS where there is TLS.
-fn cookie(inside: &Inside, value: &str, life: u64) -> String {
+fn cookie(inside: &Inside, path: &str, value: &str, life: u64) -> String {
     let secure = if inside.is_secure { "; Secure" } else { "" };
-    let path = inside.base.of_cookie();
     format!("{SESSION_COOKIE}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={life}{secure}")
 }
 

@@ -227,6 +227,9 @@ fn below_a_base_path_everything_has_it_and_nothing_is_beside_it() {
     assert_eq!((signed_in.status, signed_in.header("location")), (303, Some("/my/gleaner/")));
     let cookie = signed_in.header("set-cookie").expect("a cookie");
     assert!(cookie.contains("Path=/my/gleaner;") && !cookie.contains("Secure"), "{cookie}");
+    let cookies = signed_in.headers.iter().filter(|(name, _)| name == "set-cookie").map(|(_, value)| value.as_str());
+    let cookies = cookies.collect::<Vec<_>>();
+    assert!(cookies.len() == 2 && cookies[1].contains("Path=/; Max-Age=0"), "one from before the base: {cookies:?}");
     let pair = cookie.split(';').next().expect("a pair");
     let form = Request::new("POST", "/my/gleaner/connections/notes/pause").header("host", &host).header("cookie", pair);
     let paused = form.header("origin", &origin).form("").send(console.address());

@@ -63,3 +63,37 @@ fn an_address_that_is_taken_stops_only_who_asked_for_it() {
     served.wait("a run", || served.reasons(NAMES[0]).len() == 1);
     assert!(!served.place.home().join("console").exists(), "no console, no token");
 }
+
+#[test]
+fn what_is_configured_about_the_reach_of_the_console_is_heeded_or_refused_in_words() {
+    let mut served = Served::new();
+    let config =
+        |text: &str| std::fs::write(served.place.home().join("config.toml"), format!("[serve]\n{text}")).unwrap();
+    std::fs::create_dir_all(served.place.home()).unwrap();
+    let elsewhere = "listen = \"0.0.0.0:0\"\nallow_host = \"gleaner.test\"\n";
+    let nowhere = served.place.home().join("none.pem").display().to_string();
+    let refused = [
+        (format!("tls_certificate = \"{nowhere}\""), 2, "one of the two is not given"),
+        (format!("tls_certificate = \"{nowhere}\"\ntls_key = \"{nowhere}\""), 1, "none.pem: No such file"),
+        (elsewhere.to_owned(), 1, "neither TLS nor a proxy with TLS is configured"),
+        ("listen = \"0.0.0.0:0\"\nbehind_proxy = \"yes\"".to_owned(), 1, "no name was given"),
+        ("base_path = \"gleaner\"".to_owned(), 2, "line 2: serve.base_path"),
+    ];
+    for (text, code, says) in refused {
+        config(&text);
+        let answer = served.place.gleaner(&["serve", "--notify-desktop=no"]);
+        assert!(answer.code == code && answer.stderr.contains(says), "{text}: {answer:?}");
+        assert!(!served.place.home().join("console/token").exists(), "{text}: no console, no token");
+    }
+    config(
+        "listen = \"127.0.0.1:0\"\nbase_path = \"/my/gleaner\"\nallow_host = \"gleaner.test\"\nbehind_proxy = \"yes\"",
+    );
+    let mut command = served.place.command(&["serve", "--notify-desktop=no"]);
+    let mut service = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(service.stderr.take().unwrap()).lines().map_while(Result::ok);
+    served.service = Some(service);
+    let link = said.find_map(|line| line.strip_prefix("console: ").map(str::to_owned)).unwrap();
+    assert!(link.starts_with("https://gleaner.test/my/gleaner/open?code="), "{link}");
+    std::thread::spawn(move || said.for_each(drop));
+    served.stop();
+}
