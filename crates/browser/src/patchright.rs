@@ -1,5 +1,5 @@
 //! The engine that is patchright's: its driver, a node program, starts and drives the Chromium; we speak to the driver,
-//! over its input and output, and only the dozen calls of it that we need.
+//! over its input and output, and only the few calls of it that we need.
 //!
 //! Isolation stays ours. The profile, its lock and the words that the browser is started with are those of the other
 //! engine: the driver is told to add none of its own. It speaks to the browser through a pipe, too.

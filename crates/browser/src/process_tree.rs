@@ -146,6 +146,9 @@ mod tests {
             command.args(["-c", "read -r nothing", word]).stdin(Stdio::piped()).process_group(0).spawn().unwrap()
         };
         let mut ours = stray("--database=/data/profiles/of this test/Crash Reports");
+        let mut marked = Command::new("sleep");
+        marked.arg("100").env(MARK, profile.join("Crash Reports")).process_group(0);
+        let mut marked = marked.spawn().unwrap();
         let ours_leads = ours.id().try_into().unwrap();
         let mut in_its_group = Command::new("sleep").arg("100").process_group(ours_leads).spawn().unwrap();
         let mut others = stray("--database=/data/profiles/of this test 2/Crash Reports");
@@ -155,10 +158,10 @@ mod tests {
             found.contains(&pid(&leader)) && found.contains(&pid(&ours)) && !found.contains(&pid(&others)),
             "{found:?}"
         );
-        assert!(found.contains(&pid(&in_its_group)), "{found:?}");
+        assert!(found.contains(&pid(&in_its_group)) && found.contains(&pid(&marked)), "{found:?}");
         assert!(memory(pid(&leader), profile) > 0);
         assert!(kill(pid(&leader), profile, Duration::from_secs(5)));
-        assert!(leader.wait().is_ok() && ours.wait().is_ok() && in_its_group.wait().is_ok());
+        assert!(leader.wait().is_ok() && ours.wait().is_ok() && in_its_group.wait().is_ok() && marked.wait().is_ok());
         assert!(others.try_wait().unwrap().is_none(), "somebody else's goes on");
         others.kill().unwrap();
         others.wait().unwrap();

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 over_engines! {
     both: [
         a_browser_has_no_port_that_anything_could_attach_to,
-        a_program_that_is_no_browser_says_so_and_leaves_nothing,
     ],
     patchright_at_full_size: [
+        a_program_that_is_no_browser_says_so_and_leaves_nothing,
         two_connectors_run_in_parallel_and_share_no_cookie,
         a_profile_with_which_no_browser_starts_is_put_aside_and_put_back_if_it_was_not_at_fault,
         a_second_run_of_a_profile_is_told_who_holds_it,
