@@ -66,8 +66,14 @@ await page.getByText("4 open").waitFor();
 step("a gap ignored with a note, and taken back");
 
 // What changes after a page was made and before its stream of events is there is not missed. Another tab listens all the
-// time, so nobody begins to look anew.
+// time, so nobody begins to look anew; and no run goes on, whose signs of life would be changes too.
+const say = (what) => fetch(at(`/api/v1/connections/letters/${what}`), {
+  method: "POST",
+  headers: { authorization: `Bearer ${settings.token}`, "content-type": "application/json" },
+  body: "{}",
+});
 const other = await signedIn(browser);
+await other.page.goto(at("/connections/letters"));
 await other.page.locator("#live-state").getByText("Live").waitFor();
 let release;
 const gate = new Promise((resolve) => (release = resolve));
@@ -75,17 +81,20 @@ await page.route("**/api/v1/events", async (route) => {
   await gate;
   await route.continue();
 });
-await page.goto(at("/"));
-const asks = run("letters", "picture", settings.root);
-await other.page.locator("#nav-inbox .count").waitFor();
-expect((await page.locator("#nav-inbox .count").count()) === 0, "it was told without a stream");
+await page.goto(at("/connections/letters"));
+expect((await say("pause")).status === 204, "it was not paused");
+await other.page.getByRole("button", { name: "Resume" }).waitFor();
+expect((await page.getByRole("button", { name: "Resume" }).count()) === 0, "it was told without a stream");
 release();
-await page.locator("#nav-inbox .count").waitFor();
+await page.getByRole("button", { name: "Resume" }).waitFor();
 await page.unroute("**/api/v1/events");
 await other.context.close();
+await say("resume");
 step("nothing is missed before the stream is there");
 
 // A step to take, with its picture.
+const asks = run("letters", "picture", settings.root);
+await page.locator("#nav-inbox .count").waitFor();
 await page.goto(at("/inbox"));
 const shown = page.getByRole("img", { name: "The page as it was" });
 await shown.waitFor();

@@ -69,7 +69,7 @@ fn what_is_configured_about_the_reach_of_the_console_is_heeded_or_refused_in_wor
     let mut served = Served::new();
     let config =
         |text: &str| std::fs::write(served.place.home().join("config.toml"), format!("[serve]\n{text}")).unwrap();
-    std::fs::create_dir_all(served.place.home()).unwrap();
+    assert_eq!(served.place.gleaner(&["init"]).code, 0);
     let elsewhere = "listen = \"0.0.0.0:0\"\nallow_host = \"gleaner.test\"\n";
     let nowhere = served.place.home().join("none.pem").display().to_string();
     let refused = [
