@@ -1,8 +1,8 @@
 //! The path below which the console lives, where a proxy has other things beside it: `/gleaner`.
 //!
-//! Nothing inside knows of it. Paths of requests come in without it, and addresses go out with it: in `Location`, and in the
-//! attributes of pages that hold addresses. That is done here, once, and not by every template, because a page that forgets
-//! it would only be found by whoever has such a proxy. It is sound because text from outside is written with its quotes
+//! Nothing inside knows of it. Paths of requests come in without it, and addresses go out with it: in `Location` and
+//! `HX-Redirect`, and in the attributes of pages that hold addresses. That is done here, once, and not by every template,
+//! because a page that forgets it would only be found by whoever has such a proxy. It is sound because text from outside is written with its quotes
 //! escaped: `href="/` can only be markup of ours.
 
 use crate::problem::Problem;
@@ -10,7 +10,7 @@ use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION};
 use http::uri::PathAndQuery;
-use http::{HeaderValue, Uri};
+use http::{HeaderName, HeaderValue, Uri};
 
 /// The longest. It stands in every address.
 const BYTES_MAX: usize = 100;
@@ -29,6 +29,9 @@ const ATTRIBUTES: [&str; 8] = [
     " data-chart=\"/",
     " data-events=\"/",
 ];
+
+/// Where the script that sent a form goes on.
+pub(crate) const HX_REDIRECT: HeaderName = HeaderName::from_static("hx-redirect");
 
 /// Nothing, or `/` and parts, without a `/` at its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,9 +88,11 @@ impl BasePath {
             return response;
         }
         let (mut parts, body) = response.into_parts();
-        let to = parts.headers.get(LOCATION).and_then(|to| to.to_str().ok()).filter(|to| to.starts_with('/'));
-        if let Some(to) = to.and_then(|to| HeaderValue::from_str(&format!("{}{to}", self.0)).ok()) {
-            parts.headers.insert(LOCATION, to);
+        for name in [LOCATION, HX_REDIRECT] {
+            let to = parts.headers.get(&name).and_then(|to| to.to_str().ok()).filter(|to| to.starts_with('/'));
+            if let Some(to) = to.and_then(|to| HeaderValue::from_str(&format!("{}{to}", self.0)).ok()) {
+                parts.headers.insert(name, to);
+            }
         }
         let kind = parts.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
         if !kind.starts_with("text/html") {
@@ -154,6 +159,20 @@ mod tests {
 
     /// Every attribute of a template that holds an address is one that is looked at.
     #[test]
+    fn who_is_sent_elsewhere_is_sent_below_it() {
+        let base = BasePath::new("/my/gleaner").unwrap();
+        let sent = |name: HeaderName, to: &str| {
+            let response = (http::StatusCode::NO_CONTENT, [(name.clone(), to.to_owned())]).into_response();
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(base.outside(response)).headers()[name].to_str().unwrap().to_owned()
+        };
+        for name in [LOCATION, HX_REDIRECT] {
+            assert_eq!(sent(name.clone(), "/add?x=/y"), "/my/gleaner/add?x=/y");
+            assert_eq!(sent(name, "https://elsewhere.test/"), "https://elsewhere.test/");
+        }
+    }
+
+    #[test]
     fn no_template_has_an_address_elsewhere() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("templates");
         let mut seen = 0;
@@ -167,7 +186,18 @@ mod tests {
             }
             for name in text.split("hx-").skip(1) {
                 let name = name.split(|c: char| !c.is_ascii_lowercase() && c != '-').next().unwrap_or_default();
-                let others = ["trigger", "select", "select-oob", "swap", "sync", "preserve", "get"];
+                let others = [
+                    "trigger",
+                    "select",
+                    "select-oob",
+                    "swap",
+                    "sync",
+                    "preserve",
+                    "target",
+                    "disabled-elt",
+                    "get",
+                    "post",
+                ];
                 assert!(others.contains(&name), "{}: hx-{name} may hold an address", path.display());
             }
         }

@@ -224,7 +224,7 @@ mod tests {
     fn a_page_that_nobody_knows_becomes_the_owners_after_a_while_and_not_for_ever() {
         for seen in [NOTHING, Seen { is_done: true, ..EMAIL_FORM }] {
             let mut sign_in = SignIn::new(Way::Form, true);
-            let steps = (0..1000).map(|_| sign_in.next(seen)).collect::<Vec<_>>();
+            let steps = (0..2000).map(|_| sign_in.next(seen)).collect::<Vec<_>>();
             assert_eq!(steps.iter().position(|next| *next != Next::Wait), Some(200));
             assert_eq!(steps.iter().filter(|next| **next == Next::Act(Action::Unknown)).count(), 5);
             assert!(steps.contains(&Next::GiveUp(NOT_SIGNED_IN)));

@@ -9,6 +9,7 @@ use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
 use crate::api::connectors::{Outcome, add_if_it_works};
 use crate::asking::{Form, Place};
+use crate::base_path::HX_REDIRECT;
 use crate::inside::Inside;
 use crate::problem::Problem;
 use crate::standing;
@@ -220,7 +221,7 @@ fn said(verdict: &Verdict, before: &str) -> Said {
 /// A form that the script has sent is led on by the script.
 fn lead_to(address: String, head: &HeaderMap) -> Response {
     if head.contains_key("hx-request") {
-        return (StatusCode::NO_CONTENT, [("hx-redirect", address)]).into_response();
+        return (StatusCode::NO_CONTENT, [(HX_REDIRECT, address)]).into_response();
     }
     see(address)
 }

@@ -120,6 +120,8 @@ fn inside(case: &Case<'_>, methods: &[String]) -> u16 {
         (_, path) if path.ends_with("/record") || path.ends_with("/history") => 400,
         // Nothing waits, so there is nothing to see.
         (_, path) if path.ends_with("/picture") => 404,
+        // Here is a store and no program around it, which could add or examine anything.
+        (_, "/add" | "/add/ical" | "/settings/doctor" | "/api/v1/connectors" | "/api/v1/doctor") => 404,
         _ => 200,
     }
 }
@@ -176,6 +178,7 @@ impl Things {
         let (hash, name) = style.split_once('/').expect("two parts");
         Self(vec![
             ("{connection}", "notes".to_owned()),
+            ("{connector}", "ical".to_owned()),
             ("{stream}", "items".to_owned()),
             ("{run}", first("runs", "run_id")),
             ("{gap}", first("gaps", "gap_id")),

@@ -175,8 +175,10 @@ fn offers_what_a_page_may_set(api: &Api<'_>) {
     let names = offer["settings"].as_array().unwrap().iter().map(|field| field["name"].as_str().unwrap());
     assert_eq!(names.collect::<Vec<_>>(), ["SHOP_URL", "SHOP_REGION"], "what is its own and no secret");
     assert_eq!(offer["settings"][0]["label"], "Address of the shop");
-    let chatgpt = items.iter().find(|item| item["connector"] == "chatgpt").unwrap().to_string();
-    assert!(!chatgpt.contains("BROWSER_PATH") && !chatgpt.contains("CHATGPT_PASSWORD"), "{chatgpt}");
+    let chatgpt = items.iter().find(|item| item["connector"] == "chatgpt").unwrap();
+    let settings = chatgpt["settings"].to_string();
+    assert!(!settings.contains("BROWSER_PATH") && !settings.contains("CHATGPT_PASSWORD"), "{settings}");
+    assert_eq!(chatgpt["credentials"][0]["name"], "CHATGPT_PASSWORD", "kept as a secret, though it can do without");
 }
 
 /// A page cannot say which program runs, nor set what is not the connector's own.
