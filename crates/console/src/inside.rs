@@ -79,7 +79,10 @@ impl From<ActionError> for Problem {
             ActionError::NoSuchConnection(_) => Self::not_found(message, "/api/v1/connections lists what there is"),
             ActionError::NoSuchGap { .. } => Self::not_found(message, "the connection's list of gaps has their ids"),
             ActionError::NotIgnored { .. } => not_now("the connection's list of gaps says how each stands"),
-            ActionError::Note(_) => Self::bad_request(message, "say in a sentence why you do without it"),
+            ActionError::Note(_) => {
+                let hint = "say in a sentence why you do without it";
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", message, hint)
+            }
             ActionError::NoSuchQuestion(_) => Self::not_found(message, "/api/v1/interactions lists what waits"),
             ActionError::Removed(_) => not_now("add it again with `gleaner add`"),
             ActionError::Paused(_) => not_now("resume it first"),
