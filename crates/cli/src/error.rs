@@ -103,12 +103,14 @@ impl From<gleaner_store::StoreError> for CliError {
             StoreError::UnknownConnection(_) => "`gleaner status` lists the connections",
             StoreError::UnknownStream { .. } => "`gleaner status` lists the streams",
             StoreError::BadName(_) => "give another --name",
+            StoreError::StandsForMany(_) => "it is collected by and by; `gleaner pause` stops that",
             _ => "docs/store.md says what each of these means",
         };
         match error {
-            StoreError::UnknownConnection(_) | StoreError::UnknownStream { .. } | StoreError::BadName(_) => {
-                Self::usage(error.to_string(), hint)
-            }
+            StoreError::UnknownConnection(_)
+            | StoreError::UnknownStream { .. }
+            | StoreError::StandsForMany(_)
+            | StoreError::BadName(_) => Self::usage(error.to_string(), hint),
             _ => Self::Failed { message: error.to_string(), hint: hint.to_owned() },
         }
     }

@@ -67,7 +67,7 @@
     planned = setTimeout(refresh, Math.max(0, refreshed + PAUSE_MS - Date.now()));
   };
   // What is pressed is not replaced before it is let go: a browser would take it for no click at all.
-  addEventListener("pointerdown", () => (pressed = true), true);
+  addEventListener("pointerdown", (event) => (pressed = event.button === 0), true);
   for (const end of ["pointerup", "pointercancel", "blur"]) {
     addEventListener(end, () => {
       pressed = false;
@@ -105,7 +105,8 @@
   // What somebody unfolded stays unfolded, and the one with the keyboard stays where it was.
   let unfolded = [];
   document.body.addEventListener("htmx:beforeSwap", (event) => {
-    if (pressed) {
+    // The answer to a form comes once, and is not asked for again.
+    if (pressed && event.detail.requestConfig.verb === "get") {
       event.detail.shouldSwap = false;
       missed = true;
       return;

@@ -131,6 +131,10 @@ impl From<StoreError> for Problem {
             StoreError::UnknownStream { .. } => {
                 Self::not_found(error.to_string(), "the connection's own page lists its streams")
             }
+            StoreError::StandsForMany(_) => {
+                let hint = "it is collected by and by; single records of it can be ignored when they are known";
+                Self::new(StatusCode::CONFLICT, "not_now", error.to_string(), hint)
+            }
             StoreError::Purging(_) => Self::new(
                 StatusCode::GONE,
                 "being_forgotten",

@@ -318,11 +318,16 @@ impl Gap {
     /// The owner wants it after all: it waits for the next run, however often it was tried before. Answers whether it
     /// was ignored.
     pub fn take_back(&mut self) -> bool {
-        let was = matches!(self.state, GapState::Ignored { .. });
-        if was {
-            self.begin_anew();
+        let GapState::Ignored { held, .. } = &self.state else { return false };
+        let held = held.clone();
+        self.begin_anew();
+        // Whoever said when to come back said it about a try that nobody wanted.
+        self.not_before = None;
+        // The run that was handed it works on it still, and may settle it.
+        if let Some(lease) = held {
+            self.state = GapState::InProgress { lease };
         }
-        was
+        true
     }
 
     fn begin_anew(&mut self) {
@@ -614,9 +619,13 @@ mod tests {
         gap.attempts = 8;
         assert!(gap.ignore(note("first"), at(5)) && gap.ignore(note("second"), at(9)));
         assert_eq!(gap.state, ignored("second", at(5), None));
+        gap.not_before = Some(at(100));
         assert!(gap.take_back());
         assert_eq!((&gap.state, gap.attempts), (&GapState::Pending, 0));
-        assert!(gap.lease(&lease(2), at(9)));
+        assert!(gap.lease(&lease(2), at(9)), "the next run tries it, whatever was said about when");
+        let mut gap = held();
+        assert!(gap.ignore(note("spam"), at(5)) && gap.take_back());
+        assert_eq!(gap.recover(&lease(1)), Recovery::Settled, "who works on it still may settle it");
     }
 
     #[test]

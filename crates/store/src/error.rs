@@ -140,6 +140,9 @@ pub enum StoreError {
         /// The lease.
         lease: String,
     },
+    /// What is not one record cannot be done without: what comes later is written into the same gap.
+    #[error("the gap {0:?} stands for many records, and only single ones can be ignored")]
+    StandsForMany(String),
     /// There is no such connection.
     #[error("there is no connection {0:?}")]
     UnknownConnection(String),

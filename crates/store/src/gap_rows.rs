@@ -218,13 +218,13 @@ impl GapRow {
         values.into_iter().chain(note).chain([Value::Integer(hash), self.is_part_of_list().into()])
     }
 
-    /// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog.
     fn is_part_of_list(&self) -> bool {
-        let members = self.gap.locator.as_ref().and_then(RawJson::members).unwrap_or_default();
-        let is_part = |(name, value): &(std::borrow::Cow<'_, str>, RawJson<'_>)| {
-            name == "watermark" || (name == "kind" && value.text().as_deref() == Some("backlog"))
-        };
-        self.fixed.record_key.is_none() || members.iter().any(is_part)
+        is_part_of_list(self.fixed.record_key.as_deref(), self.gap.locator.as_ref())
+    }
+
+    /// Whether later runs write what they leave into this very gap.
+    pub(crate) fn stands_for_many(&self) -> bool {
+        stands_for_many(self.fixed.record_key.as_deref(), self.gap.locator.as_ref())
     }
 
     pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {
@@ -432,4 +432,20 @@ pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<Named>,
         Ok(Named { identity: row.get(0)?, stream: row.get(1)?, record_key, parent_stream: row.get(4)? })
     });
     Ok(named.optional()?)
+}
+
+/// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog.
+fn is_part_of_list(record_key: Option<&str>, locator: Option<&RawJson<'_>>) -> bool {
+    let members = locator.and_then(RawJson::members).unwrap_or_default();
+    let is_part = |(name, value): &(std::borrow::Cow<'_, str>, RawJson<'_>)| {
+        name == "watermark" || (name == "kind" && value.text().as_deref() == Some("backlog"))
+    };
+    record_key.is_none() || members.iter().any(is_part)
+}
+
+/// Whether it is no single record: a part of a list, or what the SDK and the runtime left of a stream.
+pub(crate) fn stands_for_many(record_key: Option<&str>, locator: Option<&RawJson<'_>>) -> bool {
+    /// No record of a provider has such a key; see `REST_OF_RUN` of the engine.
+    const OUR_KEYS: &str = "gleaner:";
+    is_part_of_list(record_key, locator) || record_key.is_some_and(|key| key.starts_with(OUR_KEYS))
 }

@@ -32,9 +32,15 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// When there is no such connection.
+    /// When there is no such connection, or the gap is not one record: later runs would write what they leave into a gap
+    /// that nobody tries.
     pub fn ignore_gap(&mut self, name: &str, gap_id: &str, note: &Note, now: WallTime) -> Result<bool, StoreError> {
-        self.write(&[], |transaction| change(transaction, name, gap_id, |gap| gap.ignore(note.clone(), now)))
+        self.write(&[], |transaction| {
+            if find(transaction, name, gap_id)?.is_some_and(|row| row.stands_for_many()) {
+                return Err(StoreError::StandsForMany(gap_id.to_owned()).into());
+            }
+            change(transaction, name, gap_id, |gap| gap.ignore(note.clone(), now))
+        })
     }
 
     /// The owner wants a gap after all. Answers whether there is such a gap and it was ignored.
@@ -54,14 +60,17 @@ fn change(
     gap_id: &str,
     rule: impl FnOnce(&mut Gap) -> bool,
 ) -> Result<bool, Failure> {
-    let of = registry::find(connection, name)?;
-    let Some(identity) = parse_gap_id(&GapId::new(gap_id)) else { return Ok(false) };
-    let found = GapRow::find(connection, &identity)?.filter(|row| row.connection() == of);
-    let Some(mut row) = found else { return Ok(false) };
+    let Some(mut row) = find(connection, name, gap_id)? else { return Ok(false) };
     let before = row.gap.state.clone();
     let changed = rule(&mut row.gap);
     if changed {
         row.update(connection, &before)?;
     }
     Ok(changed)
+}
+
+fn find(connection: &Connection, name: &str, gap_id: &str) -> Result<Option<GapRow>, Failure> {
+    let of = registry::find(connection, name)?;
+    let Some(identity) = parse_gap_id(&GapId::new(gap_id)) else { return Ok(None) };
+    Ok(GapRow::find(connection, &identity)?.filter(|row| row.connection() == of))
 }

@@ -84,6 +84,7 @@ fn the_lists_of_operations_meet_everything_that_they_are_made_for() {
         "a gap given up",
         "a gap ignored",
         "a gap ignored while a run held it",
+        "a part of a list that cannot be ignored",
         "a gap recovered",
         "an ignored gap reported again",
         "an ignored gap taken back",

@@ -64,6 +64,29 @@ fn an_ignored_gap_is_served_to_no_run_survives_its_report_and_is_counted_as_what
     home.assert_whole();
 }
 
+/// Later runs write what they leave into the same row: ignored, it would swallow records that nobody tries.
+#[test]
+fn what_stands_for_many_records_cannot_be_ignored() {
+    for (key, locator, is_single) in [
+        (r#""record_key":"gleaner:backlog","#, r#""detail_locator":{"kind":"backlog"},"#, false),
+        (r#""record_key":"gleaner:rest-of-stream","#, "", false),
+        (r#""record_key":"theirs","#, r#""detail_locator":{"watermark":7},"#, false),
+        ("", r#""detail_locator":{"page":7},"#, false),
+        (r#""record_key":"one","#, r#""detail_locator":{"page":7},"#, true),
+    ] {
+        let home = Home::new();
+        let said = format!(
+            r#"{{"type":"DETAIL_GAP","stream":"details",{key}{locator}"reason":"temporary_unavailable","status":"pending","reference_only":true}}"#
+        );
+        home.run(&(said.clone() + "\n" + &done(0)));
+        let gap = gaps(&home).remove(0);
+        assert_eq!(gap.can_be_ignored(), is_single, "{said}");
+        let refused = home.open().ignore_gap("c", &gap.gap_id, &note("x"), at(7));
+        assert_eq!(matches!(refused, Err(StoreError::StandsForMany(_))), !is_single, "{said}: {refused:?}");
+        assert_eq!(gaps(&home)[0].state == "ignored", is_single, "{said}");
+    }
+}
+
 #[test]
 fn an_ignored_gap_can_be_taken_back_or_tried_again_and_what_is_not_there_is_said() {
     let home = with_two_gaps();

@@ -5,12 +5,14 @@ use crate::problem::Problem;
 use axum::body::Body;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName};
 use std::sync::Arc;
 
 /// One client more.
 pub(crate) async fn stream(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
     let stream = inside.events.subscribe()?;
-    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store")];
+    // A proxy that gathers answers before it passes them on would hold back what is to be live.
+    let unbuffered = HeaderName::from_static("x-accel-buffering");
+    let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-store"), (unbuffered, "no")];
     Ok((headers, Body::new(stream)).into_response())
 }

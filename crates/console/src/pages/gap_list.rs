@@ -180,7 +180,7 @@ impl GapView {
             locator: gap.locator.as_deref().map(pretty),
             retry_href: retry,
             id: gap.gap_id.clone(),
-            ignore_href: ignored.is_none().then(|| to("ignore")),
+            ignore_href: (ignored.is_none() && gap.can_be_ignored()).then(|| to("ignore")),
             ignored,
         }
     }

@@ -23,10 +23,10 @@ impl Auth {
         }
         let groups = node.child("required").and_then(|list| list.elements(faults)).unwrap_or_default();
         let required = groups.iter().filter_map(|group| read_group(group, faults)).collect();
-        let names = node.child("optional").and_then(|list| list.elements(faults)).unwrap_or_default();
-        // Manifests of others may mean something else by this word.
-        let names = names.iter().filter(|name| name.view().is_string());
-        let optional = names.filter_map(|name| super::command::read_variable(name, faults)).collect();
+        // Manifests of others may mean something else by this word: what is no name is left out.
+        let mut other = Faults::default();
+        let names = node.child("optional").and_then(|list| list.elements(&mut other)).unwrap_or_default();
+        let optional = names.iter().filter_map(|name| super::command::read_variable(name, &mut other)).collect();
         Some(Self { required, optional })
     }
 

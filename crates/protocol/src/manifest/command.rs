@@ -83,8 +83,10 @@ pub(super) fn read_environment(
             continue;
         };
         let Some(name) = read_variable(&named, faults) else { continue };
-        let (label, description) =
-            (element.optional_text("label", faults), element.optional_text("description", faults));
+        // Texts for people: one that cannot be read is no reason to refuse a connector that worked without it.
+        let mut unread = Faults::default();
+        let mut text = |key: &str| element.optional_text(key, &mut unread);
+        let (label, description) = (text("label"), text("description"));
         if label.is_some() || description.is_some() {
             texts.push(VariableText { name: name.clone(), label, description });
         }

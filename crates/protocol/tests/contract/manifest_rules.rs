@@ -29,8 +29,8 @@ fn a_manifest_with_everything_is_read() {
     let text = manifest(
         r#","display_name":"Ferry","future":{"x":1},"provider":"ferry.test","command":["node","/opt/ferry.js"],
         "runtime_requirements":{"bindings":{"network":{"required":true},"browser_automation":{},"acme:printer":{"required":true}},
-            "environment_variables":["FERRY_DIR",{"name":"FERRY_LANG","label":"Language","description":"Of names."}]},
-        "capabilities":{"human_interaction":["otp"],"auth":{"kind":"env","required":["FERRY_USER",["FERRY_TOKEN","FERRY_KEY"]],"optional":["FERRY_PIN",{"other":1}]}}"#,
+            "environment_variables":["FERRY_DIR",{"name":"FERRY_LANG","label":"Language","description":"Of names."},{"name":"FERRY_SHIP","label":""}]},
+        "capabilities":{"human_interaction":["otp"],"auth":{"kind":"env","required":["FERRY_USER",["FERRY_TOKEN","FERRY_KEY"]],"optional":["FERRY_PIN",{"other":1},"two words","LD_PRELOAD"]}}"#,
         r#"{"name":"trips","semantics":"append","required":false,"schema":{"type":"object","maximum":1e400},"primary_key":"id",
             "cursor_field":"at","consent_time_field":"at","incremental":true,"selection":{"fields":true},"coverage_strategy":"full_inventory"},
         {"name":"days","semantics":"mutable_state","primary_key":["y","d"]}"#,
@@ -47,7 +47,7 @@ fn a_manifest_with_everything_is_read() {
             ("acme:printer", BindingKind::Namespaced, true)
         ]
     );
-    assert_eq!(manifest.environment_variables, ["FERRY_DIR", "FERRY_LANG"]);
+    assert_eq!(manifest.environment_variables, ["FERRY_DIR", "FERRY_LANG", "FERRY_SHIP"]);
     let [about] = &manifest.variable_texts[..] else { panic!("{:?}", manifest.variable_texts) };
     assert_eq!((about.name.as_str(), about.label.as_deref()), ("FERRY_LANG", Some("Language")));
     let auth = manifest.auth.unwrap();

@@ -4,6 +4,9 @@ use super::gaps::{GapCount, GapSummary};
 use gleaner_protocol::{AbsenceReason, ErrorClass, GapReason, Wording};
 
 const NEXT_OF_IGNORED: &str = "You do without it: nobody tries it until you take that back.";
+/// What is said of it when its connector gave no reason that is known here.
+const UNKNOWN_AND_IGNORED: (&str, &str) =
+    ("The record could not be loaded.", "The connector gave no reason that this version knows.");
 
 /// What is known about the cause of one gap, or of many of a kind.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +53,11 @@ impl<'a> GapCause<'a> {
     #[must_use]
     pub fn wording(self) -> Option<Wording> {
         let wording = self.wording_of_reason();
-        wording.map(|wording| if self.ignored { Wording { next: NEXT_OF_IGNORED, ..wording } } else { wording })
+        if !self.ignored {
+            return wording;
+        }
+        let (what, why) = wording.map_or(UNKNOWN_AND_IGNORED, |wording| (wording.what, wording.why));
+        Some(Wording { what, why, next: NEXT_OF_IGNORED })
     }
 
     fn wording_of_reason(self) -> Option<Wording> {

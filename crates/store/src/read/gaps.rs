@@ -3,9 +3,10 @@
 use super::records::stream_id;
 use super::{Reader, length, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
-use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id};
+use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
 use crate::registry;
 use gleaner_engine::{GapId, WallTime};
+use gleaner_protocol::RawJson;
 use rusqlite::Row;
 
 /// One gap, for people.
@@ -43,6 +44,15 @@ pub struct GapSummary {
     pub locator: Option<String>,
     /// What the owner wrote when they ignored it, if they did.
     pub ignored: Option<Ignored>,
+}
+
+impl GapSummary {
+    /// Whether an owner can do without it: it is open, and one record.
+    #[must_use]
+    pub fn can_be_ignored(&self) -> bool {
+        let locator = self.locator.as_deref().and_then(|text| RawJson::new(text).ok());
+        self.state != "recovered" && !stands_for_many(self.record_key.as_deref(), locator.as_ref())
+    }
 }
 
 /// That an owner does without a gap.

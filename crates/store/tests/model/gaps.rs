@@ -74,11 +74,10 @@ impl ModelGap {
 
     /// The owner wants it after all. Answers whether they did without it.
     pub(crate) fn take_back(&mut self) -> bool {
-        let was_ignored = matches!(self.state, State::Ignored(..));
-        if was_ignored {
-            (self.state, self.attempts, self.counted_by) = (State::Pending, 0, None);
-        }
-        was_ignored
+        let State::Ignored(_, held) = &self.state else { return false };
+        let state = held.clone().map_or(State::Pending, State::Held);
+        (self.state, self.attempts, self.counted_by) = (state, 0, None);
+        true
     }
 
     pub(crate) fn recover(&mut self, run: &str) {
