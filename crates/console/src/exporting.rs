@@ -79,7 +79,7 @@ pub(crate) async fn connection(
     let streams = inside.reading.ask(move |reader| Ok(reader.streams(&asked)?)).await?;
     if wanted.format == Format::Csv && streams.len() != 1 {
         let hint = "download a stream of it as a table, or the whole as JSON lines";
-        return Err(Problem::bad_request("a table is of one stream", hint));
+        return Err(Problem::makes_no_sense("a table is of one stream", hint));
     }
     let file = plain(&connection);
     let streams = streams.into_iter().map(|stream| stream.name).collect();

@@ -79,18 +79,13 @@ impl From<ActionError> for Problem {
             ActionError::NoSuchConnection(_) => Self::not_found(message, "/api/v1/connections lists what there is"),
             ActionError::NoSuchGap { .. } => Self::not_found(message, "the connection's list of gaps has their ids"),
             ActionError::NotIgnored { .. } => not_now("the connection's list of gaps says how each stands"),
-            ActionError::Note(_) => {
-                let hint = "say in a sentence why you do without it";
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", message, hint)
-            }
+            ActionError::Note(_) => Self::makes_no_sense(message, "say in a sentence why you do without it"),
             ActionError::NoSuchQuestion(_) => Self::not_found(message, "/api/v1/interactions lists what waits"),
             ActionError::Removed(_) => not_now("add it again with `gleaner add`"),
             ActionError::Paused(_) => not_now("resume it first"),
             ActionError::NotRunning(_) => not_now("nothing is to be done"),
             ActionError::Unreachable { .. } => not_now("try again; the run may be at its end"),
-            ActionError::Setting(_) => {
-                Self::new(StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", message, "nothing was changed")
-            }
+            ActionError::Setting(_) => Self::makes_no_sense(message, "nothing was changed"),
             ActionError::Store(error) => error.into(),
         }
     }

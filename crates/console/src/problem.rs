@@ -56,6 +56,11 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "bad_request", message, hint)
     }
 
+    /// A request that is understood, and cannot be done as things are.
+    pub(crate) fn makes_no_sense(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", message, hint)
+    }
+
     /// Something that is not there.
     pub(crate) fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", message, hint)

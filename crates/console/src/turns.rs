@@ -99,7 +99,7 @@ impl From<SetupError> for Problem {
     fn from(SetupError { kind, message, hint }: SetupError) -> Self {
         match kind {
             SetupErrorKind::NotThere => Self::not_found(message, hint),
-            SetupErrorKind::Wrong => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense", message, hint),
+            SetupErrorKind::Wrong => Self::makes_no_sense(message, hint),
             SetupErrorKind::NotNow => Self::new(StatusCode::CONFLICT, "not_now", message, hint),
             SetupErrorKind::Failed => Self::new(StatusCode::SERVICE_UNAVAILABLE, "failed", message, hint),
         }

@@ -34,7 +34,7 @@ fn what_cannot_be_exported_is_refused_before_a_file_begins() {
         ("/api/v1/connections/none/export", 404),
         ("/api/v1/connections/none/streams/items/export", 404),
         ("/api/v1/connections/notes/streams/none/export", 404),
-        ("/api/v1/connections/notes/export?format=csv", 400),
+        ("/api/v1/connections/notes/export?format=csv", 422),
         ("/api/v1/connections/notes/streams/items/export?format=xls", 400),
         ("/api/v1/connections/notes/streams/items/export?all=1", 400),
     ] {
