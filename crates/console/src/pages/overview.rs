@@ -181,14 +181,7 @@ impl Overview {
                 format!("{} older than it should be.", counted(stale, "connection is", "connections are"))
             }
         };
-        let missing = match (self.missing.gaps() + self.missing.quarantined, self.missing.ignored) {
-            (0, 0) => "Nothing that is known of is missing.".to_owned(),
-            (0, ignored) => {
-                format!("Nothing is missing but {} that you ignore.", counted(ignored, "record", "records"))
-            }
-            (missing, _) => format!("{} missing.", counted(missing, "record or part is", "records or parts are")),
-        };
-        format!("{needs} {fresh} {missing}")
+        format!("{needs} {fresh} {}", self.missing.sentence())
     }
 }
 
@@ -280,7 +273,7 @@ impl Line {
             is_stale,
             records: number(evidence.summary.totals.records),
             percent: shares.percent(),
-            missing: missing.gaps() + missing.quarantined + missing.ignored,
+            missing: missing.wanted() + missing.ignored,
             missing_words: missing.words(),
             pace: rate.map(pace),
             why: rate.filter(|_| is_running).map(|rate| why_not_faster(rate, evidence.circuit.as_ref())),

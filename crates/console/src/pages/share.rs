@@ -1,6 +1,6 @@
 //! How much of what should be here is here, added up over streams, and honest where nobody can know.
 
-use super::words::{number, percent};
+use super::words::{counted, number, percent};
 use gleaner_protocol::{CoveragePolicy, Manifest};
 use gleaner_store::{GapCause, Share, StreamCoverage};
 use std::collections::BTreeMap;
@@ -108,6 +108,22 @@ impl Missing {
         self.source + self.own_budget + self.other + self.given_up
     }
 
+    /// Gaps that somebody still wants, and records that do not fit.
+    pub(crate) const fn wanted(&self) -> u64 {
+        self.gaps() + self.quarantined
+    }
+
+    /// All of it in a sentence. What the owner does without is missing all the same, and said when nothing else is.
+    pub(crate) fn sentence(&self) -> String {
+        match (self.wanted(), self.ignored) {
+            (0, 0) => "Nothing that is known of is missing.".to_owned(),
+            (0, ignored) => {
+                format!("Nothing is missing but {} that you ignore.", counted(ignored, "record", "records"))
+            }
+            (wanted, _) => format!("{} missing.", counted(wanted, "record or part is", "records or parts are")),
+        }
+    }
+
     /// Whose doing it is, in a line. A stop that the owner planned is never the service's.
     pub(crate) fn words(&self) -> String {
         let parts = [
@@ -121,5 +137,18 @@ impl Missing {
         let parts = parts.into_iter().filter(|(count, _)| *count > 0);
         let parts = parts.map(|(count, words)| format!("{} {words}", number(count))).collect::<Vec<_>>();
         if parts.is_empty() { "nothing that is known of".to_owned() } else { parts.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_never_called_complete() {
+        let said = |source, ignored| Missing { source, ignored, ..Missing::default() }.sentence();
+        assert_eq!(said(0, 0), "Nothing that is known of is missing.");
+        assert_eq!(said(0, 1), "Nothing is missing but 1 record that you ignore.");
+        assert_eq!(said(2, 1), "2 records or parts are missing.");
     }
 }

@@ -91,3 +91,15 @@ fn the_end_of_the_console_ends_the_streams() {
     world.stop();
     while data(&mut stream).is_some() {}
 }
+
+#[test]
+fn a_proxy_is_told_to_hold_nothing_back() {
+    let world = World::new();
+    let mut stream = open(&world);
+    let (mut head, mut line) = (String::new(), String::new());
+    while stream.read_line(&mut line).expect("a head") > 2 {
+        head.push_str(&line.to_ascii_lowercase());
+        line.clear();
+    }
+    assert!(head.contains("x-accel-buffering: no") && head.contains("cache-control: no-store"), "{head}");
+}
