@@ -14,7 +14,7 @@ use std::time::Duration;
 pub struct Budget {
     /// `None` without a cap: then no question is ever answered with no.
     limits: Option<Limits>,
-    /// How many gaps of single records may still be written for a tail; `None` for any number.
+    /// How many gaps of single records may still be written for what a cap left; `None` for any number.
     gap_rows_left: Option<u64>,
     /// Our own stop that something else reported, after which nothing is fetched.
     ended: Option<DeferReason>,
@@ -121,7 +121,7 @@ impl Budget {
         Some(Duration::from_millis(end.as_millis().saturating_sub(now.as_millis())))
     }
 
-    /// How many gaps of single records this run may still write for a tail; `None` for any number.
+    /// How many gaps of single records this run may still write for what a cap left; `None` for any number.
     #[must_use]
     pub const fn gap_rows_left(&self) -> Option<u64> {
         self.gap_rows_left

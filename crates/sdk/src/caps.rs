@@ -16,7 +16,8 @@ pub struct Caps {
     /// budget is asked.
     pub max_wall_clock: Option<Duration>,
     /// `PDPP_<CONNECTOR>_MAX_TAIL_DEFERRAL_GAPS_PER_RUN`: how many gaps of single records one run may
-    /// write for what a cap left; the rest becomes one backlog gap.
+    /// write for what a cap left; the rest becomes one backlog gap. A record that was requested and failed is
+    /// not counted.
     pub tail_chunk: Option<u64>,
     /// `PDPP_<CONNECTOR>_PACING_MIN_INTERVAL_MS`: the owner's one number, the shortest time between two
     /// requests. Smaller is faster and risks the account; the default is that of the client.

@@ -120,6 +120,12 @@ impl FetchError {
         }
     }
 
+    /// Whether a cap of the owner's is why this was not fetched: then nothing failed.
+    #[must_use]
+    pub(crate) const fn is_cap(&self) -> bool {
+        matches!(self.kind, FetchErrorKind::Deferred(reason) if is_cap(reason))
+    }
+
     /// The reason of the gap that stands for what was not fetched. Only the provider's pressure is a
     /// pressure reason.
     #[must_use]
@@ -174,6 +180,12 @@ pub(crate) fn last_error(class: &str, http_status: Option<u16>) -> LastError {
         None => serde_json::json!({ "class": class }),
     };
     LastError { class: class.to_owned(), http_status, raw: RawJson::new(raw.to_string()).unwrap_or_default() }
+}
+
+/// Whether this is a cap that the owner set. Used-up retries and an open circuit are the run's own stops as
+/// well, but no cap: what they leave is one gap per record, each with its own reason.
+pub(crate) const fn is_cap(reason: DeferReason) -> bool {
+    reason.error_class().is_some()
 }
 
 /// The class of a gap that a cap of the owner's left.

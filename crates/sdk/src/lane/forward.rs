@@ -3,6 +3,7 @@
 use super::place::{Floor, Range};
 use super::walk::{End, Walked};
 use super::work::{NoPage, Work};
+use crate::fetch_error::is_cap;
 use crate::stop::Stop;
 
 impl Work<'_, '_> {
@@ -48,8 +49,8 @@ impl Work<'_, '_> {
                 self.commit()?;
                 Err(Stop::Deferred(self.reason()))
             }
-            // Our own budget, and something of the list is known: then the rest is, too.
-            End::NoPage(left, NoPage::Budget(_)) if left.from.is_some() && self.may_fold() => {
+            // A cap, and something of the list is known: then the rest is, too.
+            End::NoPage(left, NoPage::Budget(reason)) if left.from.is_some() && is_cap(reason) && self.may_fold() => {
                 self.fold(left, None, top.as_ref(), from_top)
             }
             End::NoPage(left, no_page) => {

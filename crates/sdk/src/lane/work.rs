@@ -1,8 +1,9 @@
 //! One lane in one run: what it holds while it works, and what happens to a single item.
 //!
-//! An item is fetched while the run's budget allows it. Then it becomes a gap of its own while the chunk
-//! allows that. Then the walk ends, and a backlog gap stands for the rest. Nothing else can happen to an
-//! item, and the place up to which a walk came is never past one to which none of it did.
+//! An item is fetched while the run's budget allows it, and one that fails becomes a gap of its own. What a
+//! cap left becomes a gap of its own while the chunk allows that. Then the walk ends, and a backlog gap
+//! stands for the rest. Nothing else can happen to an item, and the place up to which a walk came is never
+//! past one to which none of it did.
 
 use super::LaneConfig;
 use super::backlog::{BACKLOG_KEY, Backlog};
@@ -11,7 +12,7 @@ use super::ledger::{Ledger, Outcome};
 use super::source::{Detail, ListAt, ListItem, ListPage, Source, Target};
 use crate::collect::Collect;
 use crate::emit::Emitted;
-use crate::fetch_error::{FetchError, FetchErrorKind, run_cap};
+use crate::fetch_error::{FetchError, FetchErrorKind, is_cap, run_cap};
 use crate::pages::REST_OF_STREAM;
 use crate::stop::Stop;
 use gleaner_engine::Time;
@@ -99,10 +100,10 @@ impl<'a, 'r> Work<'a, 'r> {
         self.run.slice(&self.config.list_stream, &self.cursor.to_map())
     }
 
-    /// How many items are settled together. When all that can happen to them is a gap, no more than there
-    /// may be of those: listing others would be in vain.
+    /// How many items are settled together. When all that can happen to them is a gap that counts, no more
+    /// than there may be of those: listing others would be in vain.
     pub(super) fn batch_len(&self) -> usize {
-        let rows = self.run.budget.gap_rows_left().filter(|_| self.exhausted.is_some());
+        let rows = self.run.budget.gap_rows_left().filter(|_| self.exhausted.is_some_and(is_cap));
         let rows = rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         self.config.batch.clamp(1, rows.max(1))
     }
@@ -317,9 +318,10 @@ impl<'a, 'r> Work<'a, 'r> {
         if is_not_its_fault { Err(error.into()) } else { Ok(error) }
     }
 
-    /// Writes a gap for one item; `false` when the chunk is used up.
+    /// Writes a gap for one item; `false` when a cap left it and the chunk is used up. An item that failed
+    /// for any other reason never counts: folding it into the backlog gap would call a 404 our own budget.
     fn put_off(&mut self, item: &ListItem, error: &FetchError) -> Result<bool, Stop> {
-        if !self.run.budget.take_gap_row() {
+        if error.is_cap() && !self.run.budget.take_gap_row() {
             return Ok(false);
         }
         self.send_listed(item)?;
@@ -384,7 +386,7 @@ impl<'a, 'r> Work<'a, 'r> {
         Ok(all)
     }
 
-    /// Why this run leaves a tail. Without another reason it is that no more gaps may be written.
+    /// Why this run stopped fetching.
     pub(super) fn reason(&self) -> DeferReason {
         self.exhausted.unwrap_or(DeferReason::RequestCap)
     }
