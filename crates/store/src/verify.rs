@@ -1,14 +1,15 @@
 //! Whether the file is whole, and whether the promises hold in it.
 //!
-//! SQLite's own check finds broken pages; a hash per version finds a record that changed inside of a
-//! page that looks fine; the counters are counted again; and the invariants of the engine run over
-//! what is stored. It names table and row, and repairs nothing.
+//! SQLite's own check finds broken pages; a hash per version, gap and cursor finds one that changed inside of a
+//! page that looks fine; the other rows are read and their references followed; the counters are counted again;
+//! and the invariants of the engine run over what is stored. It names table and row, and repairs nothing.
 
 mod promises;
+mod rows;
+mod schema;
 
 use crate::error::{Failure, StoreError, from_sql};
 use crate::gap_rows::{HASHED, NOTE, gap_id};
-use crate::open::MIGRATIONS;
 use crate::read::Reader;
 use crate::row_hash::row_hash;
 use gleaner_engine::invariants::Durable;
@@ -47,12 +48,13 @@ impl Reader {
         let _moment = begun.map_err(|error| StoreError::of(error, self.path()))?;
         let mut found = self.ask(|connection| {
             let mut found = check_pages(connection)?;
-            check_schema(connection, &mut found)?;
+            schema::check(connection, &mut found)?;
             // With broken pages or tables, every other answer is in doubt.
             if found.is_empty() {
                 check_hashes(connection, &mut found, &mut progress)?;
                 check_gaps(connection, &mut found)?;
                 check_references(connection, &mut found)?;
+                rows::check(connection, &mut found)?;
                 check_counters(connection, &mut found)?;
                 check_commits(connection, &mut found)?;
             }
@@ -84,28 +86,6 @@ fn check_pages(connection: &Connection) -> Result<Vec<Damage>, Failure> {
     let mut statement = connection.prepare("PRAGMA integrity_check")?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
     Ok(lines.into_iter().filter(|line| line != "ok").map(|line| damage("file", None, line)).collect())
-}
-
-/// The tables and indexes are those that we make, to the letter.
-fn check_schema(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let fresh = Connection::open_in_memory()?;
-    for step in MIGRATIONS {
-        fresh.execute_batch(step)?;
-    }
-    let differs =
-        definitions(connection)?.symmetric_difference(&definitions(&fresh)?).next().map(|(name, _)| name.clone());
-    found.extend(differs.map(|name| damage(&name, None, "the table or index is not the one that we make")));
-    Ok(())
-}
-
-/// A name, and the text that makes it.
-type Definition = (String, Option<Vec<u8>>);
-
-fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure> {
-    let sql = "SELECT name, CAST(sql AS BLOB) FROM sqlite_schema WHERE type IN ('table', 'index')";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-    Ok(rows)
 }
 
 fn check_hashes(

@@ -23,19 +23,24 @@ pub(crate) fn rebuild(
 ) -> Result<(), Failure> {
     drop_view(connection, stream_id)?;
     let name = free_name(connection, &format!("{of}.{}", stream.name))?;
-    let mut columns = String::new();
-    for property in properties(stream.schema.as_ref()) {
-        columns.push_str(&format!(", {} AS {}", value_of(&property), quote_name(&property)));
-    }
-    let sql = format!(
-        "CREATE VIEW {} AS SELECT r.key AS key{columns}, v.body AS data, v.emitted_at AS emitted_at, \
-         datetime(v.stored_at / 1000, 'unixepoch') AS stored_at, v.seq AS seq \
-         FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = {stream_id} AND v.deleted = 0",
-        quote_name(&name)
-    );
+    let sql = definition(&name, stream_id, stream.schema.as_ref());
     connection.execute_batch(&sql)?;
     connection.execute("UPDATE streams SET view_name = ?2 WHERE id = ?1", (stream_id, name))?;
     Ok(())
+}
+
+/// The text that makes the view of a stream.
+pub(crate) fn definition(name: &str, stream_id: i64, schema: Option<&RawJson<'static>>) -> String {
+    let columns = properties(schema)
+        .into_iter()
+        .map(|property| format!(", {} AS {}", value_of(&property), quote_name(&property)));
+    format!(
+        "CREATE VIEW {} AS SELECT r.key AS key{}, v.body AS data, v.emitted_at AS emitted_at, \
+         datetime(v.stored_at / 1000, 'unixepoch') AS stored_at, v.seq AS seq \
+         FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = {stream_id} AND v.deleted = 0",
+        quote_name(name),
+        columns.collect::<String>()
+    )
 }
 
 /// One property of the body. Programs of some age do not understand escapes in a path, so a name that

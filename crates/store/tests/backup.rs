@@ -329,3 +329,55 @@ fn a_store_that_another_program_reads_can_be_put_back_under_it() {
     drop(Store::open(&home.path()).expect("a store"));
     home.assert_whole();
 }
+
+#[test]
+fn triggers_and_views_that_are_not_ours_are_named() {
+    let trigger = "CREATE TRIGGER t AFTER INSERT ON versions BEGIN DELETE FROM gaps; END";
+    assert_eq!(broken_by(trigger), ["t: trigger: Gleaner did not make it"]);
+    assert_eq!(broken_by("CREATE VIEW v AS SELECT 1"), ["v: view: Gleaner did not make it"]);
+    let other = "DROP VIEW \"c.items\"; CREATE VIEW \"c.items\" AS SELECT key FROM records";
+    assert_eq!(broken_by(other), ["c.items: view: it is missing, or not the one that Gleaner makes"]);
+    assert_eq!(broken_by("DROP VIEW \"c.log\""), ["c.log: view: it is missing, or not the one that Gleaner makes"]);
+    assert_eq!(
+        broken_by("DROP INDEX events_of_run"),
+        ["events_of_run: index: it is missing, or not the one that Gleaner makes"]
+    );
+}
+
+#[test]
+fn rows_without_a_hash_are_read_and_their_references_followed() {
+    let cases = [
+        ("UPDATE connections SET manifest = '{}'", "connections row 1: its manifest cannot be read"),
+        ("UPDATE connections SET settings = '{'", "connections row 1: its settings cannot be read"),
+        ("UPDATE connections SET state = 'gone'", "connections row 1: its state is none that there is"),
+        ("UPDATE runs SET reason = 'tired' WHERE id = 2", "runs row 2: its reason is none that there is"),
+        (
+            "UPDATE runs SET withheld = '[' WHERE id = 1",
+            "runs row 1: what it says about its end or its pace cannot be read",
+        ),
+        ("UPDATE runs SET connection = 7 WHERE id = 1", "runs row 1: its connection is not in connections"),
+        ("UPDATE runs SET collected = -1 WHERE id = 1", "runs row 1: a count is less than zero"),
+        ("INSERT INTO events VALUES (5, 1, 0, 'progress', '{')", "events row 5: it is no message of a connector"),
+        ("INSERT INTO events VALUES (5, 1, 0, 'rumor', '{}')", "events row 5: it is no message of a connector"),
+        ("INSERT INTO events VALUES (5, 9, 0, 'progress', '{}')", "events row 5: its run is not in runs"),
+        ("INSERT INTO listings VALUES (1, 'items', 1, 3, -1, 0, 0, 0)", "listings row 1: a count is less than zero"),
+        ("INSERT INTO staged VALUES (1, 9, '{}', 1)", "staged row 9: its stream is not in streams"),
+        ("DELETE FROM meta WHERE name = 'store_id'", "meta: the store has no id"),
+    ];
+    for (sql, expected) in cases {
+        let found = broken_by(sql);
+        assert!(found.iter().any(|what| what == expected), "{sql}: {found:?}");
+    }
+}
+
+#[test]
+fn a_quarantined_record_that_cannot_be_read_is_named() {
+    let insert = |body: &str| {
+        format!(
+            "INSERT INTO quarantine (id, stream, key, body, pointer, run, stored_at) VALUES (3, 1, 'k', '{body}', '', 1, 0);
+             UPDATE streams SET quarantined = quarantined + 1 WHERE id = 1"
+        )
+    };
+    assert_eq!(broken_by(&insert("{")), ["quarantine row 3: its key or its body cannot be read"]);
+    assert_eq!(broken_by(&insert("{}")), [] as [String; 0], "one that can be read is no damage");
+}

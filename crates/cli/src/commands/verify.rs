@@ -1,4 +1,4 @@
-//! `gleaner verify`: looks at everything in the store and names what is not as it should be.
+//! `gleaner verify`: checks the store and names every row that is damaged.
 
 use crate::args::collect::VerifyArgs;
 use crate::error::{CliError, EXIT_FAILED};
@@ -28,7 +28,9 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliEr
     if damage.is_empty() {
         if !args.json {
             out.line(&format!(
-                "the store is whole: {versions} versions, every page, reference, counter, commit and promise"
+                "the store is whole: {versions} versions. Checked: pages, tables, indexes, views and triggers; records, \
+                 gaps and cursors by their hashes; connections, runs, events and quarantine by form and reference; \
+                 counters and commits"
             ))?;
         }
         return Ok(ExitCode::SUCCESS);
