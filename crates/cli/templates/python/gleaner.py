@@ -6,22 +6,29 @@
     run.collect(stream, list_page, detail)
     run.done()
 
-Gaps of earlier runs are tried first. Each page of the list is a slice: its records, its gaps, then its cursor.
-A cap ends a run between two details; what is left becomes gaps, and the next run goes on there. At the end
-every key that was looked at is accounted for. You need not change this file.
+Gaps of earlier runs are tried first, each with the function of its own stream. Each page of the list is a slice:
+its records, its gaps, then its cursor. A cap ends a run between two details; what is left becomes gaps, and the
+next run goes on there. At the end every key that was looked at is accounted for: as a record that was sent, as a
+gap, or as left out because the owner did not ask for it. You need not change this file.
 """
+import email.utils
 import fcntl
 import json
 import os
+import re
 import signal
 import sys
 import termios
 import time
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 import exchanges
 
 REST = "gleaner:rest-of-stream"  # The gap that stands for everything after the last cursor.
+CAPPED = ("retry_exhausted", "run_cap_deferred")  # Nothing failed, so there is no status.
+IN_A_ROW_MAX = 3  # So many equal failures in a row are not the fault of one record.
+TRIES_MAX = 3  # How often one thing is asked for, where the provider says when to come back.
+WAIT_MAX = 300  # Seconds. When the provider says to come back later than that, another run does.
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "object": dict, "array": list}
 
 
@@ -33,15 +40,26 @@ class Refused(Exception):
     """The credential is not accepted (401)."""
 
 
+class Forbidden(Exception):
+    """This account may not see it (403)."""
+
+
 class Pressure(Exception):
-    """The provider pushes back (429). The only one that makes the connection rest."""
+    """The provider rate-limits (429). The only one that causes a cooldown."""
 
 
 class Temporary(Exception):
     """It usually passes: a 5xx, a lost connection."""
 
 
-REASONS = {Missing: "not_found", Pressure: "rate_limited", Temporary: "temporary_unavailable"}
+class Unexpected(Exception):
+    """An answer that makes no sense, or a record that does not fit its schema. The connector may be corrected."""
+
+
+# What becomes a gap, and with which reason. Later runs try it again.
+REASONS = {Missing: "not_found", Refused: "auth_failure", Forbidden: "permanent_forbidden", Pressure: "rate_limited",
+           Temporary: "temporary_unavailable", Unexpected: "temporary_unavailable"}
+STATUSES = {401: Refused, 403: Forbidden, 404: Missing, 410: Missing, 408: Temporary, 425: Temporary, 429: Pressure}
 
 
 def number(name):
@@ -54,9 +72,33 @@ def least(*numbers):
     return min((n for n in numbers if n), default=None)
 
 
-def instant(text):
-    when = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+def instant(value):
+    """A moment: ISO 8601, in UTC if there is no zone, or seconds or milliseconds since 1970. None if it cannot be read;
+    what could be anything else is not guessed."""
+    try:
+        if isinstance(value, str) and not re.fullmatch(r"(\d{9,10}|\d{12,13})(\.\d+)?", value):
+            if not re.match(r"\d{4}-\d\d-\d\d($|[Tt ])", value):
+                return None
+            # Older interpreters want three or six digits.
+            text = re.sub(r"\.(\d+)", lambda found: "." + found[1][:6].ljust(6, "0"), value.strip())
+            when = datetime.fromisoformat(re.sub("[Zz]$", "+00:00", text))
+            return when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+        number = float(value)
+        if isinstance(value, bool) or number == 0 or abs(number) >= 1e14:
+            return None
+        return datetime.fromtimestamp(number / 1000 if abs(number) >= 1e11 else number, timezone.utc)
+    except (ValueError, TypeError, OverflowError, OSError):
+        return None
+
+
+def seconds_of(retry_after):
+    """How long the provider says to wait: a number of seconds, or a date."""
+    try:
+        if re.fullmatch(r"\s*\d+\s*", retry_after):
+            return float(retry_after)
+        return max(0.0, (email.utils.parsedate_to_datetime(retry_after) - datetime.now(timezone.utc)).total_seconds())
+    except (TypeError, ValueError):
+        return 0.0
 
 
 class Run:
@@ -68,10 +110,11 @@ class Run:
         os.dup2(2, 1)  # Whatever prints by mistake goes to the errors.
         sys.excepthook = self.failed_by_accident
         self.sent, self.outcomes, self.asked = 0, {}, 0
+        self.stopped, self.gate, self.row = None, 0.0, (None, 0)
         self.start = json.loads(sys.stdin.buffer.readline())
         self.scope = {stream["name"]: stream for stream in self.start["scope"]["streams"]}
         self.gaps = self.start["detail_gaps"]
-        self.state = self.start.get("state") or {}
+        self.state = self.start.get("state") or {}  # None of another scope: the runtime keeps those apart.
         self.caps()
         try:
             self.exchanges = exchanges.Exchanges(folder)
@@ -99,7 +142,7 @@ class Run:
         return json.loads(sys.stdin.buffer.readline() or b"{}")
 
     def record(self, stream, key, data):
-        """Says a record, or with None that it was deleted; what became of it."""
+        """Says a record, or with None that it was deleted. What became of it: only what was said is hydrated."""
         scope, declared = self.scope[stream], self.declared(stream)
         if data is None:
             self.sent += 1
@@ -112,11 +155,12 @@ class Run:
             self.say("SKIP_RESULT", stream=stream, reason="record_schema_mismatch", resource_ids=[key],
                      message=f"a record was left out: it does not fit the schema of its stream, at /{fault}",
                      recovery_hint={"action": "retry_on_connector_upgrade"})
-            return "optional_skip_keys"
+            raise Unexpected()
         field = declared.get("consent_time_field")
-        if field and time_range:
-            since, until, when = time_range.get("since"), time_range.get("until"), instant(data[field])
-            if (since and when < instant(since)) or (until and when >= instant(until)):
+        when = instant(data.get(field)) if field and time_range else None
+        if when:  # A record whose time cannot be read is kept.
+            since, until = instant(time_range.get("since")), instant(time_range.get("until"))
+            if (since and when < since) or (until and when >= until):
                 return "optional_skip_keys"
         if scope.get("fields"):
             kept = {*scope["fields"], *schema.get("required", []), *([field] if time_range else [])}
@@ -178,15 +222,15 @@ class Run:
             body = None if value is None else json.dumps(value).encode()
             more = {} if body is None else {"Content-Type": "application/json"}
             try:
-                status, _, answer = self.exchanges.send(method, url, {**(headers or {}), **more}, body)
+                status, answered, answer = self.exchanges.send(method, url, {**(headers or {}), **more}, body)
             except OSError:
                 raise Temporary()
-            error = {401: Refused, 404: Missing, 410: Missing, 408: Temporary, 429: Pressure}.get(status)
-            if error or status >= 500:
-                raise (error or Temporary)()
-            if status >= 400:
-                raise ValueError(f"the provider answered {status}")
-            return json.loads(answer) if answer else None
+            if status < 400:
+                return json.loads(answer) if answer else None
+            wait = next((value for name, value in answered.items() if name.lower() == "retry-after"), None)
+            if wait is not None and (status == 429 or status >= 500):
+                self.gate = time.monotonic() + seconds_of(wait)
+            raise STATUSES.get(status, Temporary if status >= 500 else Unexpected)()
 
         return fetch
 
@@ -203,19 +247,26 @@ class Run:
         self.say("DETAIL_COVERAGE", stream=stream, state_stream=stream, required_keys=list(self.outcomes),
                  reference_only=True, **keys)
 
-    def recover(self, stream, detail):
-        """Every gap that earlier runs left, page after page; the one for the rest is the walk's to close."""
-        rest, page = None, self.gaps
+    def served(self, stream):
+        """Every gap of one stream that earlier runs left, page after page. Those of others wait for their own turn."""
+        page = self.gaps
         while page:
-            for gap in page:
-                if gap["record_key"] == REST:
-                    rest = gap
-                    continue
-                self.settle(stream, gap["record_key"], gap["detail_locator"], detail)
-                if self.outcomes[gap["record_key"]] != "gap_keys":
-                    self.say("DETAIL_GAP_RECOVERED", stream=stream, gap_id=gap["gap_id"], lease_id=gap["lease_id"],
-                             record_key=gap["record_key"], reference_only=True)
+            yield from (gap for gap in page if gap["stream"] == stream)
             page = self.ask("DETAIL_GAPS_PAGE_REQUEST", streams=[stream], reference_only=True).get("detail_gaps")
+
+    def recover(self, stream, detail):
+        """Tries what earlier runs left. A gap is recovered when its record was said, and never otherwise: one that the
+        owner did not ask for now, or that no budget is left for, waits as it is. The one for the rest is the walk's."""
+        rest = None
+        for gap in self.served(stream):
+            key, ids = gap["record_key"], {"gap_id": gap["gap_id"], "lease_id": gap["lease_id"]}
+            if key == REST:
+                rest = gap
+            elif key is not None and self.wants(stream, key) and self.take(is_detail=True):
+                self.say("DETAIL_GAP_ATTEMPTED", stream=stream, reference_only=True, **ids)
+                self.settle(stream, key, gap["detail_locator"], detail, ids)
+                if self.outcomes[key] == "hydrated_keys":
+                    self.say("DETAIL_GAP_RECOVERED", stream=stream, record_key=key, reference_only=True, **ids)
         return rest
 
     def walk(self, stream, list_page, detail, rest):
@@ -223,60 +274,127 @@ class Run:
         while not is_last:
             # What is left is one gap, not one for each of perhaps a hundred thousand.
             if self.details_left == 0 or not self.take():
-                self.gap(stream, REST, "retry_exhausted", "run_cap_deferred", list_cursor=cursor)
-                return
+                return self.put_off_rest(stream, cursor, rest)
             items, is_last = self.listed(list_page, cursor)
             for item in items:
-                self.settle(stream, item["key"], item["find"], detail)
-            if is_last and rest:
+                self.look_at(stream, item["key"], item["find"], detail)
+            if is_last and rest and self.covers(rest):
                 self.say("DETAIL_GAP_RECOVERED", stream=stream, gap_id=rest["gap_id"], lease_id=rest["lease_id"],
-                         reference_only=True)
+                         record_key=REST, reference_only=True)
+            if not is_last and (not items or items[-1]["cursor"] == cursor):
+                self.done("failed", message="the list does not get past its cursor", retryable=False)
             if items:
                 cursor = items[-1]["cursor"]
                 self.say("STATE", stream=stream, cursor=cursor, slice=True)
 
+    def put_off_rest(self, stream, cursor, rest):
+        find = {"scope": self.narrowed(stream)}
+        if rest and not self.covers(rest):  # What it stands for is more than this run was asked for.
+            cursor, find = rest.get("list_cursor"), rest["detail_locator"]
+        self.gap(stream, REST, *(self.stopped or CAPPED), list_cursor=cursor, detail_locator=find)
+
+    def narrowed(self, stream):
+        scope = self.scope[stream]
+        return {name: scope[name] for name in ("resources", "time_range", "fields") if scope.get(name)} or None
+
+    def covers(self, rest):
+        """Whether this run was asked for all that the gap for the rest stands for."""
+        mine = self.narrowed(rest["stream"])
+        return mine is None or mine == (rest["detail_locator"] or {}).get("scope")
+
     def listed(self, list_page, cursor):
         """A page of the list. Without it there is nothing to go on with, so what is wrong with it ends the run."""
         try:
-            return list_page(cursor)
-        except tuple(REASONS) as error:
-            self.done("failed", message=f"the list cannot be read: {REASONS[type(error)]}", retryable=True,
-                      code=REASONS[type(error)])
+            return self.patiently(lambda: list_page(cursor))
         except Refused:
             self.refused()
+        except tuple(REASONS) as error:
+            reason = self.reason_of(error)
+            self.done("failed", message=f"the list cannot be read: {reason}", retryable=True, code=reason)
 
     def refused(self):
         self.done("failed", message="the credential is not accepted", retryable=False,
                   recovery_hint={"action": "refresh_credentials"})
 
-    def settle(self, stream, key, find, detail):
-        """One detail becomes a record, or a gap that says why not."""
-        if self.scope[stream].get("resources") and key not in self.scope[stream]["resources"]:
-            self.outcomes[key] = "optional_skip_keys"
-            return
-        if self.details_left == 0 or not self.take():
-            reason, error = "retry_exhausted", "run_cap_deferred"  # Nothing failed, so there is no status.
-            self.outcomes[key] = self.gap(stream, key, reason, error, detail_locator=find)
-            return
-        if self.details_left:
-            self.details_left -= 1
-        try:
-            self.outcomes[key] = self.record(stream, key, detail(find))
-        except tuple(REASONS) as error:
-            reason = REASONS[type(error)]
-            self.outcomes[key] = self.gap(stream, key, reason, type(error).__name__.lower(), detail_locator=find)
-        except Refused:
-            self.refused()
+    def wants(self, stream, key):
+        resources = self.scope[stream].get("resources")
+        return not resources or key in resources
 
-    def take(self):
-        """Takes one request out of the run's caps, and keeps the owner's pace. Without a cap nothing is looked at."""
+    def look_at(self, stream, key, find, detail):
+        """What becomes of an item of the list."""
+        if self.outcomes.get(key) == "gap_keys":
+            return  # It failed in this run already: the gap stands for it, however it has changed since.
+        if not self.wants(stream, key):
+            self.outcomes.setdefault(key, "optional_skip_keys")
+        elif self.take(is_detail=True):
+            self.settle(stream, key, find, detail)
+        else:
+            self.outcomes[key] = self.gap(stream, key, *self.stopped, detail_locator=find)
+
+    def settle(self, stream, key, find, detail, ids={}):
+        """One detail becomes a record, or a gap that says why not."""
+        try:
+            outcome = self.record(stream, key, self.patiently(lambda: detail(find)))
+            self.row = (None, 0)
+            if outcome == "hydrated_keys" or key not in self.outcomes:
+                self.outcomes[key] = outcome
+            return
+        except exchanges.NotRecorded:
+            raise
+        except Exception as error:
+            known = isinstance(error, tuple(REASONS))
+            if not known:  # The author's code. Others may be read all the same.
+                sys.__excepthook__(type(error), error, error.__traceback__)
+            more = {"detail_locator": find, **ids}
+            if self.gate > time.monotonic():
+                more["not_before"] = self.now(self.gate - time.monotonic())
+            reason, name = self.reason_of(error), type(error).__name__.lower()
+            self.outcomes[key] = self.gap(stream, key, reason, name if known else "connector_error", **more)
+            self.count_in_a_row(error)
+
+    def count_in_a_row(self, error):
+        self.row = (type(error), self.row[1] + 1 if self.row[0] is type(error) else 1)
+        if self.row[1] < IN_A_ROW_MAX or isinstance(error, (Missing, Forbidden)):
+            return
+        if isinstance(error, Refused):
+            self.refused()
+        if not isinstance(error, tuple(REASONS)):
+            raise error
+        if isinstance(error, Pressure):
+            self.stopped = (REASONS[Pressure], "pressure")
+
+    def patiently(self, ask):
+        """Asks. Where the provider says when to come back, waits until then and asks again."""
+        for _ in range(TRIES_MAX - 1):
+            try:
+                return ask()
+            except (Pressure, Temporary):
+                if self.gate <= time.monotonic() or not self.take():
+                    raise
+        return ask()
+
+    def take(self, is_detail=False):
+        """Takes one request out of the run's caps, and keeps the provider's Retry-After and the owner's pace. False:
+        this run asks for no more, and `stopped` says why."""
+        if self.stopped:
+            return False
+        now, left = time.monotonic(), None
+        wait = self.gate - now
         if self.wall_clock is not None:
-            self.began = self.began or time.monotonic()
-            if (time.monotonic() - self.began) * 1000 >= self.wall_clock:
-                return False
+            self.began = self.began or now
+            left = self.wall_clock / 1000 - (now - self.began)
+        if (is_detail and self.details_left == 0) or self.requests_left == 0 or (left is not None and left <= 0):
+            self.stopped = CAPPED
+        elif wait > WAIT_MAX or (left is not None and wait >= left):
+            self.stopped = (REASONS[Pressure], "pressure")
+        if self.stopped:
+            return False
+        if wait > 0:
+            self.say("PROGRESS", message=f"waiting until {self.now(wait)}: the provider sent Retry-After")
+            time.sleep(wait)
+        if is_detail and self.details_left is not None:
+            self.details_left -= 1
         if self.requests_left is not None:
-            if self.requests_left == 0:
-                return False
             self.requests_left -= 1
         if self.interval and self.exchanges.known is None:
             time.sleep(max(0.0, self.last + self.interval - time.monotonic()))
@@ -295,8 +413,12 @@ class Run:
             isinstance(value, TYPES.get(k, ())) and (k == "boolean" or not isinstance(value, bool)) for k in kinds)
 
     @staticmethod
-    def now():
-        return datetime.now(timezone.utc).isoformat().replace("+00:00", "Z")
+    def reason_of(error):
+        return next((reason for kind, reason in REASONS.items() if isinstance(error, kind)), REASONS[Unexpected])
+
+    @staticmethod
+    def now(later=0.0):
+        return (datetime.now(timezone.utc) + timedelta(seconds=later)).isoformat().replace("+00:00", "Z")
 
     def failed_by_accident(self, kind, error, trace):
         """The text may quote a record, so only the kind of the error is told."""

@@ -97,6 +97,8 @@ pub(crate) struct Terms {
     pub(crate) second_list: bool,
     /// The runtime closes the connector's input after START.
     pub(crate) no_answers: bool,
+    /// What is asked for, where it is not the streams of the lane.
+    pub(crate) scope: Vec<StreamScope>,
 }
 
 /// What happened in a run.
@@ -180,12 +182,16 @@ impl Ran {
 
 impl Home {
     pub(crate) fn new() -> Self {
+        Self::with_manifest(MANIFEST)
+    }
+
+    pub(crate) fn with_manifest(text: &str) -> Self {
         let memory = PathBuf::from("/dev/shm");
         let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
         let folder = folder.unwrap();
-        let manifest = Arc::new(Manifest::parse(MANIFEST.as_bytes(), ManifestOrigin::FirstParty).unwrap());
+        let manifest = Arc::new(Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap());
         let mut store = Store::open(&folder.path().join("store.db")).unwrap();
-        store.register("c", MANIFEST, &manifest, WallTime::default()).unwrap();
+        store.register("c", text, &manifest, WallTime::default()).unwrap();
         let reader = Reader::open(&folder.path().join("store.db")).unwrap();
         let read = RefCell::new((0, BTreeMap::new()));
         Self { _folder: folder, store: Some(store), manifest, runs: 0, reader, read, fault: None }
@@ -202,6 +208,12 @@ impl Home {
     pub(crate) fn cursor_of<T: Track>(&self) -> Option<String> {
         let bookmarks = self.reader.bookmarks::<T>("c").unwrap();
         bookmarks.iter().find(|cursor| cursor.stream() == LIST).map(|cursor| cursor.token().as_str().to_owned())
+    }
+
+    /// The committed cursors by stream.
+    pub(crate) fn cursors(&self) -> BTreeMap<String, String> {
+        let bookmarks = self.reader.bookmarks::<Steady>("c").unwrap();
+        bookmarks.iter().map(|cursor| (cursor.stream().to_owned(), cursor.token().as_str().to_owned())).collect()
     }
 
     /// All records of a stream.
@@ -256,21 +268,39 @@ impl Home {
     }
 
     pub(crate) fn run_on_track<T: Track + Send>(&mut self, source: &dyn Source, terms: &Terms) -> Ran {
+        let (mut rig, millis) = self.begin::<T>(terms);
+        let connector = OneLane { source, terms: terms.clone(), ended: Mutex::new(Err(Stop::Disconnected)) };
+        let clock = TestClock { now: AtomicU64::new(millis), tick: terms.tick_ms, paused: AtomicU64::new(0) };
+        let variable = |name: &str| terms.variable(name);
+        let code = run_on(&mut rig, MANIFEST, &connector, &Surroundings { variable: &variable, clock: &clock });
+        let pauses = Duration::from_millis(clock.paused.into_inner());
+        let code = i32::from(code != std::process::ExitCode::SUCCESS);
+        let ran = self.end(rig, code);
+        Ran { ended: connector.ended.into_inner().unwrap(), pauses, ..ran }
+    }
+
+    /// A run of any connector: `connect` lets it speak, and answers with its exit code.
+    pub(crate) fn run_by(&mut self, terms: &Terms, connect: impl FnOnce(&mut dyn Wire) -> i32) -> Ran {
+        let (mut rig, _) = self.begin::<Steady>(terms);
+        let code = connect(&mut rig);
+        self.end(rig, code)
+    }
+
+    fn begin<T: Track>(&mut self, terms: &Terms) -> (Rig<T>, u64) {
         self.runs += 1;
         let millis = 1_900_000_000_000 + self.runs * BETWEEN_RUNS;
         let now = Now { time: Time::from_millis(millis), wall: WallTime::from_unix_millis(millis) };
         let name = format!("run-{}", self.runs);
         let mut rig = Rig::<T>::begin(self.store.take().unwrap(), &self.manifest, name, now, terms);
         rig.fault = self.fault;
-        let connector = OneLane { source, terms: terms.clone(), ended: Mutex::new(Err(Stop::Disconnected)) };
-        let clock = TestClock { now: AtomicU64::new(millis), tick: terms.tick_ms, paused: AtomicU64::new(0) };
-        let variable = |name: &str| terms.variable(name);
-        let code = run_on(&mut rig, MANIFEST, &connector, &Surroundings { variable: &variable, clock: &clock });
-        rig.end(i32::from(code != std::process::ExitCode::SUCCESS));
+        (rig, millis)
+    }
+
+    fn end<T: Track>(&mut self, mut rig: Rig<T>, code: i32) -> Ran {
+        rig.end(code);
         let Rig { store, said, outcome, messages, killed, .. } = rig;
         self.store = Some(store);
-        let pauses = Duration::from_millis(clock.paused.into_inner());
-        Ran { ended: connector.ended.into_inner().unwrap(), outcome, said, pauses, messages, killed }
+        Ran { ended: Err(Stop::Disconnected), outcome, said, pauses: Duration::ZERO, messages, killed }
     }
 }
 
@@ -382,7 +412,12 @@ impl<T: Track> Rig<T> {
         let of = |name: &str| StreamScope { resources: terms.resources.clone(), ..StreamScope::all_of(name) };
         let mut streams = vec![LIST, DETAIL];
         streams.extend(terms.second_list.then_some(OTHER));
-        let scope = Scope::new(streams.iter().copied().map(of).collect()).unwrap();
+        let mut scopes = streams.iter().copied().map(of).collect::<Vec<_>>();
+        if !terms.scope.is_empty() {
+            scopes.clone_from(&terms.scope);
+            streams = terms.scope.iter().map(|scope| scope.name.as_str()).collect();
+        }
+        let scope = Scope::new(scopes).unwrap();
         let state = session.bookmarks().iter().map(|cursor| (cursor.stream().to_owned(), cursor.token().clone()));
         let state = state.collect::<Vec<_>>();
         let config = RunConfig {
