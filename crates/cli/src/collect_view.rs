@@ -8,7 +8,7 @@ use crate::error::{
 };
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
-use gleaner_engine::TraceEvent;
+use gleaner_engine::{Counts, TraceEvent};
 use gleaner_protocol::{Interaction, SkipResult, TerminalReason, ViolationCode};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
 use gleaner_store::Reader;
@@ -76,8 +76,13 @@ impl View {
 
     fn line(&self) -> String {
         let counts = self.saved.counts;
-        let per_second = counts.collected as f64 / self.began.elapsed().as_secs_f64().max(0.1);
-        let mut parts = vec![format!("{}  {} records  {per_second:.0}/s", self.name, counts.collected)];
+        let per_second = (counts.collected() + counts.deleted) as f64 / self.began.elapsed().as_secs_f64().max(0.1);
+        let mut parts = vec![self.name.clone()];
+        if self.saved == Saved::default() {
+            parts.push("nothing saved yet".to_owned());
+        } else {
+            parts.push(format!("records: {}  {per_second:.0}/s", counts.words()));
+        }
         let gaps = if counts.gaps == 1 { "gap" } else { "gaps" };
         parts.extend((counts.gaps > 0).then(|| format!("{} {gaps}", counts.gaps)));
         parts.extend(self.pace.clone());
@@ -127,6 +132,21 @@ impl View {
     }
 }
 
+/// The records of a run for programs: what is durable, and nothing else.
+pub(crate) fn counts_json(counts: &Counts) -> serde_json::Value {
+    json!({
+        "records_accepted": counts.collected(), "records_new": counts.new, "records_changed": counts.changed,
+        "records_unchanged": counts.unchanged, "records_deleted": counts.deleted, "records_rejected": counts.rejected,
+    })
+}
+
+/// Puts the fields of one object into another.
+pub(crate) fn merge(into: &mut serde_json::Value, fields: serde_json::Value) {
+    if let (Some(all), serde_json::Value::Object(fields)) = (into.as_object_mut(), fields) {
+        all.extend(fields);
+    }
+}
+
 fn write_live(text: &str) {
     let mut stderr = io::stderr().lock();
     let _shown = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
@@ -145,11 +165,9 @@ impl Drop for View {
 impl Observer for View {
     fn saved(&mut self, saved: Saved) {
         self.saved = saved;
-        let counts = saved.counts;
-        self.print(&json!({
-            "message_type": "saved", "slices": saved.slices, "records_accepted": counts.collected,
-            "records_deleted": counts.deleted, "records_rejected": counts.rejected, "gaps": counts.gaps,
-        }));
+        let mut line = json!({"message_type": "saved", "slices": saved.slices, "gaps": saved.counts.gaps});
+        merge(&mut line, counts_json(&saved.counts));
+        self.print(&line);
         self.draw();
     }
 
@@ -225,12 +243,11 @@ pub(crate) fn finished(
             TerminalReason::BudgetReached => "deferred",
             _ => "failed",
         };
-        let line = json!({
-            "message_type": "run_finished", "run_id": report.run_id, "status": status,
-            "records_accepted": outcome.counts.collected, "records_deleted": outcome.counts.deleted,
-            "records_rejected": outcome.counts.rejected, "gaps_open": gaps_open,
+        let mut line = json!({
+            "message_type": "run_finished", "run_id": report.run_id, "status": status, "gaps_open": gaps_open,
             "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
         });
+        merge(&mut line, counts_json(&outcome.counts));
         out.line(&line.to_string())?;
         return Ok(ExitCode::from(code));
     }
@@ -251,11 +268,11 @@ fn what_helps(report: &RunReport) -> TerminalReason {
 
 /// The last line where no run came to be: the same fields, and why not.
 pub(crate) fn not_begun(error: &CliError, out: &mut Output) -> Result<(), CliError> {
-    let line = json!({
-        "message_type": "run_finished", "run_id": null, "status": "refused", "records_accepted": 0,
-        "records_deleted": 0, "records_rejected": 0, "gaps_open": null, "checkpoints_committed": [],
-        "reason": error.kind().1,
+    let mut line = json!({
+        "message_type": "run_finished", "run_id": null, "status": "refused", "gaps_open": null,
+        "checkpoints_committed": [], "reason": error.kind().1,
     });
+    merge(&mut line, counts_json(&Counts::default()));
     Ok(out.line(&line.to_string())?)
 }
 
@@ -264,11 +281,7 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
     let wording = outcome.reason.wording();
     let tone = if outcome.reason == TerminalReason::Succeeded { Tone::Strong } else { Tone::Bad };
     out.line(&out.paint(tone, &format!("{}: {}", visible(name), wording.what)))?;
-    let counts = outcome.counts;
-    out.line(&format!(
-        "  {} records stored, {} deleted, {} rejected",
-        counts.collected, counts.deleted, counts.rejected
-    ))?;
+    out.line(&format!("  records: {}", outcome.counts.words()))?;
     if gaps_open > 0 {
         let (are, them) = if gaps_open == 1 { ("gap is", "it") } else { ("gaps are", "them") };
         out.line(&format!("  {gaps_open} {are} open; `gleaner gaps {}` lists {them}", visible(name)))?;

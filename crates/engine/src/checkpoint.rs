@@ -8,6 +8,7 @@
 //! does not compile. This file never looks into a cursor.
 
 use crate::ids::{CommitSeq, Epoch, SliceId};
+use crate::slice::Written;
 use gleaner_protocol::{Checkpoint, Manifest, RawJson};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -99,11 +100,24 @@ pub struct Receipt<T: Track> {
     epoch: Epoch,
     staged: Vec<Cursor<T>>,
     committed: Vec<Cursor<T>>,
+    written: Written,
 }
 
 impl<T: Track> Receipt<T> {
-    pub(crate) const fn new(slice: SliceId, epoch: Epoch, staged: Vec<Cursor<T>>, committed: Vec<Cursor<T>>) -> Self {
-        Self { slice, epoch, staged, committed }
+    pub(crate) const fn new(
+        slice: SliceId,
+        epoch: Epoch,
+        staged: Vec<Cursor<T>>,
+        committed: Vec<Cursor<T>>,
+        written: Written,
+    ) -> Self {
+        Self { slice, epoch, staged, committed, written }
+    }
+
+    /// What became of its records and gaps.
+    #[must_use]
+    pub const fn written(&self) -> Written {
+        self.written
     }
 
     /// The slice that is durable.
@@ -287,7 +301,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn receipt<T: Track>(slice: u64, staged: Vec<Cursor<T>>, committed: Vec<Cursor<T>>) -> Receipt<T> {
-        Receipt::new(SliceId::new(slice), Epoch::new(1), staged, committed)
+        Receipt::new(SliceId::new(slice), Epoch::new(1), staged, committed, Written::default())
     }
 
     /// A ledger in which `trips`, `photos` and `comments` have a durable staged cursor.

@@ -23,6 +23,8 @@ pub struct HealthEvidence<'a> {
     pub manifest: &'a Manifest,
     /// How the last run ended, if there was one.
     pub last_run: Option<TerminalReason>,
+    /// Whether a run has begun and has no end on record: it goes on, or its process is gone.
+    pub has_open_run: bool,
     /// How many of the last runs ended in the same failure, in a row.
     pub equal_failures: u32,
     /// When a run last succeeded.
@@ -84,6 +86,8 @@ pub enum Grade {
 pub enum Finding {
     /// There was no run yet.
     NeverRan,
+    /// No run has ended yet, but one has begun: it goes on, or was interrupted.
+    FirstRun,
     /// Gaps wait for the next runs.
     GapsOpen(u64),
     /// The circuit is not closed.
@@ -163,7 +167,7 @@ impl Finding {
         match self {
             Self::GapsIgnored(_) => Grade::Healthy,
             Self::NeverRan => Grade::Unknown,
-            Self::GapsOpen(_) | Self::CircuitNotClosed(_) => Grade::CatchingUp,
+            Self::FirstRun | Self::GapsOpen(_) | Self::CircuitNotClosed(_) => Grade::CatchingUp,
             Self::Resting { .. } => Grade::Resting,
             Self::GapsGivenUp(_)
             | Self::RecordsRejected(_)
@@ -188,6 +192,7 @@ impl Finding {
 fn of_runs(evidence: &HealthEvidence<'_>, now: WallTime) -> Vec<Finding> {
     let mut findings = Vec::new();
     match evidence.last_run {
+        None if evidence.has_open_run => findings.push(Finding::FirstRun),
         None => findings.push(Finding::NeverRan),
         // A pause because of the provider is said as such; stopping, by request or by a crash, is no
         // fault of the connection, and the next run goes on.
@@ -266,6 +271,7 @@ mod tests {
         HealthEvidence {
             manifest,
             last_run: Some(TerminalReason::Succeeded),
+            has_open_run: false,
             equal_failures: 0,
             last_success: Some(at(0)),
             rest: Rest::No,
@@ -293,6 +299,7 @@ mod tests {
     fn each_kind_of_evidence_has_its_grade() {
         check(|_| {}, Grade::Healthy);
         check(|evidence| evidence.last_run = None, Grade::Unknown);
+        check(|evidence| (evidence.last_run, evidence.has_open_run) = (None, true), Grade::CatchingUp);
         check(|evidence| evidence.open_gaps = 1, Grade::CatchingUp);
         let rest = Rest::Until { until: at(20), why: PressureReason::RateLimited, cycles: 1 };
         check(|evidence| evidence.rest = rest, Grade::Resting);

@@ -61,5 +61,5 @@ pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConf
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{NoSchema, Refusal, Validate};
 pub use scope_filter::{ScopeFilter, Selected};
-pub use slice::{GapChange, Slice, SliceRecord};
+pub use slice::{GapChange, Slice, SliceRecord, Written};
 pub use time::{Now, Time, WallTime};

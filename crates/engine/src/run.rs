@@ -172,7 +172,7 @@ impl<T: Track> Run<T> {
         self.conclusion.is_none()
     }
 
-    /// What went through it so far.
+    /// What it has stored so far, and how many records came.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
@@ -221,10 +221,12 @@ impl<T: Track> Run<T> {
     pub fn handle_receipt(&mut self, receipt: Receipt<T>, now: Now) {
         self.last_news = now.time;
         self.owed = self.owed.saturating_sub(1);
+        let written = receipt.written();
         if self.ledger.accept(receipt).is_err() {
             // It wrote out of order or twice: what it says can no longer be relied upon.
             return self.lose_store(TerminalReason::RuntimeError, now);
         }
+        self.counts.add(written);
         self.advance(now);
     }
 

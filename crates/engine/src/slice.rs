@@ -63,6 +63,25 @@ pub enum GapChange {
     },
 }
 
+/// What a store found while it wrote a slice. Counted from rows that are durable, never from what came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Records that were not there before, or only as deleted ones.
+    pub new: u64,
+    /// Records whose body is another one now.
+    pub changed: u64,
+    /// Records and deletions that were stored like this already.
+    pub unchanged: u64,
+    /// Deletions that were not there before.
+    pub deleted: u64,
+    /// Records in quarantine.
+    pub rejected: u64,
+    /// Gaps that were named, new or not.
+    pub gaps: u64,
+    /// Gaps that were closed.
+    pub recovered: u64,
+}
+
 impl GapChange {
     /// What it holds, roughly: a locator may be as large as a line, and so may a key or an id.
     fn bytes(&self) -> usize {
@@ -127,8 +146,8 @@ impl<T: Track> Slice<T> {
     }
 
     /// The proof that the slice is durable. For stores, after the transaction was synced, never before.
-    pub fn into_receipt(self, epoch: Epoch) -> Receipt<T> {
-        Receipt::new(self.id, epoch, self.staged, self.committed)
+    pub fn into_receipt(self, epoch: Epoch, written: Written) -> Receipt<T> {
+        Receipt::new(self.id, epoch, self.staged, self.committed, written)
     }
 
     fn view(&self, entry: &Entry) -> SliceRecord<'_> {

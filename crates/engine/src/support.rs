@@ -5,7 +5,7 @@ use crate::invariants::Durable;
 use crate::{
     AttemptLimits, CommitSeq, Cursor, EFFECTS_MAX, Effect, Epoch, Exit, Gap, GapChange, GapId, GapIdentity, GapState,
     KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, ReportId, Run, RunConfig, RunId, RunOutcome, Slice, Steady, Time,
-    Track, WallTime,
+    Track, WallTime, Written,
 };
 use gleaner_protocol::{
     Decoder, DetailGap, Event, GapKey, Interaction, Limits, Manifest, ManifestOrigin, Op, RawJson, RuntimeMessage,
@@ -66,17 +66,30 @@ pub(crate) struct ModelStore {
 const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5, quarantine_after: 8 };
 
 impl ModelStore {
-    pub(crate) fn write<T: Track>(&mut self, slice: &Slice<T>, lease: &LeaseId) {
+    pub(crate) fn write<T: Track>(&mut self, slice: &Slice<T>, lease: &LeaseId) -> Written {
         self.slices += 1;
+        let mut written = Written { rejected: slice.rejected().len() as u64, ..Written::default() };
         for record in slice.records() {
             let body = (record.op == Op::Upsert).then(|| record.body.unwrap_or("{}").to_owned());
-            self.records.insert((record.stream.to_owned(), record.key.to_owned()), body);
+            let before = self.records.insert((record.stream.to_owned(), record.key.to_owned()), body.clone());
+            let counter = match (before, body) {
+                (Some(before), body) if before == body => &mut written.unchanged,
+                (_, None) => &mut written.deleted,
+                (None | Some(None), Some(_)) => &mut written.new,
+                (Some(Some(_)), Some(_)) => &mut written.changed,
+            };
+            *counter += 1;
         }
         self.quarantine.extend(slice.rejected().map(|(record, at)| (record.key.to_owned(), at.to_owned())));
+        let closed = |store: &Self| store.gaps.values().filter(|gap| gap.state == GapState::Recovered).count() as u64;
         for change in slice.gap_changes() {
+            let before = closed(self);
             self.change(change, lease);
+            written.gaps += u64::from(matches!(change, GapChange::Open(_)));
+            written.recovered += closed(self).saturating_sub(before);
         }
         self.commit(slice.committed());
+        written
     }
 
     pub(crate) fn commit<T: Track>(&mut self, cursors: &[Cursor<T>]) {
@@ -293,8 +306,8 @@ impl<T: Track> World<T> {
         match effect {
             Effect::WriteSlice(slice) => {
                 self.log.push("write");
-                self.store.write(&slice, &lease);
-                self.run.handle_receipt(slice.into_receipt(Epoch::new(1)), self.now);
+                let written = self.store.write(&slice, &lease);
+                self.run.handle_receipt(slice.into_receipt(Epoch::new(1), written), self.now);
             }
             Effect::KeepCoverageKeys { report, field, keys } => {
                 self.store.keys.entry(report).or_default().push(field, &keys).unwrap();

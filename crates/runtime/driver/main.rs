@@ -121,7 +121,7 @@ struct Printer;
 
 impl Observer for Printer {
     fn saved(&mut self, saved: Saved) {
-        let written = writeln!(std::io::stdout(), "saved {}", saved.counts.collected);
+        let written = writeln!(std::io::stdout(), "saved {}", saved.counts.collected());
         drop(written);
     }
 
@@ -133,7 +133,7 @@ impl Observer for Printer {
 fn print_report(report: &RunReport) {
     let outcome = &report.outcome;
     println!("reason {}", outcome.reason);
-    println!("collected {}", outcome.counts.collected);
+    println!("collected {}", outcome.counts.collected());
     println!("interrupted {}", report.interrupted_before);
     if let Some(violation) = &outcome.violation {
         println!("violation {violation}");

@@ -189,7 +189,7 @@ fn failures(evidence: &Evidence, runs: &[RunSummary]) -> Failures {
 /// Whether a run stopped at its own budget and got on: what gets nowhere is not repeated every minute.
 fn has_remainder(last: Option<&RunSummary>, at_budget: bool) -> bool {
     let Some(last) = last.filter(|run| run.purpose != RunPurpose::Probe) else { return false };
-    let got_on = last.counts.collected > last.unchanged || last.counts.deleted > 0 || last.counts.recovered > 0;
+    let got_on = last.counts.new + last.counts.changed > 0 || last.counts.deleted > 0 || last.counts.recovered > 0;
     let stopped = at_budget || last.reason == Some(TerminalReason::BudgetReached);
     let planned = matches!(last.reason, Some(TerminalReason::Succeeded | TerminalReason::BudgetReached));
     stopped && planned && got_on

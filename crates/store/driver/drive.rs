@@ -160,7 +160,7 @@ pub(crate) fn ingest(store: &Path, manifest: &Path) -> Fallible<()> {
     driven.end(Exit::Code(code))?;
     let outcome = driven.outcome.ok_or("the run did not end")?;
     let counts = outcome.counts;
-    println!("{} collected {} rejected {}", outcome.reason, counts.collected, counts.rejected);
+    println!("{} collected {} rejected {}", outcome.reason, counts.collected(), counts.rejected);
     if let Some(violation) = outcome.violation {
         return Err(violation.to_string().into());
     }

@@ -4,7 +4,7 @@
 //! that a crash takes away belongs to a run that the crash took away, too. What counts is what
 //! [`KeysInMemory`](gleaner_engine::KeysInMemory) would count; a test holds the two together.
 
-use crate::error::{Failure, StoreError, from_sql};
+use crate::error::{Failure, StoreError, from_sql, to_sql};
 use crate::gap_rows::{self, GapRow};
 use crate::listings::{self, PendingListing};
 use crate::session::Session;
@@ -143,6 +143,8 @@ impl Store {
                 written += 1;
                 Ok(())
             })?;
+            let sql = "UPDATE runs SET unaccounted = unaccounted + ?2 WHERE id = ?1";
+            transaction.prepare_cached(sql)?.execute((session.run, to_sql(written)))?;
             Ok(written)
         })?;
         // They are gaps now; counted here, too, they would be missing twice.

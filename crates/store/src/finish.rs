@@ -103,9 +103,13 @@ fn write_end<T: Track>(
 
 fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
     let counts = &outcome.counts;
-    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, seen = ?6, collected = ?7,
-               deleted = ?8, rejected = ?9, gaps = ?10, recovered = ?11, unaccounted = ?12, commit_is_unknown = ?13
-               WHERE id = ?1";
+    // The slices have counted themselves. A device that failed right after a sync left one that the outcome does not
+    // know: so the larger figure is the durable one.
+    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, seen = max(seen, ?6),
+               new_records = max(ifnull(new_records, 0), ?7), changed_records = max(ifnull(changed_records, 0), ?8),
+               unchanged = max(unchanged, ?9), collected = max(collected, ?7 + ?8 + ?9), deleted = max(deleted, ?10),
+               rejected = max(rejected, ?11), gaps = max(gaps, ?12), recovered = max(recovered, ?13),
+               unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15 WHERE id = ?1";
     connection.prepare_cached(sql)?.execute((
         run,
         date_to_sql(now),
@@ -113,7 +117,9 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
         outcome.violation.as_ref().map(ToString::to_string),
         outcome.pressure.map(PressureReason::code),
         to_sql(counts.seen),
-        to_sql(counts.collected),
+        to_sql(counts.new),
+        to_sql(counts.changed),
+        to_sql(counts.unchanged),
         to_sql(counts.deleted),
         to_sql(counts.rejected),
         to_sql(counts.gaps),

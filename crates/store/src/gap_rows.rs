@@ -288,15 +288,15 @@ fn count(connection: &Connection, stream: i64, from: Option<&GapState>, to: &Gap
     Ok(())
 }
 
-/// Carries out one change of a slice.
+/// Carries out one change of a slice. Answers whether it closed a gap.
 pub(crate) fn change<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     change: &GapChange,
     now: WallTime,
-) -> Result<(), Failure> {
+) -> Result<bool, Failure> {
     match change {
-        GapChange::Open(gap) => open(connection, session, gap, now).map(|_| ()),
+        GapChange::Open(gap) => open(connection, session, gap, now).map(|_| false),
         GapChange::Attempt { gap_id, lease } => served(connection, session, gap_id, |gap| gap.attempt(lease)),
         GapChange::Recover { gap_id, lease } => served(connection, session, gap_id, |gap| {
             // What came of it shows in the state; a gap that this run does not hold stays as it is.
@@ -367,21 +367,23 @@ fn insert<T: Track>(
     Ok(())
 }
 
-/// Something happens to a gap that was served. One that is not of this connection is left alone.
+/// Something happens to a gap that was served. One that is not of this connection is left alone. Answers whether it was
+/// closed by it.
 fn served<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     id: &GapId,
     change: impl FnOnce(&mut Gap),
-) -> Result<(), Failure> {
-    let Some(identity) = parse_gap_id(id) else { return Ok(()) };
-    let Some(mut row) = GapRow::find(connection, &identity)? else { return Ok(()) };
+) -> Result<bool, Failure> {
+    let Some(identity) = parse_gap_id(id) else { return Ok(false) };
+    let Some(mut row) = GapRow::find(connection, &identity)? else { return Ok(false) };
     if !session.streams.has(row.stream) {
-        return Ok(());
+        return Ok(false);
     }
     let before = row.gap.state.clone();
     change(&mut row.gap);
-    row.update(connection, &before)
+    row.update(connection, &before)?;
+    Ok(row.gap.state == GapState::Recovered && before != GapState::Recovered)
 }
 
 /// Puts back what was held, by a run that ended or by one that never did. One after the other: a

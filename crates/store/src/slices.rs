@@ -10,7 +10,7 @@ use crate::gap_rows;
 use crate::row_hash::{optional_text, row_hash, text};
 use crate::session::{Session, exists};
 use crate::store::{Store, meta_number, set_meta_number};
-use gleaner_engine::{CommitPlan, Cursor, Receipt, Slice, SliceId, SliceRecord, Track, WallTime};
+use gleaner_engine::{CommitPlan, Cursor, GapChange, Receipt, Slice, SliceId, SliceRecord, Track, WallTime, Written};
 use gleaner_protocol::Op;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -30,24 +30,29 @@ impl Store {
         now: WallTime,
     ) -> Result<Receipt<T>, StoreError> {
         let leases = session.leases.clone();
-        self.write(&leases, |transaction| {
+        let written = self.write(&leases, |transaction| {
             let mut writer = SliceWriter::new(transaction, session, now)?;
             for record in slice.records() {
                 writer.record(record)?;
             }
-            writer.finish(slice.id())?;
+            let mut written = writer.finish()?;
             for (record, pointer) in slice.rejected() {
                 quarantine(transaction, session, record, pointer, now)?;
+                written.rejected += 1;
             }
             for change in slice.gap_changes() {
-                gap_rows::change(transaction, session, change, now)?;
+                let closed = gap_rows::change(transaction, session, change, now)?;
+                written.gaps += u64::from(matches!(change, GapChange::Open(_)));
+                written.recovered += u64::from(closed);
             }
+            count(transaction, session.run, &slice, written)?;
             stage(transaction, session, slice.staged())?;
             commit_cursors(transaction, session, slice.committed(), Some(slice.id()), now)?;
-            session.pending.write(transaction, session.run)
+            session.pending.write(transaction, session.run)?;
+            Ok(written)
         })?;
         session.pending.written();
-        Ok(slice.into_receipt(session.epoch))
+        Ok(slice.into_receipt(session.epoch, written))
     }
 
     /// Commits cursors whose slices are durable, and syncs.
@@ -82,7 +87,7 @@ struct SliceWriter<'c, 's, T: Track> {
     now: i64,
     first_seq: u64,
     next_seq: u64,
-    unchanged: u64,
+    written: Written,
     repeated: u64,
     deltas: BTreeMap<i64, Delta>,
     /// The stream of the record before: mostly the same one.
@@ -110,7 +115,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             now: date_to_sql(now),
             first_seq: next_seq,
             next_seq,
-            unchanged: 0,
+            written: Written::default(),
             repeated: 0,
             deltas: BTreeMap::new(),
             last_stream: None,
@@ -127,10 +132,17 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             leave_quarantine(self.connection, stream, record.key)?;
         }
         if previous.as_ref().is_some_and(|present| present.is_same(&record)) {
-            self.unchanged += 1;
+            self.written.unchanged += 1;
             return Ok(());
         }
         let deleted = record.op == Op::Delete;
+        let was_there = previous.as_ref().is_some_and(|present| !present.deleted);
+        let counter = match (deleted, was_there) {
+            (true, _) => &mut self.written.deleted,
+            (false, true) => &mut self.written.changed,
+            (false, false) => &mut self.written.new,
+        };
+        *counter += 1;
         let delta = self.deltas.entry(stream).or_default();
         match &previous {
             None if deleted => delta.tombstones += 1,
@@ -205,8 +217,8 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         Ok(present?)
     }
 
-    /// Counters, the place in the change feed, and a line about the slice.
-    fn finish(self, slice: SliceId) -> Result<(), Failure> {
+    /// Counters and the place in the change feed. Answers what became of the records.
+    fn finish(self) -> Result<Written, Failure> {
         set_meta_number(self.connection, "next_seq", self.next_seq)?;
         let sql = "UPDATE streams SET records = records + ?2, tombstones = tombstones + ?3, versions = versions + ?4,
                    last_seq = ?5, last_stored_at = ?6 WHERE id = ?1";
@@ -214,11 +226,26 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             let values = (stream, delta.records, delta.tombstones, delta.versions, to_sql(delta.last_seq), self.now);
             self.connection.prepare_cached(sql)?.execute(values)?;
         }
-        let sql = "UPDATE runs SET slices = ?2, unchanged = unchanged + ?3, repeated = repeated + ?4 WHERE id = ?1";
-        let values = (self.session.run, to_sql(slice.get()), to_sql(self.unchanged), to_sql(self.repeated));
-        self.connection.prepare_cached(sql)?.execute(values)?;
-        Ok(())
+        if self.repeated > 0 {
+            let sql = "UPDATE runs SET repeated = repeated + ?2 WHERE id = ?1";
+            self.connection.prepare_cached(sql)?.execute((self.session.run, to_sql(self.repeated)))?;
+        }
+        Ok(self.written)
     }
+}
+
+/// Counts a slice in the row of its run, in the transaction that writes the slice: so the figures of a run are those of
+/// its durable slices, also if it is killed.
+fn count<T: Track>(connection: &Connection, run: i64, slice: &Slice<T>, written: Written) -> Result<(), Failure> {
+    let sql = "UPDATE runs SET slices = ?2, seen = seen + ?3, new_records = ifnull(new_records, 0) + ?4,
+               changed_records = ifnull(changed_records, 0) + ?5, unchanged = unchanged + ?6,
+               collected = collected + ?4 + ?5 + ?6, deleted = deleted + ?7, rejected = rejected + ?8,
+               gaps = gaps + ?9, recovered = recovered + ?10 WHERE id = ?1";
+    let Written { new, changed, unchanged, deleted, rejected, gaps, recovered } = written;
+    let (slices, seen) = (slice.id().get(), slice.records().len() as u64 + rejected);
+    let counts = [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered].map(to_sql);
+    connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter([run].into_iter().chain(counts)))?;
+    Ok(())
 }
 
 struct Present {

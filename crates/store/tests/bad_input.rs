@@ -186,7 +186,7 @@ fn f25_the_same_record_twice_in_one_slice_is_stored_once() {
     let twice = record("items", "k", r#"{"v":1}"#).repeat(2);
     home.run(&(twice + &done(2)));
     let run = &home.reader().runs("c", 1).expect("runs")[0];
-    assert_eq!((run.unchanged, run.repeated, run.counts.collected), (1, 0, 2));
+    assert_eq!((run.counts.unchanged, run.repeated, run.counts.collected()), (1, 0, 2));
     assert_eq!(home.reader().history("c", "items", "k", None, 9).expect("history").len(), 1);
     home.assert_whole();
 }
@@ -196,7 +196,7 @@ fn f25_of_two_different_records_under_one_key_the_last_counts_and_both_are_kept(
     let home = Home::new();
     home.run(&(record("items", "k", r#"{"v":1}"#) + &record("items", "k", r#"{"v":2}"#) + &done(2)));
     let run = &home.reader().runs("c", 1).expect("runs")[0];
-    assert_eq!((run.unchanged, run.repeated, run.slices), (0, 1, 1));
+    assert_eq!((run.counts.unchanged, run.repeated, run.slices), (0, 1, 1));
     assert_eq!(home.body("items", "k").as_deref(), Some(r#"{"v":2}"#));
     let stream = &home.reader().streams("c").expect("streams")[0];
     assert_eq!((stream.records, stream.versions), (1, 2));

@@ -9,6 +9,7 @@
 mod world;
 
 use gleaner_engine::Steady;
+use gleaner_protocol::TerminalReason;
 use gleaner_store::{Acquired, HeldBy, Holder, LEASE_TTL, Lease, LeaseOn, Store, StoreError};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -69,6 +70,27 @@ fn a_live_holder_is_named_and_a_dead_one_is_replaced_at_once() {
     let session = store.begin_run::<Steady>(start, leases, now().wall).expect("begun");
     assert_eq!(session.interrupted_before(), 1);
     assert_eq!(session.bookmarks()[0].token().as_str(), r#"{"page":1}"#, "what it saved is where we go on");
+}
+
+#[test]
+fn a_run_that_was_killed_counts_what_its_durable_slices_hold() {
+    let home = Home::new();
+    let mut child = running_driver(&home);
+    let pipe = child.stdin.as_mut().expect("a pipe");
+    pipe.write_all(record("items", "not in a slice", "{}").as_bytes()).expect("written");
+    let counted = |reason: Option<TerminalReason>| {
+        let run = home.reader().runs("c", 1).expect("readable").remove(0);
+        assert_eq!(run.reason, reason);
+        (run.counts.seen, run.counts.new, run.counts.collected())
+    };
+    assert_eq!(counted(None), (1, 1, 1), "also while it goes on");
+    kill(&mut child);
+    let mut store = home.open();
+    let (leases, _) = taken(acquire(&mut store, &[C]).expect("works"));
+    let start = world::start("c", "next", &parse(MANIFEST));
+    store.begin_run::<Steady>(start, leases, now().wall).expect("begun");
+    let run = home.reader().runs("c", 2).expect("readable").remove(1);
+    assert_eq!((run.reason, run.counts.new), (Some(TerminalReason::Interrupted), 1));
 }
 
 #[test]

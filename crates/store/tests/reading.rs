@@ -301,7 +301,7 @@ fn runs_are_read_back_with_how_they_ended() {
     let reasons = runs.iter().map(|run| run.reason).collect::<Vec<_>>();
     assert_eq!(reasons, [Some(TerminalReason::ProtocolViolation), Some(TerminalReason::Succeeded)]);
     assert_eq!(runs[1].committed.as_deref(), Some(r#"[["items",1]]"#));
-    assert_eq!((runs[1].counts.seen, runs[1].counts.collected, runs[1].slices), (1, 1, 2));
+    assert_eq!((runs[1].counts.seen, runs[1].counts.collected(), runs[1].slices), (1, 1, 2));
     assert_eq!(runs[0].violation.as_deref(), Some("bad_json at line 1, byte 0"));
     assert!(runs[1].started_at <= runs[1].ended_at.expect("an end"));
     assert_eq!(home.reader().run(&runs[1].run_id).expect("readable").as_ref(), Some(&runs[1]));

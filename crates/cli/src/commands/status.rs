@@ -1,6 +1,7 @@
 //! `gleaner status`: every connection in a line, the ones that need somebody first.
 
 use crate::args::collect::StatusArgs;
+use crate::collect_view::{counts_json, merge};
 use crate::commands::answer;
 use crate::commands::schedule::{self, next_text, serving};
 use crate::connection::parse_manifest;
@@ -106,15 +107,16 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     facts.extend((gaps > 0).then(|| format!("{gaps} {}", if gaps == 1 { "gap" } else { "gaps" })));
     facts.extend((totals.gaps_ignored > 0).then(|| format!("{} ignored by you", totals.gaps_ignored)));
     facts.extend((totals.quarantined > 0).then(|| format!("{} in quarantine", totals.quarantined)));
-    if let Some(run) = &line.evidence.last_run
+    let is_newest = line.evidence.open_run.is_none();
+    if let Some(run) = line.evidence.last_run.as_ref().filter(|_| is_newest)
         && let Some(ended) = run.ended_at
     {
         let reason = run.reason.map_or("unknown", gleaner_protocol::TerminalReason::code);
         facts.push(format!("last run {reason} {} ago", dates::span(dates::now().since(ended))));
     }
     out.line(&format!("  {}", facts.join(", ")))?;
-    if let Some(HeldBy { pid, since, .. }) = line.holder {
-        out.line(&format!("  process {pid} works on it since {}", dates::rfc3339(since)))?;
+    for text in open_run(line) {
+        out.line(&format!("  {text}"))?;
     }
     for question in &line.questions {
         let (id, left, message) = (question.id, answer::time_left(question), in_a_line(&question.message));
@@ -132,6 +134,25 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
         out.line(&out.paint(Tone::Quiet, &format!("  {}", sentence(finding))))?;
     }
     Ok(())
+}
+
+/// The run that has no end on record: it goes on, or its process is gone.
+fn open_run(line: &Line) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(HeldBy { pid, since, .. }) = line.holder {
+        lines.push(format!("process {pid} works on it since {}", dates::rfc3339(since)));
+    }
+    if let Some(run) = &line.evidence.open_run {
+        let records = run.records_words();
+        lines.push(match line.holder {
+            Some(_) => format!("records saved by this run so far: {records}"),
+            None => format!(
+                "the last run was interrupted; records it saved: {records}; `gleaner run {}` resumes it",
+                visible(&line.evidence.summary.name)
+            ),
+        });
+    }
+    lines
 }
 
 /// Text from outside that cannot look like a line of ours.
@@ -155,6 +176,11 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "gaps_ignored": totals.gaps_ignored,
         "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),
         "last_ended_at": run.and_then(|run| run.ended_at).map(dates::rfc3339),
+        "open_run": line.evidence.open_run.as_ref().map(|run| {
+            let mut value = json!({"run_id": run.run_id, "started_at": dates::rfc3339(run.started_at)});
+            merge(&mut value, counts_json(&run.counts));
+            value
+        }),
         "last_success": line.evidence.last_success.map(dates::rfc3339), "question_open": summary.question_open,
         "state": if summary.state == ConnectionState::Paused { "paused" } else { "active" },
         "running": line.holder.as_ref().map(|by| json!({"pid": by.pid, "since": dates::rfc3339(by.since)})),

@@ -11,6 +11,7 @@ mod care;
 mod collect;
 mod cores;
 mod doctor;
+mod endings;
 mod expectations;
 mod fetch;
 mod first_record;

@@ -40,7 +40,11 @@ pub(crate) struct RunView {
 #[derive(Debug, Serialize)]
 struct CountsView {
     seen: u64,
+    /// New, changed and unchanged together.
     collected: u64,
+    /// Absent where an older program ran it and did not tell new from changed.
+    new: Option<u64>,
+    changed: Option<u64>,
     deleted: u64,
     rejected: u64,
     gaps: u64,
@@ -52,8 +56,9 @@ struct CountsView {
 
 impl RunView {
     pub(crate) fn of(connection: &str, run: RunSummary) -> Self {
-        let Counts { seen, collected, deleted, rejected, gaps, recovered, unaccounted } = run.counts;
-        let (unchanged, repeated) = (run.unchanged, run.repeated);
+        let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted } = run.counts;
+        let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
+        let (collected, new, changed, repeated) = (run.counts.collected(), known(new), known(changed), run.repeated);
         let sentence = run.reason.map(|reason| format!("{} {}", reason.wording().what, reason.wording().next));
         Self {
             connection: connection.to_owned(),
@@ -69,6 +74,8 @@ impl RunView {
             counts: CountsView {
                 seen,
                 collected,
+                new,
+                changed,
                 deleted,
                 rejected,
                 gaps,

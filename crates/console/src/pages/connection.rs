@@ -283,7 +283,7 @@ impl RunLine {
             lasted: span(run.ended_at.unwrap_or(now).since(run.started_at)),
             reason: ending(run),
             tone: ending_tone(run),
-            records: number(run.counts.collected),
+            records: run.records_words(),
             gaps: run.counts.gaps,
             recovered: run.counts.recovered,
             track: Outside::new(run.track.replace('_', " ")),

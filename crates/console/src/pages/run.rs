@@ -142,20 +142,18 @@ fn cause(run: &RunSummary, is_running: bool, now: WallTime) -> (String, &'static
 }
 
 fn figures(run: &RunSummary) -> Vec<Figure> {
-    if run.ended_at.is_none() {
-        // The rest is counted when it ends; a zero would say that nothing comes.
-        return vec![Figure { name: "Slices saved", value: number(run.slices) }];
-    }
     let counts = &run.counts;
+    let new = if run.tells_new_from_changed { "New records" } else { "New or changed records" };
     let always = [
-        ("Records stored", counts.collected),
+        (new, counts.new),
         ("Slices saved", run.slices),
-        ("New gaps", counts.gaps),
-        ("Closed gaps", counts.recovered),
+        ("Gaps reported", counts.gaps),
+        ("Gaps closed", counts.recovered),
     ];
     let sometimes = [
-        ("Deleted", counts.deleted),
-        ("Unchanged", run.unchanged),
+        ("Changed records", counts.changed),
+        ("Unchanged records", counts.unchanged),
+        ("Deleted records", counts.deleted),
         ("In quarantine", counts.rejected),
         ("Without an outcome", counts.unaccounted),
         ("Sent twice", run.repeated),

@@ -41,6 +41,7 @@ impl Finding {
     pub const fn code(&self) -> &'static str {
         match self {
             Self::NeverRan => "never_ran",
+            Self::FirstRun => "first_run",
             Self::GapsOpen(_) => "gaps_open",
             Self::CircuitNotClosed(_) => "circuit_not_closed",
             Self::Resting { .. } => "resting",
@@ -64,6 +65,7 @@ impl Finding {
     pub fn sentence(&self, date: impl Fn(WallTime) -> String) -> String {
         match self {
             Self::NeverRan => "it has not run yet".to_owned(),
+            Self::FirstRun => "its first run has not ended yet".to_owned(),
             Self::GapsOpen(gaps) => counted(*gaps, "gap waits for the next runs", "gaps wait for the next runs"),
             Self::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
             Self::Resting { until, why } => format!("rests until {}: {}", date(*until), why.wording().what),

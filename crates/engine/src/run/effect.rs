@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{CommitPlan, Cursor, Track, Withheld};
 use crate::ids::{CommitSeq, ReportId};
-use crate::slice::Slice;
+use crate::slice::{Slice, Written};
 use gleaner_protocol::{
     Assistance, AssistanceStatus, CoverageField, DoneError, Interaction, KeyBlock, PressureReason, Progress,
     RuntimeMessage, SkipResult, TerminalReason, Violation,
@@ -89,23 +89,60 @@ pub enum TraceEvent {
     AssistanceStatus(AssistanceStatus),
 }
 
-/// What went through a run.
+/// What a run has stored. All of it is durable and comes back with receipts, but for [`seen`](Self::seen).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// RECORD lines, of any kind.
+    /// RECORD lines that were read, of any kind, durable or not. Never to be shown as stored.
     pub seen: u64,
-    /// Records to store.
-    pub collected: u64,
-    /// Tombstones.
+    /// Records that were not there before.
+    pub new: u64,
+    /// Records that are there with another body now.
+    pub changed: u64,
+    /// Records and deletions that were stored like this already.
+    pub unchanged: u64,
+    /// Deletions that were not there before.
     pub deleted: u64,
     /// Records in quarantine.
     pub rejected: u64,
-    /// Gaps that were named.
+    /// Gaps that were named, new or not.
     pub gaps: u64,
-    /// Gaps that were reported as recovered.
+    /// Gaps that were closed.
     pub recovered: u64,
     /// Required keys that nobody accounted for and that are gaps now.
     pub unaccounted: u64,
+}
+
+impl Counts {
+    /// Records that were sent and are stored, whether or not that changed anything.
+    #[must_use]
+    pub const fn collected(&self) -> u64 {
+        self.new + self.changed + self.unchanged
+    }
+
+    /// What a person is told: how many records are new, changed, and so on. All of it is durable.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let parts = [
+            (self.new, "new"),
+            (self.changed, "changed"),
+            (self.unchanged, "unchanged"),
+            (self.deleted, "deleted"),
+            (self.rejected, "in quarantine"),
+        ];
+        let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
+        let parts = parts.collect::<Vec<_>>();
+        if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+    }
+
+    pub(super) const fn add(&mut self, written: Written) {
+        self.new += written.new;
+        self.changed += written.changed;
+        self.unchanged += written.unchanged;
+        self.deleted += written.deleted;
+        self.rejected += written.rejected;
+        self.gaps += written.gaps;
+        self.recovered += written.recovered;
+    }
 }
 
 /// How a run ended. There is one per run.
@@ -115,7 +152,7 @@ pub struct RunOutcome {
     pub reason: TerminalReason,
     /// The breach that ended it, if one did.
     pub violation: Option<Violation>,
-    /// What went through it.
+    /// What it stored.
     pub counts: Counts,
     /// What the connector said went wrong.
     pub error: Option<DoneError>,

@@ -13,7 +13,7 @@ use crate::slice::GapChange;
 use crate::time::Now;
 use gleaner_protocol::{
     ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, Event, GapsPageRequest, KeyBlock,
-    Op, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
+    Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
 };
 
 impl<T: Track> Run<T> {
@@ -60,16 +60,11 @@ impl<T: Track> Run<T> {
         let stream = self.rules.stream(&record.stream)?;
         let admitted = self.rules.admit(stream, record, &self.manifest, self.validator.as_ref())?;
         self.counts.seen += 1;
-        match (admitted, record.op) {
-            (Admitted::Reject(pointer), _) => {
-                self.counts.rejected += 1;
-                self.slice.reject(stream, record, pointer);
-                return Ok(());
-            }
-            (Admitted::Store, Op::Delete) => self.counts.deleted += 1,
-            (Admitted::Store, Op::Upsert) => self.counts.collected += 1,
+        // What becomes of it is counted when the store says so.
+        match admitted {
+            Admitted::Reject(pointer) => self.slice.reject(stream, record, pointer),
+            Admitted::Store => self.slice.record(stream, record),
         }
-        self.slice.record(stream, record);
         Ok(())
     }
 
@@ -91,7 +86,6 @@ impl<T: Track> Run<T> {
     fn take_gap(&mut self, gap: &DetailGap) -> Result<(), Violation> {
         self.rules.stream(&gap.stream)?;
         self.check_gap(gap)?;
-        self.counts.gaps += 1;
         self.pressure.gap(gap.reason);
         self.slice.gap(GapChange::Open(Box::new(self.masked_gap(gap))));
         Ok(())
@@ -100,7 +94,6 @@ impl<T: Track> Run<T> {
     /// One connector leaves the lease out: it means this run's.
     fn take_recovered(&mut self, recovered: &DetailGapRecovered) -> Result<(), Violation> {
         self.rules.stream(&recovered.stream)?;
-        self.counts.recovered += 1;
         let lease = recovered.lease_id.as_ref().map_or_else(|| self.lease.clone(), LeaseId::new);
         self.slice.gap(GapChange::Recover { gap_id: GapId::new(&recovered.gap_id), lease });
         Ok(())

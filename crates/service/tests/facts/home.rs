@@ -121,7 +121,7 @@ impl Home {
         let outcome = RunOutcome {
             pressure: ran.pressure,
             error: ran.error.clone(),
-            counts: Counts { seen: ran.collected, collected: ran.collected, ..Counts::default() },
+            counts: Counts { seen: ran.collected, new: ran.collected, ..Counts::default() },
             ..RunOutcome::refused(ran.reason)
         };
         self.store.finish_run(session, &outcome, at(ended)).unwrap();

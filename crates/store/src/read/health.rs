@@ -147,6 +147,7 @@ impl Evidence {
         let evidence = HealthEvidence {
             manifest,
             last_run: self.last_run.as_ref().and_then(|run| run.reason),
+            has_open_run: self.open_run.is_some(),
             equal_failures: self.equal_failures,
             last_success: self.last_success,
             rest: Cooldown::answer(self.cooldown.as_ref(), now, policy),

@@ -38,12 +38,13 @@ pub struct RunSummary {
     pub error_action: Option<RecoveryAction>,
     /// What the provider said, if it pushed back.
     pub pressure: Option<PressureReason>,
-    /// What went through it; zero while it goes on.
+    /// What it stored, of durable slices alone; also while it goes on, and if it was killed.
     pub counts: Counts,
+    /// Whether [`counts`](Self::counts) tells new records from changed ones. Where an older program ran it, both are
+    /// in `new`.
+    pub tells_new_from_changed: bool,
     /// Slices that are durable.
     pub slices: u64,
-    /// Records that were the same as what was stored.
-    pub unchanged: u64,
     /// Records that came twice in one slice with different content.
     pub repeated: u64,
     /// Cursors that were committed at its end, as JSON pairs of stream and number.
@@ -74,11 +75,12 @@ pub struct TracedEvent {
 const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, pressure, seen, collected, deleted, \
                    rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
                    collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
-                   connector_version, credential, error_retryable, error_action";
+                   connector_version, credential, error_retryable, error_action, new_records, changed_records";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
     let code = |at: usize| row.get::<_, Option<String>>(at);
+    let (new, unchanged) = (row.get::<_, Option<i64>>(29)?, count(15)?);
     Ok(RunSummary {
         run_id: row.get(0)?,
         track: row.get(1)?,
@@ -89,15 +91,17 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         pressure: code(6)?.as_deref().and_then(PressureReason::from_code),
         counts: Counts {
             seen: count(7)?,
-            collected: count(8)?,
+            new: new.map_or_else(|| count(8).map(|all| all.saturating_sub(unchanged)), |new| Ok(from_sql(new)))?,
+            changed: row.get::<_, Option<i64>>(30)?.map_or(0, from_sql),
+            unchanged,
             deleted: count(9)?,
             rejected: count(10)?,
             gaps: count(11)?,
             recovered: count(12)?,
             unaccounted: count(13)?,
         },
+        tells_new_from_changed: new.is_some() || count(8)? == 0,
         slices: count(14)?,
-        unchanged: count(15)?,
         repeated: count(16)?,
         committed: row.get(17)?,
         withheld: row.get(18)?,
@@ -112,6 +116,15 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         error_retryable: row.get::<_, Option<bool>>(27)?.unwrap_or(false),
         error_action: code(28)?.as_deref().and_then(RecoveryAction::from_code),
     })
+}
+
+impl RunSummary {
+    /// Its records as a person is told of them.
+    #[must_use]
+    pub fn records_words(&self) -> String {
+        let words = self.counts.words();
+        if self.tells_new_from_changed { words } else { words.replacen(" new", " new or changed", 1) }
+    }
 }
 
 impl Reader {

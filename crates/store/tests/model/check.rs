@@ -4,13 +4,13 @@
 //! file was changed at all) with SQL of our own. Nothing here changes anything but one thing: asking
 //! for a rest is what a schedule does, and may cut one that is too long.
 
-use super::expected::{Booked, Kept, Place, Resting};
+use super::expected::{Booked, Kept, ModelCounts, Place, Resting};
 use super::gaps::{ModelGap, State};
 use super::live::policy;
 use super::trace::{CONNECTION, read_gaps};
 use super::world::{STREAMS, World};
 use gleaner_engine::invariants as promise;
-use gleaner_engine::{CatchUp, Cooldown, EVIDENCE_WINDOW, REST_MAX, Rest, Steady, Track, WallTime};
+use gleaner_engine::{CatchUp, Cooldown, Counts, EVIDENCE_WINDOW, REST_MAX, Rest, Steady, Track, WallTime};
 use gleaner_protocol::TerminalReason;
 use gleaner_store::{PAGE_ROWS_MAX, Reader, RunSummary, Store};
 use rusqlite::Connection;
@@ -135,14 +135,13 @@ const fn state_of(gap: &ModelGap) -> (&'static str, Option<&'static str>) {
 }
 
 fn booked(run: &RunSummary) -> Booked {
-    let counts = &run.counts;
+    let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted } = run.counts;
     let track = if run.track == Steady::NAME { Steady::NAME } else { CatchUp::NAME };
-    let (seen, collected, deleted) = (counts.seen, counts.collected, counts.deleted);
     Booked {
         id: run.run_id.clone(),
         track,
         reason: run.reason.map(TerminalReason::code),
-        counts: [seen, collected, deleted, counts.rejected, counts.gaps, counts.recovered, counts.unaccounted],
+        counts: ModelCounts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted },
     }
 }
 

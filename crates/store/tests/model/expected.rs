@@ -33,8 +33,21 @@ pub(crate) struct Booked {
     pub(crate) id: String,
     pub(crate) track: &'static str,
     pub(crate) reason: Option<&'static str>,
-    /// Seen, collected, deleted, rejected, gaps, recovered, unaccounted.
-    pub(crate) counts: [u64; 7],
+    pub(crate) counts: ModelCounts,
+}
+
+/// What a run did, of what is durable; but for what it has seen, which is counted as it comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ModelCounts {
+    pub(crate) seen: u64,
+    pub(crate) new: u64,
+    pub(crate) changed: u64,
+    pub(crate) unchanged: u64,
+    pub(crate) deleted: u64,
+    pub(crate) rejected: u64,
+    pub(crate) gaps: u64,
+    pub(crate) recovered: u64,
+    pub(crate) unaccounted: u64,
 }
 
 /// Something that a connector said and that a slice carries.
@@ -80,7 +93,8 @@ pub(crate) struct Going {
     failed: BTreeSet<String>,
     pub(crate) report: Option<Report>,
     pressure: Option<&'static str>,
-    pub(crate) counts: [u64; 7],
+    /// RECORD lines.
+    pub(crate) seen: u64,
     pub(crate) ending: Option<Ending>,
     wrote_unaccounted: bool,
     /// The last slice that had records or gaps.
@@ -109,7 +123,7 @@ impl Expected {
         for run in &mut self.runs {
             run.reason = run.reason.or(Some("interrupted"));
         }
-        self.runs.push(Booked { id: id.to_owned(), track, reason: None, counts: [0; 7] });
+        self.runs.push(Booked { id: id.to_owned(), track, reason: None, counts: ModelCounts::default() });
         let of_track = self.cursors.iter().filter(|((of, _), _)| *of == track);
         self.going = Some(Going {
             id: id.to_owned(),
@@ -123,7 +137,7 @@ impl Expected {
             failed: BTreeSet::new(),
             report: None,
             pressure: None,
-            counts: [0; 7],
+            seen: 0,
             ending: None,
             wrote_unaccounted: false,
             last_slice: Vec::new(),
@@ -139,6 +153,9 @@ impl Expected {
         let going = self.going.as_mut().unwrap();
         let slice = going.slices.pop_front().expect("a slice that nobody filled");
         assert_eq!(slice_shape(&slice), shape, "records, rejected and gap changes of a slice");
+        let [records, rejected, _] = shape.map(|count| count as u64);
+        let counts = self.counts();
+        (counts.seen, counts.rejected) = (counts.seen + records + rejected, counts.rejected + rejected);
         for said in &slice {
             self.apply(said);
         }
@@ -149,23 +166,44 @@ impl Expected {
         slice
     }
 
+    fn counts(&mut self) -> &mut ModelCounts {
+        &mut self.runs.last_mut().unwrap().counts
+    }
+
+    fn keep(&mut self, place: &Place, body: Option<&String>) {
+        self.quarantine.remove(place);
+        let kept = self.records.entry(place.clone()).or_insert(Kept { body: None, versions: 0 });
+        let counts = &mut self.runs.last_mut().unwrap().counts;
+        if kept.versions > 0 && kept.body.as_ref() == body {
+            counts.unchanged += 1;
+            return;
+        }
+        match (&kept.body, body) {
+            (_, None) => counts.deleted += 1,
+            (None, Some(_)) => counts.new += 1,
+            (Some(_), Some(_)) => counts.changed += 1,
+        }
+        (kept.body, kept.versions) = (body.cloned(), kept.versions + 1);
+    }
+
     fn apply(&mut self, said: &Said) {
         let going = self.going.as_mut().unwrap();
         match said {
-            Said::Record { place, body } => {
-                self.quarantine.remove(place);
-                let kept = self.records.entry(place.clone()).or_insert(Kept { body: None, versions: 0 });
-                if kept.versions == 0 || kept.body != *body {
-                    (kept.body, kept.versions) = (body.clone(), kept.versions + 1);
-                }
-            }
+            Said::Record { place, body } => self.keep(place, body.as_ref()),
             Said::Bad { place, body } => drop(self.quarantine.insert(place.clone(), body.clone())),
             Said::Gap { name, cause, locator } => {
                 let run = going.id.clone();
                 self.open_gap(name, *cause, locator.clone(), &run);
+                self.counts().gaps += 1;
             }
             Said::Attempt { name, lease } => self.gaps.get_mut(name).unwrap().attempt(lease),
-            Said::Recover { name, lease } => self.gaps.get_mut(name).unwrap().recover(lease),
+            Said::Recover { name, lease } => {
+                let gap = self.gaps.get_mut(name).unwrap();
+                let was_closed = gap.state == State::Recovered;
+                gap.recover(lease);
+                let closed = gap.state == State::Recovered && !was_closed;
+                self.counts().recovered += u64::from(closed);
+            }
             Said::Cursor { stream, seq, token, slice: true } => {
                 going.staged.remove(stream);
                 going.committed.insert(stream.clone());
@@ -224,7 +262,7 @@ impl Expected {
         for name in &names {
             self.open_gap(name, cause, None, &run);
         }
-        self.going.as_mut().unwrap().counts[6] += names.len() as u64;
+        self.counts().unaccounted += names.len() as u64;
         names
     }
 
@@ -259,7 +297,7 @@ impl Expected {
         assert_eq!(going.owes_unaccounted(), going.wrote_unaccounted, "unaccounted keys were not written");
         self.release();
         let booked = self.runs.last_mut().unwrap();
-        (booked.reason, booked.counts) = (Some(going.reason()), going.counts);
+        (booked.reason, booked.counts.seen) = (Some(going.reason()), going.seen);
         if let Some(reason) = going.pressure {
             self.arm(reason, going.id, at);
         } else if matches!(self.runs.last().unwrap().reason, Some("succeeded" | "budget_reached")) {
@@ -294,21 +332,9 @@ impl Going {
     /// Something that a slice will carry.
     pub(crate) fn say(&mut self, said: Said) {
         match &said {
-            Said::Record { body: Some(_), .. } => {
-                (self.counts[0], self.counts[1]) = (self.counts[0] + 1, self.counts[1] + 1)
-            }
-            Said::Record { body: None, .. } => {
-                (self.counts[0], self.counts[2]) = (self.counts[0] + 1, self.counts[2] + 1)
-            }
-            Said::Bad { .. } => (self.counts[0], self.counts[3]) = (self.counts[0] + 1, self.counts[3] + 1),
-            Said::Gap { cause, .. } => {
-                self.counts[4] += 1;
-                if cause.is_pressure() {
-                    self.pressure = Some(cause.reason);
-                }
-            }
-            Said::Recover { .. } => self.counts[5] += 1,
-            Said::Attempt { .. } | Said::Cursor { .. } => {}
+            Said::Record { .. } | Said::Bad { .. } => self.seen += 1,
+            Said::Gap { cause, .. } if cause.is_pressure() => self.pressure = Some(cause.reason),
+            Said::Gap { .. } | Said::Recover { .. } | Said::Attempt { .. } | Said::Cursor { .. } => {}
         }
         let whole = matches!(said, Said::Cursor { slice: true, .. });
         self.open.push(said);

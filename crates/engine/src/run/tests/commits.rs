@@ -142,7 +142,9 @@ fn done_is_acknowledged_only_when_everything_before_it_is_durable() {
             Effect::WriteSlice(slice) => {
                 waits += 1;
                 assert!(world.store.slices == 0);
-                world.run.handle_receipt(slice.into_receipt(crate::Epoch::new(1)), world.now);
+                world
+                    .run
+                    .handle_receipt(slice.into_receipt(crate::Epoch::new(1), crate::Written::default()), world.now);
             }
             Effect::TallyCoverage { report, .. } => {
                 waits += 1;

@@ -230,7 +230,7 @@ impl World {
             7 => ("failed", Some("x_rate_limited"), Ending::Failed("source_cooldown")),
             _ => ("failed", Some("missing_credentials"), Ending::Failed("credentials_missing")),
         };
-        let line = lines::done(status, going.counts[0], code);
+        let line = lines::done(status, going.seen, code);
         if let Some(live) = &mut self.live {
             live.set_exit(i32::from(status != "succeeded"));
         }
