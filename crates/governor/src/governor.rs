@@ -16,7 +16,6 @@ use crate::outcome::{Outcome, Verdict};
 use crate::pacing::Pacing;
 use crate::quota::QuotaBook;
 use crate::reasons::{DeferReason, Deferral, PressureReason};
-use crate::retry_after::RETRY_AFTER_MAX;
 use crate::retry_budget::RetryBudget;
 use crate::run_budget::RunBudget;
 use crate::snapshot::{BackoffReason, LastBackoff};
@@ -266,7 +265,7 @@ impl Governor {
     }
 
     fn obey(&mut self, outcome: &Outcome, now: Time) {
-        if let (Some(wait), Some(law)) = (told_wait(outcome), &mut self.law) {
+        if let (Some(wait), Some(law)) = (outcome.told_wait(), &mut self.law) {
             law.close_until(now + wait);
         }
     }
@@ -290,7 +289,7 @@ impl Governor {
             }
             Verdict::Throttled => self.teach_throttle(permit, outcome, now),
             Verdict::Forbidden | Verdict::Banned => {
-                self.teach_forbidden(permit, outcome.verdict == Verdict::Banned, now);
+                self.teach_forbidden(permit, outcome, now);
                 Event::Neutral
             }
             Verdict::ServerError | Verdict::Network | Verdict::Permanent => {
@@ -313,7 +312,7 @@ impl Governor {
 
     fn teach_throttle(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
         // Zero is no directive: the provider only says that it does not know.
-        let retry_after = told_wait(outcome).map(nanos);
+        let retry_after = outcome.told_wait().map(nanos);
         let company = self.lane.on_refused(permit.others);
         let refusal = Refusal { seq: permit.seq, sent_at: permit.sent_at, retry_after, early: permit.early, company };
         let first_of_burst = self.law.as_mut().is_none_or(|law| law.on_throttle(refusal, now));
@@ -324,10 +323,10 @@ impl Governor {
         if retry_after.is_some() { Event::DirectedThrottle } else { Event::BareThrottle { first_of_burst } }
     }
 
-    fn teach_forbidden(&mut self, permit: &Permit, told: bool, now: Time) {
+    fn teach_forbidden(&mut self, permit: &Permit, outcome: &Outcome, now: Time) {
         let Some(law) = &mut self.law else { return };
         law.on_lost(permit.early);
-        law.on_forbidden(told, now);
+        law.on_forbidden(outcome.verdict == Verdict::Banned, outcome.told_wait().is_some(), now);
         if law.is_shut() {
             self.back_off(BackoffReason::Ban, now);
         }
@@ -347,7 +346,7 @@ impl Governor {
         if let Decision::Refuse { until } = self.breaker.decide(now) {
             return Advice::Defer(Deferral { reason: DeferReason::CircuitOpen, not_before: Some(until) });
         }
-        let asked = told_wait(outcome);
+        let asked = outcome.told_wait();
         let interval = self.interval();
         if self.retry_budget.as_mut().is_some_and(|budget| !budget.try_spend(now, interval)) {
             return Advice::Defer(Deferral { reason: DeferReason::RetryBudget, not_before: None });
@@ -444,14 +443,6 @@ struct Due {
 fn latest(pacing: &Pacing, law: &Law, ceiling: u64, quota: Time, now: Time) -> Time {
     let open = pacing.due(law.interval(), ceiling).max(law.gate()).max(quota);
     open.max(law.window.due(open.max(now)))
-}
-
-/// How long the provider asks us to stay away, whatever else its answer means: the key is closed for
-/// that long. Zero is no directive, only a provider that does not know; and what a classifier makes
-/// up is bounded like what a header says. A request that cannot succeed says nothing about others.
-fn told_wait(outcome: &Outcome) -> Option<Duration> {
-    let says_nothing = matches!(outcome.verdict, Verdict::Success | Verdict::Permanent);
-    outcome.retry_after.filter(|wait| !says_nothing && !wait.is_zero()).map(|wait| wait.min(RETRY_AFTER_MAX))
 }
 
 fn defer(reason: DeferReason, not_before: Time) -> Admission {

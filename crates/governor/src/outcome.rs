@@ -4,6 +4,7 @@
 //! the meaning of an answer is decided once, by the classifier (`classify.rs`), and everything
 //! behind it sees a closed set of verdicts. Never holds a URL, a header or a body.
 
+use crate::retry_after::RETRY_AFTER_MAX;
 use std::time::Duration;
 
 /// The meaning of one answer, or of its absence.
@@ -105,6 +106,15 @@ impl Outcome {
     #[must_use]
     pub const fn success() -> Self {
         Self::bare(Verdict::Success)
+    }
+
+    /// How long the provider asks us to stay away, whatever else its answer means: the key is closed for exactly that
+    /// long. Zero is no directive, only a provider that does not know; and what a classifier makes up is bounded like
+    /// what a header says. A success, or a request that cannot succeed, says nothing about others.
+    #[must_use]
+    pub fn told_wait(&self) -> Option<Duration> {
+        let says_nothing = matches!(self.verdict, Verdict::Success | Verdict::Permanent);
+        self.retry_after.filter(|wait| !says_nothing && !wait.is_zero()).map(|wait| wait.min(RETRY_AFTER_MAX))
     }
 
     /// A throttle, with the wait that the provider asked for.

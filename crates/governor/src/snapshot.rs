@@ -2,6 +2,7 @@
 //!
 //! A governor that opted out of pacing has no snapshot: an honest absence instead of a false zero.
 
+use crate::reasons::WaitReason;
 use crate::time::Time;
 use std::time::Duration;
 
@@ -60,8 +61,16 @@ pub struct Snapshot {
     pub window: Option<(u32, Duration)>,
     /// The last back-off.
     pub last_backoff: Option<LastBackoff>,
-    /// When the next request may go out.
+    /// When the next request may go out: the latest of all that have a say, and never their sum.
     pub next_allowed: Time,
+    /// The key is closed until then, if it is: a Retry-After ends exactly then.
+    pub gate_until: Option<Time>,
+    /// When the pace alone allows the next send, counted from the previous one.
+    pub pace_slot: Time,
+    /// What a request would wait for now: the one reason that holds longest.
+    pub waits_for: Option<WaitReason>,
+    /// A Retry-After was kept and refused again, so the pace of tries is lowered.
+    pub retry_after_too_short: bool,
     /// Refusals that may still be risked by probing.
     pub refusals_left: u32,
     /// Requests in flight, and how many may be.
@@ -98,6 +107,10 @@ mod tests {
             window: None,
             last_backoff: None,
             next_allowed: Time::ZERO,
+            gate_until: None,
+            pace_slot: Time::ZERO,
+            waits_for: None,
+            retry_after_too_short: false,
             refusals_left: 6,
             in_flight: 0,
             in_flight_limit: 1,

@@ -6,7 +6,7 @@
 
 use crate::clock::wall_now;
 use crate::send_governor::{SendGovernor, millis};
-use gleaner_governor::{CircuitTransition, Time, WallTime};
+use gleaner_governor::{CircuitState, CircuitTransition, Time, WallTime};
 use serde::Serialize;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -198,7 +198,11 @@ impl SendGovernor {
         let state = self.shared.lock();
         let snapshot = state.governor.snapshot(now);
         let paced = snapshot.as_ref();
-        let learned = state.governor.learned(now, wall_now);
+        let circuit = state.governor.circuit(now);
+        let gate_until = paced.and_then(|snapshot| match circuit {
+            CircuitState::Open => Some(snapshot.next_allowed),
+            CircuitState::Closed | CircuitState::HalfOpen => snapshot.gate_until,
+        });
         Status {
             key: self.key().to_string(),
             mode: paced.map(|snapshot| snapshot.mode),
@@ -210,8 +214,8 @@ impl SendGovernor {
                 at: date(date_of(last.at, now, wall_now)),
                 interval_ms: ms(last.interval),
             }),
-            gate_until: learned.and_then(|learned| learned.gate_until).map(date),
-            breaker: state.governor.circuit(now).as_str(),
+            gate_until: gate_until.map(|at| date(wall_now + at.since(now))),
+            breaker: circuit.as_str(),
             sent: state.figures.sent,
             accepted: state.figures.answers[0],
             rejected: state.figures.rejected,

@@ -69,6 +69,7 @@ impl SendGovernor {
     /// When the request may not be sent at all, or not within the caller's patience.
     pub async fn admit(&self, patience: &Patience) -> Result<Admitted, Refused> {
         let mut call = Call::new(patience);
+        call.draw_launch(self.shared.settings.launch_jitter);
         let permit = match self.shared.admit_at_once(&mut call)? {
             Some(permit) => permit,
             None => self.shared.queue_up(&mut call).await?,
@@ -137,9 +138,8 @@ impl Shared {
     /// The short way: nobody waits and the governor agrees. Whoever gets the permit answers it.
     fn admit_at_once(&self, call: &mut Call) -> Result<Option<Permit>, Refused> {
         let now = self.clock.now();
-        call.draw_launch(self.settings.launch_jitter);
         let mut state = self.lock();
-        if state.queue.len() > 0 || call.not_before.is_some() {
+        if state.queue.len() > 0 || call.launch().is_some() {
             return Ok(None);
         }
         match state.governor.poll_admit(now) {
@@ -194,7 +194,7 @@ impl Shared {
             return Step::Pause { until: far, why: state.governor.wait_reason(now) };
         }
         // A moment and not a length, like the governor's: the later of the two counts, and never their sum.
-        if let Some(launch) = call.not_before.filter(|launch| *launch > Instant::now()) {
+        if let Some(launch) = call.launch() {
             return Step::Pause { until: launch, why: state.governor.wait_reason(now) };
         }
         match state.governor.poll_admit(now) {
@@ -325,13 +325,19 @@ impl Call {
         Self { number: None, last_send, not_before: None, admitted_at: Time::ZERO, waited }
     }
 
-    /// Draws when the next attempt may go out, unless there would be no time for it.
-    fn draw_launch(&mut self, window: Duration) {
+    /// Draws when the next attempt may go out, unless there would be no time for it. Drawn when the attempt is asked
+    /// for, before any pause: what is told, paced or drawn runs at the same time, and the latest counts.
+    pub(crate) fn draw_launch(&mut self, window: Duration) {
         self.not_before = None;
         if !window.is_zero() {
             let launch = Instant::now() + window.mul_f64(fastrand::f64());
             self.not_before = Some(launch).filter(|launch| !self.is_too_late(*launch));
         }
+    }
+
+    /// The drawn moment, if it is still to come.
+    fn launch(&self) -> Option<Instant> {
+        self.not_before.filter(|launch| *launch > Instant::now())
     }
 
     pub(crate) fn is_too_late(&self, at: Instant) -> bool {

@@ -129,6 +129,7 @@ impl SendGovernor {
     pub async fn run<T: Transport>(&self, patience: &Patience, transport: &mut T) -> Result<Finished<T>, Refused> {
         self.refuse_second_governor()?;
         let mut call = Call::new(patience);
+        call.draw_launch(self.shared.settings.launch_jitter);
         let mut attempt = 0;
         loop {
             let of_this_call = |refused| Refused { attempts: attempt, ..refused };
@@ -159,6 +160,8 @@ impl SendGovernor {
                 Advice::Done => End::Done,
                 Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
+                    // Now and not after the pause: on top of a Retry-After comes nothing.
+                    call.draw_launch(self.shared.settings.launch_jitter);
                     let reason = if meaning.says_when { WaitReason::Gate } else { WaitReason::Pacing };
                     // As before a turn: who waits can afford a box.
                     Box::pin(self.pause_until(at, reason, &mut call)).await;
@@ -235,7 +238,7 @@ struct Meaning {
 
 impl Meaning {
     fn of(outcome: &Outcome) -> Self {
-        let (verdict, says_when) = (outcome.verdict, outcome.retry_after.is_some());
+        let (verdict, says_when) = (outcome.verdict, outcome.told_wait().is_some());
         Self { verdict, says_when, is_refusal: is_refusal(outcome) }
     }
 }

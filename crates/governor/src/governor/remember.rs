@@ -11,10 +11,14 @@ impl Governor {
     #[must_use]
     pub fn learned(&self, now: Time, wall_now: WallTime) -> Option<Learned> {
         let law = self.law.as_ref()?;
-        let gate = self.breaker.opened().map_or(Time::ZERO, |(until, _)| until).max(law.gate());
+        let mut gate = self.breaker.opened().map_or(Time::ZERO, |(until, _)| until).max(law.gate());
+        if law.is_told_too_short() {
+            // The next run tries no earlier than this one would have.
+            gate = gate.max(self.pacing.due(law.interval(), self.ceiling));
+        }
         let mut learned = Learned {
             recorded_at: wall_now,
-            interval: Duration::from_nanos(law.interval()),
+            interval: Duration::from_nanos(law.lasting_interval()),
             limit_per_s: law.limit(),
             window: law.window.learned(),
             gate_until: (gate > now).then(|| wall_now + gate.since(now)),

@@ -19,7 +19,7 @@ use crate::circuit::CircuitState;
 use crate::governor::Advice;
 use crate::lane::Lane;
 use crate::outcome::Verdict;
-use crate::reasons::{DeferReason, Deferral, PressureReason};
+use crate::reasons::{DeferReason, Deferral, PressureReason, WaitReason};
 use crate::time::{SECOND, Time};
 use std::time::Duration;
 
@@ -323,6 +323,35 @@ impl Active {
         self.errors.sums(rules, now).0
     }
 
+    /// What a request would wait for now: the one reason that holds longest.
+    fn wait_reason(&self, rules: &Rules, now: Time) -> Option<WaitReason> {
+        if !rules.config.enabled {
+            return None;
+        }
+        match self.breaker.decide(now) {
+            Decision::Admit => {}
+            Decision::Refuse { .. } => return Some(WaitReason::Circuit),
+            Decision::ProbeOut => return Some(WaitReason::InFlight),
+        }
+        let mut candidates = [
+            (WaitReason::Pacing, self.pace.pace_slot(rules, now)),
+            (WaitReason::Gate, self.pace.gate()),
+            (WaitReason::Window, Time::ZERO),
+        ];
+        if let Pace::Found(found) = &self.pace {
+            match found.due(rules, self.lane.in_flight(), now) {
+                None => return Some(WaitReason::InFlight),
+                Some(due) => candidates[2].1 = found.law().window.due(due.at.max(now)),
+            }
+        }
+        if !self.lane.admits() {
+            return Some(WaitReason::InFlight);
+        }
+        // Of two that end together the later in the list says more.
+        let (reason, until) = candidates.into_iter().max_by_key(|&(_, until)| until)?;
+        (until > now).then_some(reason)
+    }
+
     /// The state for people.
     pub(crate) fn snapshot(&mut self, domain: &str, rules: &Rules, now: Time) -> KeySnapshot {
         let (answers, failed) = self.errors.sums(rules, now);
@@ -341,6 +370,10 @@ impl Active {
             circuit: self.breaker.state(now),
             failures_in_row: self.breaker.failures_in_row,
             opens_in: self.breaker.open_until(now).unwrap_or(Time::ZERO).max(self.pace.gate()).since(now),
+            gate_in: self.pace.gate().since(now),
+            pace_in: self.pace.pace_slot(rules, now).since(now),
+            waits_for: self.wait_reason(rules, now),
+            retry_after_too_short: self.pace.is_told_too_short(),
             in_flight: self.lane.in_flight(),
             totals: self.tally.into(),
         }

@@ -67,10 +67,17 @@ impl Bucket {
     /// When the next send is due: at once, or when there is a whole token and the gate is open.
     pub(crate) fn due(&mut self, rules: &Rules, now: Time) -> Time {
         self.fill(rules, now);
-        let missing = 1.0 - self.tokens;
-        let wait = if missing <= ALMOST { 0 } else { (missing / self.per_s * SECOND as f64).ceil() as u64 };
+        self.gate.max(self.token_at(rules, now))
+    }
+
+    /// When there is a whole token; zero when there is one.
+    pub(crate) fn token_at(&self, rules: &Rules, now: Time) -> Time {
+        let missing = 1.0 - self.tokens(rules, now);
+        if missing <= ALMOST {
+            return Time::ZERO;
+        }
         // `filled_at` is later than `now` only when somebody's clock went backwards.
-        if wait == 0 { self.gate } else { self.gate.max(self.filled_at.max(now).plus(wait)) }
+        self.filled_at.max(now).plus((missing / self.per_s * SECOND as f64).ceil() as u64)
     }
 
     /// Takes a token; returns the number of the send.

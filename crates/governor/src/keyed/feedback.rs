@@ -2,8 +2,7 @@
 
 use crate::backoff::Jitter;
 use crate::classify::{Classifier as _, DefaultClassifier, ResponseView, network_error};
-use crate::outcome::{Outcome, Verdict};
-use crate::retry_after::RETRY_AFTER_MAX;
+use crate::outcome::Outcome;
 use crate::time::{WallTime, nanos};
 use std::time::Duration;
 
@@ -47,12 +46,9 @@ impl Feedback {
         Self { attempt, jitter, ..self }
     }
 
-    /// How long the provider asks us to stay away, in nanoseconds. A success or a request that cannot
-    /// succeed says nothing about others, and zero is no directive.
+    /// How long the provider asks us to stay away, in nanoseconds.
     pub(crate) fn told_wait(&self) -> Option<u64> {
-        let says_nothing = matches!(self.outcome.verdict, Verdict::Success | Verdict::Permanent);
-        let wait = self.outcome.retry_after.filter(|wait| !says_nothing && !wait.is_zero())?;
-        Some(nanos(wait.min(RETRY_AFTER_MAX)))
+        self.outcome.told_wait().map(nanos)
     }
 }
 

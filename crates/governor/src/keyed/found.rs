@@ -64,14 +64,32 @@ impl Found {
         &mut self.law
     }
 
-    /// The present interval; the owner's floor bounds what the law may ask for.
+    /// The present interval; the owner's floor bounds what the law may ask for. It does not bound the tries after
+    /// directives that proved too short: those would be refused for as long as the host refuses.
     pub(crate) fn interval(&self, rules: &Rules) -> u64 {
-        self.law.interval().min(rules.slowest)
+        if self.law.is_told_too_short() { self.law.interval() } else { self.law.interval().min(rules.slowest) }
+    }
+
+    /// The interval that is worth remembering.
+    pub(crate) fn lasting_interval(&self, rules: &Rules) -> u64 {
+        self.law.lasting_interval().min(rules.slowest)
+    }
+
+    /// When the pace alone allows the next send.
+    pub(crate) fn pace_slot(&self, rules: &Rules) -> Time {
+        self.pacing.due(self.interval(rules), rules.fastest)
+    }
+
+    /// Before when nothing is sent, also by another process: the gate, and the next try after directives that proved
+    /// too short.
+    pub(crate) fn gate_to_remember(&self, rules: &Rules) -> Time {
+        let gate = self.law.gate();
+        if self.law.is_told_too_short() { gate.max(self.pace_slot(rules)) } else { gate }
     }
 
     /// When pace and gate allow the next send, whatever is in flight.
     pub(crate) fn next(&self, rules: &Rules, now: Time) -> Time {
-        let open = self.pacing.due(self.interval(rules), rules.fastest).max(self.law.gate());
+        let open = self.pace_slot(rules).max(self.law.gate());
         open.max(self.law.window.due(open.max(now)))
     }
 
@@ -186,7 +204,7 @@ impl Found {
         }
         self.law.on_lost(early);
         if matches!(verdict, Verdict::Forbidden | Verdict::Banned) {
-            self.law.on_forbidden(verdict == Verdict::Banned, now);
+            self.law.on_forbidden(verdict == Verdict::Banned, retry_after.is_some(), now);
         }
         false
     }

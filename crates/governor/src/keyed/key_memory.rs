@@ -16,8 +16,8 @@ impl Key {
     /// What is worth remembering; `None` when nothing is known, or nothing but the start.
     pub(crate) fn learned(&self, rules: &Rules, now: Time, wall_now: WallTime) -> Option<Learned> {
         let pace = self.pace(rules, now)?;
-        let gate = pace.gate().max(self.open_until(now).unwrap_or(Time::ZERO));
-        let interval = pace.interval(rules);
+        let gate = pace.gate_to_remember(rules).max(self.open_until(now).unwrap_or(Time::ZERO));
+        let interval = pace.lasting_interval(rules);
         let mut learned = Learned {
             recorded_at: wall_now.before(now.since(self.last())),
             interval: Duration::from_nanos(interval),

@@ -43,6 +43,35 @@ impl Pace {
         }
     }
 
+    /// Before when nothing is sent, also by another process.
+    pub(crate) fn gate_to_remember(&self, rules: &Rules) -> Time {
+        match self {
+            Self::Found(found) => found.gate_to_remember(rules),
+            Self::Bucket(bucket) => bucket.gate,
+        }
+    }
+
+    /// The interval that is worth remembering, in nanoseconds.
+    pub(crate) fn lasting_interval(&self, rules: &Rules) -> u64 {
+        match self {
+            Self::Found(found) => found.lasting_interval(rules),
+            Self::Bucket(_) => self.interval(rules),
+        }
+    }
+
+    /// When the pace alone allows the next send.
+    pub(crate) fn pace_slot(&self, rules: &Rules, now: Time) -> Time {
+        match self {
+            Self::Found(found) => found.pace_slot(rules),
+            Self::Bucket(bucket) => bucket.token_at(rules, now),
+        }
+    }
+
+    /// Whether a Retry-After was kept and refused again, so that the pace is lowered.
+    pub(crate) fn is_told_too_short(&self) -> bool {
+        matches!(self, Self::Found(found) if found.law().is_told_too_short())
+    }
+
     pub(crate) fn close_until(&mut self, until: Time) {
         match self {
             Self::Found(found) => found.law_mut().close_until(until),

@@ -1,6 +1,7 @@
 //! What an operator may see of a registry: sums over everything, and the keys that are used most.
 
 use crate::circuit::CircuitState;
+use crate::reasons::WaitReason;
 use std::time::Duration;
 
 /// Sums.
@@ -72,6 +73,14 @@ pub struct KeySnapshot {
     pub failures_in_row: u16,
     /// Time until a Retry-After, a ban or an open circuit is over; zero when the key is open.
     pub opens_in: Duration,
+    /// Time until the gate opens: a Retry-After ends exactly then. Zero when it is open.
+    pub gate_in: Duration,
+    /// Time until the pace alone allows the next send, counted from the previous one.
+    pub pace_in: Duration,
+    /// What a request would wait for now.
+    pub waits_for: Option<WaitReason>,
+    /// A Retry-After was kept and refused again, so the pace of tries is lowered.
+    pub retry_after_too_short: bool,
     /// Requests on their way.
     pub in_flight: u16,
     /// What happened since the key was last at rest.

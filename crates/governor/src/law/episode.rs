@@ -27,7 +27,7 @@ const LONG_S: f64 = 1.2;
 const LONG_REQUESTS: f64 = 16.0;
 /// A window whose first send is older than this is not the one that the search has just filled.
 const OLD_S: f64 = 120.0;
-/// Waits that were told, kept and refused again, up to which a told wait is kept to the letter.
+/// Directives that were kept and refused again, up to which the pace of tries is not lowered further.
 const TOLD_IN_VAIN: u8 = 1;
 /// Longest pause between two tries: a day, the longest window that providers use.
 const TRIAL_MAX: u64 = 86_400 * SECOND;
@@ -53,8 +53,11 @@ pub(super) struct Episode {
     accepted: u32,
     /// Refused tries.
     trials: u8,
-    /// The provider said how long.
+    /// The provider said how long, at the first refusal and at the last.
     told: bool,
+    last_told: bool,
+    /// Directives that were kept and refused again: they proved too short.
+    in_vain: u8,
     /// The window's limit explains it.
     explained: bool,
     /// A quota that the provider shows is used up: surely a window, so tries can be rarer.
@@ -65,11 +68,17 @@ pub(super) struct Episode {
     taken: Time,
 }
 
-/// How long to wait when the provider says `told` after so many refused tries: what it says, and
-/// twice, four times, ... as long when that has proved too short again and again.
-fn believed(told: u64, trials: u8) -> u64 {
-    let doublings = u32::from(trials.saturating_sub(TOLD_IN_VAIN)).min(10);
-    told.saturating_mul(1 << doublings).min(TRIAL_MAX.max(told))
+/// The interval between tries while the provider says how long to stay away, after it was `before` and the cut made it
+/// `cut`. A directive is believed: the try goes out when it ends, and the deeper cut counts only after the episode.
+/// Directives that proved too short, `in_vain` of them, double the interval each time. The gate is never longer than
+/// the directive: what is lowered is the pace.
+fn trial_interval(before: u64, cut: u64, told: u64, at_contact: u64, in_vain: u8) -> u64 {
+    let doublings = u32::from(in_vain.saturating_sub(TOLD_IN_VAIN)).min(10);
+    let interval = match doublings {
+        0 => cut.min(told),
+        _ => told.max(at_contact).saturating_mul(1 << doublings).min(TRIAL_MAX.max(told)),
+    };
+    interval.max(before.saturating_add(1))
 }
 
 /// What the end of an episode measured.
@@ -87,12 +96,35 @@ struct Measured {
 }
 
 impl Law {
+    /// The interval that outlasts the episode, if there is one: the pace of tries is for the tries alone.
+    pub(crate) fn lasting_interval(&self) -> u64 {
+        self.episode.as_ref().map_or(self.interval, |episode| self.pace_after(episode))
+    }
+
+    /// The interval to go on with after `episode`: the one before it with all its cuts. The tries have their own, see
+    /// [`trial_interval`].
+    fn pace_after(&self, episode: &Episode) -> u64 {
+        let first = match episode {
+            Episode { exhausted: true, .. } => 1.0,
+            Episode { explained: true, .. } => EXPLAINED_CUT,
+            _ => FIRST_CUT,
+        };
+        let rate = episode.rate * first * TRIAL_CUT.powi(i32::from(episode.trials));
+        nanos_in(1.0 / rate).clamp(self.fastest, self.slowest())
+    }
+
+    /// Whether a Retry-After was kept and refused again, so that the pace of tries is lowered.
+    pub(crate) fn is_told_too_short(&self) -> bool {
+        self.episode.as_ref().is_some_and(|episode| episode.in_vain > 0)
+    }
+
     /// The provider refused. True for the first of a burst.
     pub(crate) fn on_throttle(&mut self, refusal: Refusal, now: Time) -> bool {
         self.refusals.on_refused(now);
         self.window.refund();
         self.count.accepted = self.count.accepted.saturating_sub(1);
         if let Some(wait) = refusal.retry_after {
+            // Exactly as long as told, and nothing on top.
             self.close_until(now.plus(wait));
         }
         if refusal.early && self.window.on_early_refused(now) {
@@ -107,6 +139,7 @@ impl Law {
         self.is_free &= refusal.company;
         if !is_first {
             if let Some(episode) = &mut self.episode {
+                episode.last_told |= refusal.retry_after.is_some();
                 episode.accepted = episode.accepted.saturating_sub(1);
             }
             return false;
@@ -129,27 +162,31 @@ impl Law {
     }
 
     fn open_episode(&mut self, refusal: Refusal, now: Time) {
-        let rate = self.rate();
+        let (rate, before) = (self.rate(), self.interval);
         let taken = self.window.taken();
         let explained = self.window.on_refused(now);
+        self.cut(if explained { EXPLAINED_CUT } else { FIRST_CUT });
+        let told = refusal.retry_after;
         self.episode = Some(Episode {
             contact: refusal.sent_at,
             last_refused: refusal.sent_at,
             rate,
             accepted: self.count.accepted,
             trials: 0,
-            told: refusal.retry_after.is_some(),
+            told: told.is_some(),
+            last_told: told.is_some(),
+            in_vain: 0,
             explained,
             exhausted: false,
             limit: 0,
             taken,
         });
-        if explained {
-            return self.cut(EXPLAINED_CUT);
+        if let Some(told) = told {
+            self.interval = trial_interval(before, self.interval, told, before, 0);
+            return;
         }
-        self.cut(FIRST_CUT);
-        if refusal.retry_after.is_some() {
-            return; // The provider said how long: exactly that, and nothing on top.
+        if explained {
+            return;
         }
         let wait_s = (3.0 / rate).max(f64::from(self.lasted_s) / 8.0);
         self.close_until(now.plus(nanos_in(wait_s)));
@@ -157,15 +194,23 @@ impl Law {
 
     fn refuse_trial(&mut self, mut episode: Episode, refusal: Refusal, now: Time) {
         episode.trials = episode.trials.saturating_add(1);
+        episode.in_vain = episode.in_vain.saturating_add(u8::from(episode.last_told));
         episode.last_refused = refusal.sent_at;
-        self.cut(TRIAL_CUT);
-        let next = match refusal.retry_after {
-            Some(told) => now.plus(believed(told, episode.trials)),
-            None => {
-                self.next_trial(&episode, now).clamp(now.plus(self.interval), now.plus(TRIAL_MAX.max(self.interval)))
+        episode.last_told = refusal.retry_after.is_some();
+        let before = self.interval;
+        let cut = self.pace_after(&episode);
+        self.sent_at_cut = self.sent;
+        match refusal.retry_after {
+            Some(told) => {
+                let at_contact = nanos_in(1.0 / episode.rate);
+                self.interval = trial_interval(before, cut, told, at_contact, episode.in_vain);
             }
-        };
-        self.close_until(next);
+            None => {
+                self.interval = cut.max(before.saturating_add(1)).min(self.slowest().max(before));
+                let next = self.next_trial(&episode, now);
+                self.close_until(next.clamp(now.plus(self.interval), now.plus(TRIAL_MAX.max(self.interval))));
+            }
+        }
         self.episode = Some(episode);
     }
 
@@ -202,6 +247,8 @@ impl Law {
             accepted: self.count.accepted,
             trials: 0,
             told: false,
+            last_told: false,
+            in_vain: 0,
             explained: false,
             exhausted: true,
             limit,
@@ -220,6 +267,7 @@ impl Law {
     /// The first success after a refusal.
     pub(super) fn close_episode(&mut self, opened: Time, now: Time) {
         let Some(episode) = self.episode.take() else { return };
+        self.interval = self.pace_after(&episode);
         let measured = self.measure(&episode, opened);
         self.count.refused = Some(episode.contact);
         self.count.from = Some(opened);

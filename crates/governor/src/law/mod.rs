@@ -258,7 +258,8 @@ impl Law {
     fn cut(&mut self, factor: f64) {
         let before = self.interval;
         self.set_rate(self.rate() * factor);
-        self.interval = self.interval.max(before.saturating_add(1)).min(self.slowest());
+        // The pace of tries may be slower than any other.
+        self.interval = self.interval.max(before.saturating_add(1)).min(self.slowest().max(before));
         self.sent_at_cut = self.sent;
     }
 
@@ -304,10 +305,11 @@ impl Law {
         }
     }
 
-    /// A refusal without a reason: after a few in a row it looks like a ban.
-    pub(crate) fn on_forbidden(&mut self, told: bool, now: Time) {
-        self.shut = if told { self.shut.max(SHUT_AFTER - 1).saturating_add(1) } else { self.shut.saturating_add(1) };
-        if self.is_shut() {
+    /// A refusal without a reason: after a few in a row it looks like a ban. Where the provider says how long it
+    /// lasts, that closes the key and nothing else.
+    pub(crate) fn on_forbidden(&mut self, is_ban: bool, says_when: bool, now: Time) {
+        self.shut = if is_ban { self.shut.max(SHUT_AFTER - 1).saturating_add(1) } else { self.shut.saturating_add(1) };
+        if self.is_shut() && !says_when {
             let doublings = u32::from(self.shut - SHUT_AFTER).min(6);
             self.close_until(now.plus(nanos_in(SHUT_S * f64::from(1u32 << doublings))));
         }

@@ -2,7 +2,8 @@
 
 use crate::desk::{Desk, fixed, seconds};
 use gleaner_governor::keyed::{Admission, Aimd, Config, Feedback, Strategy};
-use gleaner_governor::{Advice, Time};
+use gleaner_governor::{Advice, Time, WaitReason};
+use proptest::prelude::*;
 use std::time::Duration;
 
 #[test]
@@ -54,6 +55,47 @@ fn a_retry_after_closes_the_key_for_everyone_until_then_and_takes_the_longest() 
         desk.pass(seconds(1));
         assert_eq!(desk.wait("a.com"), Duration::ZERO, "{strategy:?}");
     }
+}
+
+proptest! {
+    #[test]
+    fn the_gate_ends_as_told_and_the_next_send_is_the_later_of_gate_and_pace(
+        kind in 0_usize..3, waits_ms in prop::collection::vec((1_u64..60_000, 0_usize..4, 0_u64..300), 1..30),
+    ) {
+        let strategy = [Strategy::Gleaner, Strategy::Aimd(Aimd::default()), Strategy::Fixed][kind];
+        let mut desk = Desk::new(Config { strategy, error_share: 1.0, samples_min: u16::MAX, ..Config::aimd() });
+        for (wait_ms, status, latency_ms) in waits_ms {
+            let wait = Duration::from_millis(wait_ms);
+            let status = [429, 503, 500, 200][status];
+            desk.tell("a.com", &Feedback::status(status, Some(wait).filter(|_| status != 200)), latency_ms);
+            if status == 200 {
+                continue;
+            }
+            let key = desk.key("a.com");
+            prop_assert_eq!(key.gate_in, wait, "{:?} {}", strategy, status);
+            let due = wait.max(key.pace_in);
+            let source = if wait >= key.pace_in { WaitReason::Gate } else { WaitReason::Pacing };
+            if key.waits_for != Some(WaitReason::Window) {
+                prop_assert_eq!((desk.wait("a.com"), key.waits_for), (due, Some(source)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directive_that_proved_too_short_lowers_the_pace_and_not_the_gate() {
+    let mut desk = Desk::new(Config::default());
+    let two = seconds(2);
+    let mut seen = Vec::new();
+    for _ in 0..4 {
+        desk.tell("a.com", &Feedback::status(429, Some(two)), 5);
+        let key = desk.key("a.com");
+        let wait = desk.wait("a.com").as_secs_f64().round();
+        seen.push((key.gate_in, key.waits_for, wait, key.retry_after_too_short));
+    }
+    let (gate, pace) = (Some(WaitReason::Gate), Some(WaitReason::Pacing));
+    let expected = [(two, gate, 2.0, false), (two, gate, 2.0, true), (two, pace, 4.0, true), (two, pace, 8.0, true)];
+    assert_eq!(seen, expected);
 }
 
 /// A key of the law that is at its ceiling, so that ordinary requests take the short way.

@@ -6,7 +6,7 @@ use crate::plans;
 use gleaner_governor::{
     Admission, Advice, BackoffConfig, BackoffReason, BreakerConfig, CircuitState, Config, DISCOVERY_INTERVAL,
     DeferReason, Governor, Outcome, PressureReason, RetryBudgetConfig, RunBudgetConfig, Snapshot, Time, Verdict,
-    network_error,
+    WaitReason, network_error,
 };
 use std::time::Duration;
 
@@ -77,6 +77,10 @@ mod the_live_rate_is_legible {
             window: _,
             last_backoff,
             next_allowed,
+            gate_until,
+            pace_slot,
+            waits_for,
+            retry_after_too_short,
             refusals_left: _,
             in_flight: _,
             in_flight_limit: _,
@@ -85,6 +89,8 @@ mod the_live_rate_is_legible {
         assert!((snapshot.ceiling_rate_per_min() - 60.0 / ceiling_interval.as_secs_f64()).abs() < 1e-9);
         assert_eq!(last_backoff.map(|backoff| backoff.reason.as_str()), Some("throttle"));
         assert!(next_allowed > hand.now);
+        assert_eq!(next_allowed, pace_slot.max(gate_until.unwrap_or(Time::ZERO)));
+        assert_eq!((waits_for, retry_after_too_short), (Some(WaitReason::Gate), false));
         // Not even the key's name, which may tell whose account it is.
         assert!(!format!("{snapshot:?}").contains("test"));
     }

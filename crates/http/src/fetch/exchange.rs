@@ -16,6 +16,7 @@ use crate::client::{BodyFault, RedirectFault};
 use crate::clock::{Clock, wall_now};
 use crate::domains::remembered::Remembered;
 use crate::headers::Headers;
+use crate::send_governor::is_refusal;
 use gleaner_governor::keyed::{Feedback, Handle, Permit, Registry};
 use gleaner_governor::{
     Advice, Classifier as _, DefaultClassifier, DeferReason, Jitter, Outcome, PressureReason, ResponseView, Time,
@@ -110,7 +111,7 @@ pub(crate) async fn exchange<W: Wire>(means: Arc<Means<W>>, mut job: Box<Job>, t
     job.attempts += 1;
     let Turn { site, key, handle, permit } = turn;
     let advice = means.registry.feedback(&handle, permit, &feedback, means.clock.now());
-    if matches!(outcome.verdict, Verdict::Throttled | Verdict::Banned) {
+    if is_refusal(&outcome) {
         means.remember(&handle).await;
     }
     // The scheduler has left: then nobody needs to know.

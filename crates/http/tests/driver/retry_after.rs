@@ -23,6 +23,21 @@ async fn retry_after_is_slept_once_not_stacked_on_backoff() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn two_seconds_again_and_again_are_two_seconds_and_launch_jitter_is_not_added() {
+    let mut settings = Settings { launch_jitter: ms(1500), ..Settings::default() };
+    settings.config.retry_budget = None;
+    let governor = governor(&settings);
+    let provider = Provider::first(vec![Reply::throttled("2"), Reply::throttled("2"), Reply::throttled("2")]);
+    let finished = fetch(&governor, &provider).await.unwrap();
+    assert_eq!((finished.attempts, finished.result.unwrap().status), (4, 200));
+    let gaps = provider.gaps();
+    // The gate is two seconds each time. Kept and refused again twice, the pace is lowered to one in four seconds.
+    for (gap, expected) in gaps.iter().zip([secs(2), secs(2), secs(4)]) {
+        assert!(*gap >= expected - ms(2) && *gap <= expected + ms(2), "{gaps:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn throttle_still_feeds_the_fill_rate_decrease_signal() {
     let mut settings = Settings::default();
     settings.config.discovery_interval = ms(100);
