@@ -8,8 +8,7 @@
 //! | what was read of a file, and what became of it since | [`Mark`], [`Change`] |
 //! | all marks of a source, as they lie on a cursor | [`Marks`], [`scope_word`] |
 //! | lines of a file that somebody else is writing | [`Lines`], [`Line`] |
-//! | a whole file, up to a size | [`Opened::read_whole`] |
-//! | what could not be read, said once and bounded | [`Troubles`], [`Trouble`] |
+//! | what could not be read: a gap each, until it can | [`Troubles`], [`Trouble`], [`Spot`] |
 //! | all of it together, for files with one JSON object per line | [`jsonl`] |
 //!
 //! It never writes, locks, or follows a link beneath the folder that the owner named.
@@ -30,5 +29,5 @@ pub use marks::{MARKS_BYTES_MAX, Marks, scope_word};
 pub use path::FilePath;
 pub use root::{Opened, Root, Stamp};
 pub use setting::{Place, setting};
-pub use trouble::{Trouble, Troubles};
+pub use trouble::{Spot, Trouble, Troubles};
 pub use walk::{FILES_MAX, Found, Listing};

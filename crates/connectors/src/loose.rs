@@ -155,12 +155,15 @@ pub(crate) fn preview(raw: &RawValue, characters_max: usize) -> Option<String> {
     Some(text.chars().take(characters_max).collect())
 }
 
-/// The elements of a list, or none where there is none.
-pub(crate) fn list<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Vec<T> {
+/// The elements of a list, or none where there is none; and whether all of them could be read.
+pub(crate) fn list<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> (Vec<T>, bool) {
     if !raw.get().starts_with('[') {
-        return Vec::new();
+        return (Vec::new(), true);
     }
-    serde_json::from_str(raw.get()).unwrap_or_default()
+    let elements = serde_json::from_str::<Vec<&'a RawValue>>(raw.get()).unwrap_or_default();
+    let read = elements.iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect::<Vec<_>>();
+    let is_whole = read.len() == elements.len();
+    (read, is_whole)
 }
 
 #[cfg(test)]
@@ -189,6 +192,15 @@ mod tests {
             let read = serde_json::from_str::<Line<'_>>(line).unwrap();
             assert_eq!((read.a.get(), read.b.0), (a, b), "{line}");
         }
+    }
+
+    #[test]
+    fn an_element_of_another_kind_takes_no_other_with_it() {
+        let raw = RawValue::from_string(r#"[{"a":"x"},7,{"a":"y"}]"#.to_owned()).unwrap();
+        let (read, is_whole) = list::<Line<'_>>(&raw);
+        assert_eq!((read.iter().map(|line| line.a.or_empty()).collect::<Vec<_>>(), is_whole), (vec!["x", "y"], false));
+        let text = RawValue::from_string(r#""[""#.to_owned()).unwrap();
+        assert!(list::<Line<'_>>(&text).1);
     }
 
     #[test]

@@ -436,13 +436,15 @@ pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<Named>,
     Ok(named.optional()?)
 }
 
-/// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog.
+/// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog. A place in a file
+/// (`kind` is `file`) is one thing, and stays that one.
 fn is_part_of_list(record_key: Option<&str>, locator: Option<&RawJson<'_>>) -> bool {
     let members = locator.and_then(RawJson::members).unwrap_or_default();
+    let is_file = members.iter().any(|(name, value)| name == "kind" && value.text().as_deref() == Some("file"));
     let is_part = |(name, value): &(std::borrow::Cow<'_, str>, RawJson<'_>)| {
         name == "watermark" || (name == "kind" && value.text().as_deref() == Some("backlog"))
     };
-    record_key.is_none() || members.iter().any(is_part)
+    (record_key.is_none() && !is_file) || members.iter().any(is_part)
 }
 
 /// Whether it is no single record: a part of a list, or what the SDK and the runtime left of a stream.

@@ -139,6 +139,9 @@ fn page_of(left: u64) -> usize {
 fn gap_text(gap: &GapSummary) -> String {
     let key = gap.record_key.as_deref().unwrap_or("(a part of the list)");
     let what = Cause::of(gap).wording().map_or("it is missing, and no reason was given", |wording| wording.what);
+    // The connector's own words come first, where it has any.
+    let own = error_field(gap, "message").map(|message| in_a_line(&message));
+    let what = own.as_deref().unwrap_or(what);
     let state = match gap.state.as_str() {
         "terminal" => "given up",
         "in_progress" => "is being fetched",
@@ -174,8 +177,12 @@ fn gap_json(gap: &GapSummary) -> String {
 
 /// The class of the last error, in the connector's words.
 fn class(gap: &GapSummary) -> Option<String> {
+    error_field(gap, "class")
+}
+
+fn error_field(gap: &GapSummary, name: &str) -> Option<String> {
     let error = serde_json::from_str::<Value>(gap.last_error.as_ref()?).ok()?;
-    Some(error.get("class")?.as_str()?.to_owned())
+    Some(error.get(name)?.as_str()?.to_owned())
 }
 
 fn record_text(record: &QuarantinedRecord) -> String {

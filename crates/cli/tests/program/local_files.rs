@@ -119,6 +119,27 @@ impl Rig {
         end["records_accepted"].as_u64().unwrap()
     }
 
+    /// Runs it to an end that is honest about what is missing: exit 3, each open gap with its reason and its place.
+    /// Answers the gaps, by reason.
+    pub(crate) fn run_incomplete(&self) -> BTreeMap<String, Vec<Value>> {
+        let (code, end) = self.run(&[]);
+        assert_eq!((code, end["status"].as_str()), (3, Some("succeeded")), "{end}");
+        let mut gaps = BTreeMap::<String, Vec<Value>>::new();
+        for line in self.gleaner(&["gaps", self.kind.connector, "--json"]).stdout.lines() {
+            let gap = serde_json::from_str::<Value>(line).unwrap();
+            if gap["kind"] == "gap" {
+                assert!(gap["locator"].is_object() && gap["last_error"]["message"].is_string(), "{gap}");
+                gaps.entry(gap["class"].as_str().unwrap().to_owned()).or_default().push(gap["locator"].clone());
+            }
+        }
+        assert_eq!(
+            end["gaps_open"].as_u64(),
+            Some(gaps.values().map(Vec::len).sum::<usize>() as u64),
+            "{end} {gaps:?}"
+        );
+        gaps
+    }
+
     /// Runs it to a good end; how many records came in, and the most memory that the connector had, in KiB.
     pub(crate) fn run_watched(&self) -> (u64, u64) {
         let mut run = self.command(&["run", self.kind.connector, "--json"]);
@@ -326,6 +347,11 @@ macro_rules! promises {
     };
 }
 pub(crate) use promises;
+
+/// How many gaps there are of each reason.
+pub(crate) fn counts(gaps: &BTreeMap<String, Vec<Value>>) -> Vec<(&str, usize)> {
+    gaps.iter().map(|(reason, locators)| (reason.as_str(), locators.len())).collect()
+}
 
 /// Appends to a file, making its folders.
 pub(crate) fn append(path: &Path, bytes: &[u8]) {

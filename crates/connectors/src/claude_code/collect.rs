@@ -5,7 +5,7 @@
 
 use super::parse::{Attachment, Beginning, Block, Entry, Message, Source};
 use crate::files::FilePath;
-use crate::files::jsonl::Transcripts;
+use crate::files::jsonl::{LineRead, Transcripts};
 use crate::loose::{Joined, is_object, is_string, list, preview};
 use gleaner_sdk::{Emitted, Emitter, Stop};
 use serde::Serialize;
@@ -65,8 +65,8 @@ impl Transcripts for Sessions {
         }
     }
 
-    fn line(&self, file: &mut SessionFile, line: &str, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        let Some(entry) = Entry::parse(line) else { return Ok(false) };
+    fn line(&self, file: &mut SessionFile, line: &str, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
+        let Some(entry) = Entry::parse(line) else { return Ok(LineRead::NotAtAll) };
         if let Some(time) = entry.timestamp.get()
             && file.last_event_at.as_deref().is_none_or(|last| last < time)
         {
@@ -75,11 +75,10 @@ impl Transcripts for Sessions {
         match entry.turn() {
             Some(message) => {
                 file.message_count += 1;
-                Turn { entry: &entry, message: &message, session_id: &file.session_id }.send(emitter)?;
+                Turn { entry: &entry, message: &message, session_id: &file.session_id }.send(emitter)
             }
-            None => send_event(&entry, line, &file.session_id, emitter)?,
+            None => send_event(&entry, line, &file.session_id, emitter).map(|()| LineRead::Whole),
         }
-        Ok(true)
     }
 
     fn end(&self, file: &mut SessionFile, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
@@ -160,10 +159,10 @@ struct MessageRecord<'a> {
 }
 
 impl Turn<'_, '_> {
-    fn send(&self, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    fn send(&self, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
         let id = self.entry.uuid.or_empty();
         let (mut content, mut thinking) = (Joined::default(), Joined::default());
-        let blocks = self.message.blocks();
+        let (blocks, mut is_whole) = self.message.blocks();
         if let Some(text) = self.message.content {
             content.add(text);
         }
@@ -173,11 +172,11 @@ impl Turn<'_, '_> {
             match block.kind.or_empty() {
                 "tool_use" | "server_tool_use" => {
                     content.add_words(&format!("[tool_use: {}]", block.name.or_empty()));
-                    self.send_call(block, emitter)?;
+                    is_whole &= self.send_call(block, emitter)?;
                 }
                 "tool_result" => {
                     content.add_words("[tool_result]");
-                    self.send_result(block, emitter)?;
+                    is_whole &= self.send_result(block, emitter)?;
                 }
                 "image" | "document" => {
                     content.add_words(&format!("[{}]", block.kind.or_empty()));
@@ -204,10 +203,11 @@ impl Turn<'_, '_> {
             usage: self.message.usage.filter(|usage| is_object(usage)),
         };
         let _: Emitted = emitter.record(MESSAGES, id, &record)?;
-        Ok(())
+        Ok(if is_whole { LineRead::Whole } else { LineRead::InPart })
     }
 
-    fn send_call(&self, block: &Block<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    /// Answers whether the call has an id by which it can be stored.
+    fn send_call(&self, block: &Block<'_>, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
         #[derive(Serialize)]
         struct Call<'a> {
             id: &'a str,
@@ -217,7 +217,7 @@ impl Turn<'_, '_> {
             input: Option<&'a RawValue>,
             timestamp: Option<&'a str>,
         }
-        let Some(id) = block.id.get() else { return Ok(()) };
+        let Some(id) = block.id.get() else { return Ok(false) };
         let record = Call {
             id,
             session_id: self.session_id,
@@ -227,10 +227,11 @@ impl Turn<'_, '_> {
             timestamp: self.entry.timestamp.get(),
         };
         let _: Emitted = emitter.record(TOOL_CALLS, id, &record)?;
-        Ok(())
+        Ok(true)
     }
 
-    fn send_result(&self, block: &Block<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    /// Answers whether all of it could be read and stored.
+    fn send_result(&self, block: &Block<'_>, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
         #[derive(Serialize)]
         struct ToolResult<'a> {
             id: &'a str,
@@ -240,9 +241,9 @@ impl Turn<'_, '_> {
             content: Option<Cow<'a, RawValue>>,
             timestamp: Option<&'a str>,
         }
-        let Some(id) = block.tool_use_id.get() else { return Ok(()) };
+        let Some(id) = block.tool_use_id.get() else { return Ok(false) };
         let mut content = Joined::default();
-        let parts = block.content.map(list::<Block<'_>>).unwrap_or_default();
+        let (parts, is_whole) = block.content.map_or_else(|| (Vec::new(), true), list::<Block<'_>>);
         block.content.into_iter().for_each(|text| content.add(text));
         for (number, part) in parts.iter().enumerate() {
             part.text.into_iter().for_each(|text| content.add(text));
@@ -260,7 +261,7 @@ impl Turn<'_, '_> {
             timestamp: self.entry.timestamp.get(),
         };
         let _: Emitted = emitter.record(TOOL_RESULTS, id, &record)?;
-        Ok(())
+        Ok(is_whole)
     }
 
     /// A picture or a document: that it is there, of which kind and how large; not what is in it.

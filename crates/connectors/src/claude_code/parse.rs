@@ -132,9 +132,9 @@ impl<'a> Entry<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// The parts of it; none when it is a plain text.
-    pub(super) fn blocks(&self) -> Vec<Block<'a>> {
-        self.content.map(list).unwrap_or_default()
+    /// The parts of it, none when it is a plain text; and whether all of them could be read.
+    pub(super) fn blocks(&self) -> (Vec<Block<'a>>, bool) {
+        self.content.map_or_else(|| (Vec::new(), true), list)
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_blocks_of_a_message_are_found_with_what_is_in_them() {
         let message = line(2).turn().unwrap();
-        let blocks = message.blocks();
+        let blocks = message.blocks().0;
         assert_eq!(
             blocks.iter().map(|block| block.kind.or_empty()).collect::<Vec<_>>(),
             ["thinking", "text", "tool_use"]
@@ -211,9 +211,9 @@ mod tests {
         assert_eq!((blocks[2].id.get(), blocks[2].name.get()), (Some("toolu_01"), Some("Bash")));
         assert!(blocks[2].input.unwrap().get().contains("ls -l shed/"));
         assert_eq!(message.usage.unwrap().get(), r#"{"input_tokens":4,"output_tokens":31}"#);
-        let result = line(3).turn().unwrap().blocks().remove(0);
+        let result = line(3).turn().unwrap().blocks().0.remove(0);
         assert_eq!((result.tool_use_id.get(), result.is_error.0), (Some("toolu_01"), Some(false)));
-        let parts = list::<Block<'_>>(result.content.unwrap());
+        let (parts, _) = list::<Block<'_>>(result.content.unwrap());
         let source = serde_json::from_str::<Source<'_>>(parts[1].source.unwrap().get()).unwrap();
         assert_eq!((source.media_type.get(), source.data.unwrap().get()), (Some("image/png"), "\"QUJD\""));
     }

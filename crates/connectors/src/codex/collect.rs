@@ -5,7 +5,7 @@
 
 use super::parse::{Entry, Item, Output, Part, session_in};
 use crate::files::FilePath;
-use crate::files::jsonl::Transcripts;
+use crate::files::jsonl::{LineRead, Transcripts};
 use crate::loose::{Joined, is_object, is_string, list};
 use gleaner_sdk::{Emitted, Emitter, Stop};
 use serde::Serialize;
@@ -86,23 +86,23 @@ impl Transcripts for Rollouts {
         Rollout { session_id, facts: Facts::read(head), message_count, call_count, last_event_at }
     }
 
-    fn line(&self, file: &mut Rollout, line: &str, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        let Some(entry) = Entry::parse(line) else { return Ok(false) };
-        let Entry::Item(item) = entry else { return Ok(true) };
+    fn line(&self, file: &mut Rollout, line: &str, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
+        let Some(entry) = Entry::parse(line) else { return Ok(LineRead::NotAtAll) };
+        let Entry::Item(item) = entry else { return Ok(LineRead::Whole) };
         if let Some(time) = item.timestamp.get()
             && file.last_event_at.as_deref().is_none_or(|last| last < time)
         {
             file.last_event_at = Some(time.to_owned());
         }
         match item.kind.or_empty() {
-            "message" | "reasoning" => file.send_message(&item, emitter)?,
+            "message" | "reasoning" => file.send_message(&item, emitter),
             "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" => {
                 file.send_call(&item, emitter)?;
+                Ok(LineRead::Whole)
             }
-            "function_call_output" | "custom_tool_call_output" => file.send_output(&item, emitter)?,
-            _ => {}
+            "function_call_output" | "custom_tool_call_output" => file.send_output(&item, emitter),
+            _ => Ok(LineRead::Whole),
         }
-        Ok(true)
     }
 
     fn end(&self, file: &mut Rollout, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
@@ -144,7 +144,7 @@ impl Transcripts for Rollouts {
 
 impl Rollout {
     /// A message, or what the model says of its own thinking.
-    fn send_message(&mut self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    fn send_message(&mut self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
         #[derive(Serialize)]
         struct Message<'a> {
             id: &'a str,
@@ -157,17 +157,18 @@ impl Rollout {
         }
         self.message_count += 1;
         let id = format!("{}:{:06}", self.session_id, self.message_count);
+        let (content, read) = texts([item.summary, item.content]);
         let record = Message {
             id: &id,
             session_id: &self.session_id,
             number: self.message_count,
             r#type: item.kind.or_empty(),
             role: item.role.get(),
-            content: texts([item.summary, item.content]).into_raw(),
+            content: content.into_raw(),
             timestamp: item.timestamp.get(),
         };
         let _: Emitted = emitter.record(MESSAGES, id.as_str(), &record)?;
-        Ok(())
+        Ok(read)
     }
 
     fn send_call(&mut self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
@@ -198,7 +199,7 @@ impl Rollout {
         Ok(())
     }
 
-    fn send_output(&self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    fn send_output(&self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
         #[derive(Serialize)]
         struct CallOutput<'a> {
             id: &'a str,
@@ -211,16 +212,17 @@ impl Rollout {
         let id = self.call_key(item);
         let nested = item.output.filter(|raw| is_object(raw));
         let nested = nested.and_then(|raw| serde_json::from_str::<Output<'_>>(raw.get()).ok()).unwrap_or_default();
+        let (output, read) = texts([item.output, nested.content]);
         let record = CallOutput {
             id: &id,
             session_id: &self.session_id,
             call_id: item.call_id.get(),
-            output: texts([item.output, nested.content]).into_raw(),
+            output: output.into_raw(),
             success: nested.success.0,
             timestamp: item.timestamp.get(),
         };
         let _: Emitted = emitter.record(FUNCTION_CALL_OUTPUTS, id.as_str(), &record)?;
-        Ok(())
+        Ok(read)
     }
 
     /// A call and its output have one key. A call without a name of its own is counted.
@@ -232,14 +234,18 @@ impl Rollout {
     }
 }
 
-/// Texts, and lists of parts with texts, as one text.
-fn texts<const N: usize>(values: [Option<&RawValue>; N]) -> Joined<'_> {
-    let mut joined = Joined::default();
+/// Texts, and lists of parts with texts, as one text; and whether all parts could be read.
+fn texts<const N: usize>(values: [Option<&RawValue>; N]) -> (Joined<'_>, LineRead) {
+    let (mut joined, mut read) = (Joined::default(), LineRead::Whole);
     for value in values.into_iter().flatten() {
         if is_string(value) {
             joined.add(value);
         }
-        for part in list::<Part<'_>>(value) {
+        let (parts, is_whole) = list::<Part<'_>>(value);
+        if !is_whole {
+            read = LineRead::InPart;
+        }
+        for part in parts {
             match part.text {
                 Some(text) => joined.add(text),
                 None if part.kind.get().is_some() => joined.add_words(&format!("[{}]", part.kind.or_empty())),
@@ -247,5 +253,5 @@ fn texts<const N: usize>(values: [Option<&RawValue>; N]) -> Joined<'_> {
             }
         }
     }
-    joined
+    (joined, read)
 }

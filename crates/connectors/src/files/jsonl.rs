@@ -10,10 +10,11 @@ use super::marks::{Marks, scope_word};
 use super::path::FilePath;
 use super::root::{Opened, Root};
 use super::setting::Place;
-use super::trouble::{Trouble, Troubles};
+use super::trouble::{Spot, Trouble, Troubles};
 use super::walk::{Found, Listing};
 use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Emitter, Left, SliceEnd, Stop};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io;
 
@@ -41,12 +42,12 @@ pub trait Transcripts {
     /// Begins with a file, or goes on with it: then `note` is what was kept of it. `head` is its beginning.
     fn open(&self, path: &FilePath, note: Option<&str>, head: &[u8]) -> Self::File;
 
-    /// Sends what a line says; `false` when it cannot be read. It is never empty.
+    /// Sends what a line says, and answers what of it was left out. It is never empty.
     ///
     /// # Errors
     ///
     /// Whatever sending ends with.
-    fn line(&self, file: &mut Self::File, line: &str, emitter: &mut Emitter<'_>) -> Result<bool, Stop>;
+    fn line(&self, file: &mut Self::File, line: &str, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop>;
 
     /// The end of the file was reached.
     ///
@@ -66,6 +67,17 @@ pub trait Transcripts {
     fn gone(&self, path: &FilePath, emitter: &mut Emitter<'_>) -> Result<(), Stop>;
 }
 
+/// What became of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineRead {
+    /// All of it was sent, or is nothing that is collected.
+    Whole,
+    /// A part of it has no name, so it could not be sent.
+    InPart,
+    /// It is not what a line should be.
+    NotAtAll,
+}
+
 /// Collects everything beneath a place.
 ///
 /// # Errors
@@ -79,9 +91,9 @@ pub fn collect<T: Transcripts>(run: &mut Collect<'_>, place: &Place, transcripts
     listing.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     let scope = scope_word(run, transcripts.streams());
     let marks = Marks::of_cursor(run.cursor(carrier), &scope);
-    let troubles = Troubles::new(carrier, run.take_gaps(carrier)?);
+    let troubles = Troubles::take(run, carrier, transcripts.streams())?;
     let mut work = Work::new(transcripts, &root, marks, listing, troubles);
-    work.tell_listing(run.emitter(), &place.path.to_string_lossy())?;
+    work.listing.tell(&root, |path| transcripts.is_wanted(path), &mut work.troubles, run.emitter())?;
     let left = run.slices(carrier, |emitter| {
         let is_last = work.slice(emitter)?;
         let cursor = work.marks.to_cursor(&scope);
@@ -103,9 +115,10 @@ struct Work<'w, T: Transcripts> {
     files: Vec<Found>,
     files_total: usize,
     gone: Vec<FilePath>,
-    unreadable: Vec<(FilePath, io::ErrorKind)>,
-    links: u64,
-    is_cut: bool,
+    /// What else the walk found; its files are in `files`.
+    listing: Listing,
+    /// Every path that was found, for gaps of files that are not there any more.
+    paths: HashSet<FilePath>,
     /// The file in the middle of which a slice ended.
     current: Option<Current<T::File>>,
     buffer: Vec<u8>,
@@ -114,47 +127,26 @@ struct Work<'w, T: Transcripts> {
 struct Current<F> {
     path: FilePath,
     opened: Opened,
+    /// Where reading began in this run.
+    from: u64,
     offset: u64,
     file: F,
+    /// Something is missing for which there was no room for a gap of its own: the file is read again by the next run.
+    is_unmarked: bool,
 }
 
 impl<'w, T: Transcripts> Work<'w, T> {
-    fn new(transcripts: &'w T, root: &'w Root, mut marks: Marks, listing: Listing, troubles: Troubles) -> Self {
+    fn new(transcripts: &'w T, root: &'w Root, mut marks: Marks, mut listing: Listing, troubles: Troubles) -> Self {
         let gone = gone(&mut marks, &listing);
-        let Listing { mut files, unreadable, links, is_cut } = listing;
-        files.retain(|found| !marks.is_same(found));
-        files.sort_by(|one, other| (one.stamp.modified, &one.path).cmp(&(other.stamp.modified, &other.path)));
+        let mut files = std::mem::take(&mut listing.files);
+        let paths =
+            if troubles.has_served() { files.iter().map(|found| found.path.clone()).collect() } else { HashSet::new() };
+        // What nobody wrote to is read again where something in it was missing, after everything else.
+        files.retain(|found| !marks.is_same(found) || troubles.concern(&found.path));
+        files.sort_by_cached_key(|found| (!marks.is_same(found), found.stamp.modified, found.path.clone()));
         let files_total = files.len();
         let (current, buffer) = (None, Vec::new());
-        Self {
-            transcripts,
-            root,
-            marks,
-            troubles,
-            files,
-            files_total,
-            gone,
-            unreadable,
-            links,
-            is_cut,
-            current,
-            buffer,
-        }
-    }
-
-    /// What the walk could not look at.
-    fn tell_listing(&mut self, emitter: &mut Emitter<'_>, place: &str) -> Result<(), Stop> {
-        for (folder, why) in std::mem::take(&mut self.unreadable) {
-            self.troubles.unreadable(emitter, &folder, why)?;
-        }
-        if self.is_cut {
-            self.troubles.tell(emitter, Trouble::TooManyFiles, place, None)?;
-        }
-        if self.links > 0 {
-            let message = format!("{} links beneath {place} are not followed", self.links);
-            emitter.progress(Progress { message, ..Progress::default() })?;
-        }
-        Ok(())
+        Self { transcripts, root, marks, troubles, files, files_total, gone, listing, paths, current, buffer }
     }
 
     /// Sends one slice; whether it was the last.
@@ -168,7 +160,10 @@ impl<'w, T: Transcripts> Work<'w, T> {
             };
             spent += FILE_COST;
             match self.read(&mut current, budget, &mut spent, emitter) {
-                Ok(true) => self.leave(&current, true, emitter)?,
+                Ok(true) => {
+                    self.leave(&current, true, emitter)?;
+                    self.troubles.settle(emitter, &current.path, current.from)?;
+                }
                 Ok(false) => {
                     self.leave(&current, false, emitter)?;
                     self.current = Some(current);
@@ -203,12 +198,15 @@ impl<'w, T: Transcripts> Work<'w, T> {
     fn open(&self, path: &FilePath) -> io::Result<Current<T::File>> {
         let opened = self.root.open_file(path)?;
         let mark = match self.marks.get(path) {
+            // Something in it is missing, so it is read again from its beginning.
+            Some(mark) if mark.is_finished() && self.troubles.concern(path) => None,
             Some(mark) if mark.change(&opened)? == Change::Grown => Some(mark),
             Some(_) | None => None,
         };
         let head = opened.head(HEAD_BYTES)?;
         let file = self.transcripts.open(path, mark.map(|mark| mark.note.as_str()), &head);
-        Ok(Current { path: path.clone(), opened, offset: mark.map_or(0, |mark| mark.offset), file })
+        let from = mark.map_or(0, |mark| mark.offset);
+        Ok(Current { path: path.clone(), opened, from, offset: from, file, is_unmarked: false })
     }
 
     /// Reads on; whether the end of the file was reached.
@@ -219,23 +217,26 @@ impl<'w, T: Transcripts> Work<'w, T> {
         spent: &mut u64,
         emitter: &mut Emitter<'_>,
     ) -> Result<bool, Failed> {
-        let Current { path, opened, offset, file } = current;
-        let mut lines = Lines::new(opened, *offset, &mut self.buffer);
+        let Current { path, opened, offset, file, is_unmarked, .. } = current;
+        let mut lines = Lines::new(opened.file(), *offset, &mut self.buffer);
         loop {
             let at = lines.offset();
             let Some(line) = lines.next()? else { break };
-            match line {
-                Line::Whole(bytes) => match self.transcripts.read_line(file, bytes, emitter)? {
-                    Read::Fine => {}
-                    Read::Trouble(trouble) => self.troubles.tell(emitter, trouble, &path.text(), Some(at))?,
-                },
+            let trouble = match line {
+                Line::Whole(bytes) => self.transcripts.read_line(file, bytes, emitter)?,
                 Line::Unfinished(bytes) => {
-                    // A whole object is one, with a line feed or without; half of one waits. So does half a letter.
-                    if self.transcripts.read_line(file, bytes, emitter)? == Read::Fine {
+                    // A whole object is one, with a line feed or without; half of one waits.
+                    let trouble = self.transcripts.read_line(file, bytes, emitter)?;
+                    let is_half = trouble == Some(Trouble::NOT_READABLE);
+                    if !is_half {
                         lines.take_unfinished();
                     }
+                    trouble.filter(|_| !is_half)
                 }
-                Line::TooLong { .. } => self.troubles.tell(emitter, Trouble::LineTooLong, &path.text(), Some(at))?,
+                Line::TooLong { .. } => Some(Trouble::LINE_TOO_LONG),
+            };
+            if let Some(trouble) = trouble {
+                *is_unmarked |= !self.troubles.tell(emitter, trouble, &Spot::line(path, at))?;
             }
             *spent += lines.offset() - at;
             *offset = lines.offset();
@@ -249,12 +250,13 @@ impl<'w, T: Transcripts> Work<'w, T> {
     }
 
     fn leave(&mut self, current: &Current<T::File>, is_finished: bool, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+        if current.is_unmarked {
+            self.marks.remove(&current.path);
+            return Ok(());
+        }
         let note = self.transcripts.note(&current.file);
         match Mark::new(&current.opened, current.offset, is_finished, note) {
-            Ok(mark) => match self.marks.set(&current.path, mark) {
-                true => Ok(()),
-                false => self.troubles.tell(emitter, Trouble::NotMarked, &current.path.text(), None),
-            },
+            Ok(mark) => self.marks.set_or_say(&current.path, mark, emitter),
             Err(error) => self.troubles.unreadable(emitter, &current.path, error.kind()),
         }
     }
@@ -265,7 +267,8 @@ impl<'w, T: Transcripts> Work<'w, T> {
             self.transcripts.gone(&path, emitter)?;
             self.marks.remove(&path);
         }
-        self.troubles.close(emitter)
+        let Self { listing, paths, troubles, .. } = self;
+        troubles.close(emitter, |path| !paths.contains(path) && listing.is_gone(path))
     }
 }
 
@@ -283,27 +286,28 @@ fn gone(marks: &mut Marks, listing: &Listing) -> Vec<FilePath> {
     gone
 }
 
-/// What became of a line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Read {
-    Fine,
-    Trouble(Trouble),
-}
-
 trait ReadLine: Transcripts {
-    /// A line as bytes. Zeroes around it are what a lost block leaves behind in a file.
-    fn read_line(&self, file: &mut Self::File, bytes: &[u8], emitter: &mut Emitter<'_>) -> Result<Read, Stop> {
+    /// A line as bytes; what is wrong with it. Zeroes around it are what a lost block leaves behind in a file.
+    fn read_line(
+        &self,
+        file: &mut Self::File,
+        bytes: &[u8],
+        emitter: &mut Emitter<'_>,
+    ) -> Result<Option<Trouble>, Stop> {
         let is_filling = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
-        let Some(from) = bytes.iter().position(|byte| !is_filling(byte)) else { return Ok(Read::Fine) };
+        let Some(from) = bytes.iter().position(|byte| !is_filling(byte)) else { return Ok(None) };
         let to = bytes.iter().rposition(|byte| !is_filling(byte)).map_or(from, |last| last + 1);
-        let Ok(text) = std::str::from_utf8(&bytes[from..to]) else {
-            // Names and meanings are ASCII; what is lost is single letters of a text.
-            let text = String::from_utf8_lossy(&bytes[from..to]);
-            let is_read = self.line(file, &text, emitter)?;
-            return Ok(Read::Trouble(if is_read { Trouble::WrongEncoding } else { Trouble::NotReadable }));
-        };
-        let is_read = self.line(file, text, emitter)?;
-        Ok(if is_read { Read::Fine } else { Read::Trouble(Trouble::NotReadable) })
+        // Names and meanings are ASCII; where bytes are replaced, single letters of a text are lost.
+        let text = String::from_utf8_lossy(&bytes[from..to]);
+        let is_replaced = matches!(text, Cow::Owned(_));
+        let rejected_before = emitter.counts().rejected;
+        let read = self.line(file, &text, emitter)?;
+        Ok(match read {
+            LineRead::NotAtAll => Some(Trouble::NOT_READABLE),
+            _ if emitter.counts().rejected > rejected_before => Some(Trouble::REJECTED),
+            LineRead::InPart => Some(Trouble::PART_LEFT_OUT),
+            LineRead::Whole => is_replaced.then_some(Trouble::WRONG_ENCODING),
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 //! tomorrow, and the place to go on from stays before it. A line longer than [`LINE_BYTES_MAX`] is read past and told,
 //! not held. Memory is one line and one piece.
 
-use super::root::Opened;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
@@ -34,7 +34,7 @@ pub enum Line<'b> {
 /// Reads lines.
 #[derive(Debug)]
 pub struct Lines<'f> {
-    opened: &'f Opened,
+    file: &'f File,
     buffer: &'f mut Vec<u8>,
     /// The next line begins here, in the buffer and in the file.
     start: usize,
@@ -47,8 +47,8 @@ pub struct Lines<'f> {
 
 impl<'f> Lines<'f> {
     /// Reads from a place that an earlier reader told. The buffer is the caller's, for one file after another.
-    pub fn new(opened: &'f Opened, from: u64, buffer: &'f mut Vec<u8>) -> Self {
-        Self { opened, buffer, start: 0, at: from, end: 0, scanned: 0, is_ended: false }
+    pub const fn new(file: &'f File, from: u64, buffer: &'f mut Vec<u8>) -> Self {
+        Self { file, buffer, start: 0, at: from, end: 0, scanned: 0, is_ended: false }
     }
 
     /// Where the next line begins.
@@ -119,7 +119,7 @@ impl<'f> Lines<'f> {
         }
         let place = self.at + self.end as u64;
         let to = (self.end + PIECE_BYTES).min(self.buffer.len());
-        let read = read_at(self.opened, &mut self.buffer[self.end..to], place)?;
+        let read = read_at(self.file, &mut self.buffer[self.end..to], place)?;
         self.end += read;
         Ok(read)
     }
@@ -130,7 +130,7 @@ impl<'f> Lines<'f> {
         loop {
             (self.start, self.end, self.scanned) = (0, 0, 0);
             let place = self.at + bytes;
-            let read = read_at(self.opened, &mut self.buffer[..PIECE_BYTES], place)?;
+            let read = read_at(self.file, &mut self.buffer[..PIECE_BYTES], place)?;
             if read == 0 {
                 self.is_ended = true;
                 return Ok(Line::TooLong { bytes, has_end: false });
@@ -146,9 +146,9 @@ impl<'f> Lines<'f> {
     }
 }
 
-fn read_at(opened: &Opened, into: &mut [u8], place: u64) -> io::Result<usize> {
+fn read_at(file: &File, into: &mut [u8], place: u64) -> io::Result<usize> {
     loop {
-        match opened.file.read_at(into, place) {
+        match file.read_at(into, place) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }
@@ -158,17 +158,16 @@ fn read_at(opened: &Opened, into: &mut [u8], place: u64) -> io::Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::files::{FilePath, Root};
 
-    fn opened(bytes: &[u8]) -> (tempfile::TempDir, Opened) {
+    fn opened(bytes: &[u8]) -> (tempfile::TempDir, File) {
         let place = tempfile::tempdir().unwrap();
         std::fs::write(place.path().join("f"), bytes).unwrap();
-        let file = Root::open(place.path()).unwrap().open_file(&FilePath::parse("f").unwrap()).unwrap();
+        let file = File::open(place.path().join("f")).unwrap();
         (place, file)
     }
 
     /// Lines with the place after each, as texts.
-    fn all(opened: &Opened, from: u64, buffer: &mut Vec<u8>) -> Vec<(String, u64)> {
+    fn all(opened: &File, from: u64, buffer: &mut Vec<u8>) -> Vec<(String, u64)> {
         let mut lines = Lines::new(opened, from, buffer);
         let mut all = Vec::new();
         while let Some(line) = lines.next().unwrap() {

@@ -49,6 +49,12 @@ impl Mark {
         Ok(Self { offset, size: stamp.size, stamp: if is_finished { stamp.sum } else { 0 }, content, note })
     }
 
+    /// Whether it was read to its end.
+    #[must_use]
+    pub const fn is_finished(&self) -> bool {
+        self.stamp != 0
+    }
+
     /// Forgets how far the file was read, and not that it is known: what of it is asked for has changed.
     pub(super) fn unread(&mut self) {
         *self = Self { offset: 0, size: 0, stamp: 0, content: Xxh3::new().digest(), note: String::new() };

@@ -8,7 +8,8 @@
 use super::mark::Mark;
 use super::path::{self, FilePath};
 use super::walk::{Found, Listing};
-use gleaner_sdk::{Collect, Cursor};
+use gleaner_sdk::protocol::Progress;
+use gleaner_sdk::{Collect, Cursor, Emitter, Stop};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -16,7 +17,9 @@ use std::fmt::{self, Write};
 /// How long the text may get: a line of the protocol has 16 MiB.
 pub const MARKS_BYTES_MAX: usize = 15 * 1024 * 1024;
 /// The form of the text.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The same form, written by versions that left things out without a gap: its files are read again.
+const VERSION_WITHOUT_GAPS: u64 = 1;
 
 /// The name of a file, or the path of a folder.
 type Name = Box<[u8]>;
@@ -35,9 +38,10 @@ impl Marks {
     #[must_use]
     pub fn of_cursor(cursor: Option<&Cursor>, scope: &str) -> Self {
         let read = |cursor: &Cursor| {
-            (cursor.get("version")?.as_u64()? == VERSION).then_some(())?;
+            let version = cursor.get("version")?.as_u64()?;
+            (version == VERSION || version == VERSION_WITHOUT_GAPS).then_some(())?;
             let mut marks = Self::parse(cursor.get("files")?.as_str()?)?;
-            if cursor.get("scope")?.as_str()? != scope {
+            if version == VERSION_WITHOUT_GAPS || cursor.get("scope")?.as_str()? != scope {
                 marks.unread_all();
             }
             Some(marks)
@@ -82,6 +86,19 @@ impl Marks {
         self.bytes = bytes;
         self.folders.entry(folder.into()).or_default().insert(name.into(), mark);
         true
+    }
+
+    /// Sets the mark of a file. Where there is no room left, the file is read again by every run: nothing is missing.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn set_or_say(&mut self, path: &FilePath, mark: Mark, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+        if self.set(path, mark) {
+            return Ok(());
+        }
+        let message = format!("there are more files than fit on a cursor; every run reads this one again: {path}");
+        emitter.progress(Progress { message, ..Progress::default() })
     }
 
     /// Forgets a file.
@@ -228,6 +245,9 @@ mod tests {
         }
         let cursor = marks.to_cursor("s");
         assert_eq!(Marks::of_cursor(Some(&cursor), "s"), marks);
+        let mut old = cursor.clone();
+        old["version"] = 1.into();
+        assert_eq!(Marks::of_cursor(Some(&old), "s"), Marks::of_cursor(Some(&cursor), "other"), "of an older program");
         let other = Marks::of_cursor(Some(&cursor), "other");
         let unread = other.get(&FilePath::parse("p/x").unwrap()).unwrap();
         assert_eq!((unread.offset, unread.note.as_str()), (0, ""), "of another scope");

@@ -119,6 +119,12 @@ impl Opened {
         self.stamp
     }
 
+    /// The file itself, for reading at any place.
+    #[must_use]
+    pub const fn file(&self) -> &File {
+        &self.file
+    }
+
     /// Its first bytes, at most so many.
     ///
     /// # Errors
@@ -126,17 +132,6 @@ impl Opened {
     /// When it cannot be read.
     pub fn head(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
         self.window(0, bytes_max)
-    }
-
-    /// All of it, if it is not larger than this; `None` if it is.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
-    pub fn read_whole(&self, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
-        // One byte more than is allowed shows that there is more.
-        let bytes = self.window(0, bytes_max.saturating_add(1))?;
-        Ok((bytes.len() <= bytes_max).then_some(bytes))
     }
 
     /// The bytes from a place on, at most so many.
@@ -208,14 +203,5 @@ mod tests {
         for name in ["pipe.jsonl", "folder.jsonl"] {
             assert_eq!(root.open_file(&path(name)).unwrap_err().kind(), io::ErrorKind::InvalidInput, "{name}");
         }
-    }
-
-    #[test]
-    fn a_file_that_is_too_large_is_not_read_whole() {
-        let place = tempfile::tempdir().unwrap();
-        std::fs::write(place.path().join("f"), "12345").unwrap();
-        let file = Root::open(place.path()).unwrap().open_file(&path("f")).unwrap();
-        assert_eq!(file.read_whole(5).unwrap().as_deref(), Some(&b"12345"[..]));
-        assert_eq!(file.read_whole(4).unwrap(), None);
     }
 }

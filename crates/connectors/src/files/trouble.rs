@@ -1,170 +1,369 @@
-//! What could not be read: said with its place, never with its content, and a bounded number of times.
+//! What could not be read: each is a gap with its place and its reason, so that nothing is left out silently.
 //!
-//! A file that cannot be opened may be readable tomorrow, so it is a gap, which the run that reads it closes. A line that
-//! cannot be read stays so, and is a skip: the place and the reason, for people to look at. The first of each kind are told
-//! one by one and the rest as a number, because a broken disk makes a million of them.
+//! A gap names the file (or folder, or row) in its locator and never its content. The next run is served the gap, reads
+//! the file again, and either reports the gap again or closes it. So a gap closes when the file becomes readable, when
+//! it is gone, or when a later version of the connector understands it. The number of gaps is bounded: a broken disk
+//! makes a million faults.
 
 use super::path::FilePath;
-use gleaner_sdk::protocol::{
-    AbsenceReason, DetailGap, GapKey, GapReason, LastError, Progress, RawJson, RecoveryAction, RecoveryHint, ServedGap,
-    SkipResult,
-};
-use gleaner_sdk::{Emitter, Stop};
-use std::collections::BTreeMap;
+use gleaner_sdk::protocol::{AbsenceReason, DetailGap, GapReason, LastError, Progress, RawJson, ServedGap};
+use gleaner_sdk::{Collect, Emitter, Stop};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// How many of one kind are told one by one.
-const TOLD_MAX: u64 = 50;
+/// Gaps of one kind in one file that are reported one by one. One more stands for the rest of them.
+const IN_A_FILE_MAX: u64 = 20;
+/// Gaps of one run. One more stands for the rest; the files of that rest are not marked as read.
+const IN_A_RUN_MAX: u64 = 20_000;
 
-/// What is wrong with a place in a file.
+/// What is wrong, as a code and as a sentence that ends before the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Trouble {
-    /// A line longer than is held.
-    LineTooLong,
-    /// A line that is not what it should be.
-    NotReadable,
-    /// Bytes that are no text in the encoding of the file, and were replaced.
-    WrongEncoding,
-    /// A file larger than is read.
-    FileTooLarge,
-    /// There are more files than are looked at.
-    TooManyFiles,
-    /// There are more files than fit on a cursor.
-    NotMarked,
+pub struct Trouble {
+    /// The code: the class of the gap's error.
+    pub reason: &'static str,
+    /// The sentence.
+    pub text: &'static str,
 }
 
 impl Trouble {
-    const fn reason(self) -> &'static str {
-        match self {
-            Self::LineTooLong => "line_too_long",
-            Self::NotReadable => "line_not_readable",
-            Self::WrongEncoding => "wrong_encoding",
-            Self::FileTooLarge => "file_too_large",
-            Self::TooManyFiles => "too_many_files",
-            Self::NotMarked => "file_not_marked",
-        }
-    }
+    /// A file or folder that cannot be opened or read.
+    pub const UNREADABLE: Self = Self::new("file_unreadable", "the file or folder cannot be read");
+    /// A line longer than is held.
+    pub const LINE_TOO_LONG: Self = Self::new("line_too_long", "a line is longer than 16 MiB and was left out");
+    /// A line that is not what it should be.
+    pub const NOT_READABLE: Self = Self::new("line_not_readable", "a line cannot be read and was left out");
+    /// A line of which a part has no name by which it could be stored.
+    pub const PART_LEFT_OUT: Self = Self::new("part_without_id", "a part of a line has no id and was left out");
+    /// Bytes that are no text in the encoding of the file, and were replaced.
+    pub const WRONG_ENCODING: Self = Self::new("wrong_encoding", "bytes that are not UTF-8 were replaced");
+    /// A record that does not fit its schema, or is longer than a line of the protocol.
+    pub const REJECTED: Self =
+        Self::new("record_rejected", "a record does not fit its schema or is longer than 16 MiB and was left out");
+    /// There are more files than are looked at.
+    pub const TOO_MANY_FILES: Self =
+        Self::new("too_many_files", "there are more files than are looked at; the rest was left out");
+    /// A folder deeper than is looked at.
+    pub const TOO_DEEP: Self = Self::new("folder_too_deep", "a folder lies too deep and was left out");
+    /// A link out of the folder that the owner named.
+    pub const LINK: Self = Self::new("link_not_followed", "a link leads out of the folder and was not followed");
+    /// More gaps than one run reports.
+    const TOO_MANY_GAPS: Self = Self::new("too_many_gaps", "there are more places that cannot be read than are listed");
 
-    const fn text(self) -> &'static str {
-        match self {
-            Self::LineTooLong => "a line is longer than 16 MiB and was left out",
-            Self::NotReadable => "a line cannot be read and was left out",
-            Self::WrongEncoding => "bytes that are no UTF-8 were replaced",
-            Self::FileTooLarge => "the file is too large and was left out",
-            Self::TooManyFiles => "there are more files, or deeper folders, than are looked at; the rest was left out",
-            Self::NotMarked => "there are more files than fit on a cursor; this one is read again by every run",
-        }
+    /// A kind of trouble.
+    #[must_use]
+    pub const fn new(reason: &'static str, text: &'static str) -> Self {
+        Self { reason, text }
     }
 }
 
-/// Tells troubles, and keeps the account of files that could not be opened.
+/// Where something is wrong. It becomes the locator of the gap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spot {
+    /// What kind of thing it is: `file`, `folder`, `calendar`, or the name of a table.
+    thing: &'static str,
+    /// Its name.
+    name: String,
+    /// The byte of the file, or the number of the row.
+    at: Option<(&'static str, i64)>,
+}
+
+impl Spot {
+    /// A whole file.
+    #[must_use]
+    pub fn file(path: &FilePath) -> Self {
+        Self { thing: FILE, name: path.text(), at: None }
+    }
+
+    /// A line of a file, by its first byte.
+    #[must_use]
+    pub fn line(path: &FilePath, byte: u64) -> Self {
+        Self { thing: FILE, name: path.text(), at: Some(("byte", i64::try_from(byte).unwrap_or(i64::MAX))) }
+    }
+
+    /// Something that is no file: a folder, a calendar.
+    #[must_use]
+    pub fn other(thing: &'static str, name: &str) -> Self {
+        Self { thing, name: name.to_owned(), at: None }
+    }
+
+    /// A row of a table.
+    #[must_use]
+    pub fn row(table: &str, number: i64) -> Self {
+        Self { thing: TABLE, name: table.to_owned(), at: Some(("row", number)) }
+    }
+
+    /// The gap's locator. Two spots with the same text are the same gap.
+    fn locator(&self, why: &str, rest: bool) -> String {
+        let mut fields = BTreeMap::from([("kind", json!("file")), ("why", json!(why)), (self.thing, json!(self.name))]);
+        match self.at {
+            _ if rest => fields.insert("rest", json!(true)),
+            Some((name, number)) => fields.insert(name, json!(number)),
+            None => None,
+        };
+        json!(fields).to_string()
+    }
+
+    fn shown(&self) -> String {
+        let name = &self.name;
+        self.at.map_or_else(|| name.clone(), |(what, number)| format!("{name}, {what} {number}"))
+    }
+}
+
+const FILE: &str = "file";
+const TABLE: &str = "table";
+
+/// A gap of an earlier run.
+#[derive(Debug)]
+struct Served {
+    gap: ServedGap,
+    locator: Value,
+}
+
+impl Served {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.locator.get(name)?.as_str()
+    }
+}
+
+/// Reports gaps, and closes those of earlier runs whose cause is gone.
 #[derive(Debug)]
 pub struct Troubles {
     /// The stream whose gaps these are.
     stream: String,
-    counts: BTreeMap<Trouble, u64>,
-    /// Gaps of earlier runs, by the file's text.
-    served: BTreeMap<String, ServedGap>,
-    unreadable: u64,
+    counts: BTreeMap<&'static str, u64>,
+    /// Gaps of earlier runs that this run has not reported again, by locator. A run of one stream alone leaves its gaps
+    /// in that one, so there may be several.
+    served: BTreeMap<String, Vec<Served>>,
+    /// Files with gaps of earlier runs.
+    concerned: BTreeSet<String>,
+    /// How many gaps of each kind the present file has.
+    present: (String, BTreeMap<&'static str, u64>),
+    told: u64,
+    /// The gap for the rest of the run was written.
+    is_full: bool,
 }
 
 impl Troubles {
-    /// For a stream, with the gaps that earlier runs left in it.
-    #[must_use]
-    pub fn new(stream: &str, gaps: Vec<ServedGap>) -> Self {
-        let by_key = |gap: ServedGap| Some((gap.record_key.as_ref()?.as_str().strip_prefix(FILE_KEY)?.to_owned(), gap));
-        let served = gaps.into_iter().filter_map(by_key).collect();
-        Self { stream: stream.to_owned(), counts: BTreeMap::new(), served, unreadable: 0 }
+    /// For one stream of a run, with the gaps that earlier runs left in any of these.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more, or the answer cannot be read.
+    pub fn take(run: &mut Collect<'_>, stream: &str, streams: &[&str]) -> Result<Self, Stop> {
+        let mut gaps = Vec::new();
+        for stream in streams {
+            gaps.extend(run.take_gaps(stream)?);
+        }
+        Ok(Self::new(stream, gaps))
     }
 
-    /// Something in a file, at this byte of it.
+    fn new(stream: &str, gaps: Vec<ServedGap>) -> Self {
+        let mut served = BTreeMap::<String, Vec<Served>>::new();
+        let mut concerned = BTreeSet::new();
+        for gap in gaps {
+            let Some(text) = gap.detail_locator.as_ref().map(|locator| locator.as_str().to_owned()) else { continue };
+            let Ok(locator) = serde_json::from_str(&text) else { continue };
+            let one = Served { gap, locator };
+            concerned.extend(one.text(FILE).map(ToOwned::to_owned));
+            served.entry(text).or_default().push(one);
+        }
+        let present = (String::new(), BTreeMap::new());
+        Self { stream: stream.to_owned(), counts: BTreeMap::new(), served, concerned, present, told: 0, is_full: false }
+    }
+
+    /// Whether an earlier run left a gap in this file: then it is read again although nobody wrote to it.
+    #[must_use]
+    pub fn concern(&self, path: &FilePath) -> bool {
+        !self.concerned.is_empty() && self.concerned.contains(&path.text())
+    }
+
+    /// Whether there is any gap of an earlier run that this run has neither reported again nor closed.
+    #[must_use]
+    pub fn has_served(&self) -> bool {
+        !self.served.is_empty()
+    }
+
+    /// The rows of a table with gaps of earlier runs.
+    #[must_use]
+    pub fn rows(&self, table: &str) -> Vec<i64> {
+        let of_table = self.served.values().flatten().filter(|served| served.text(TABLE) == Some(table));
+        of_table.filter_map(|served| served.locator.get("row")?.as_i64()).collect()
+    }
+
+    /// Whether a gap of an earlier run stands for many rows of a table, so that all of it is read again.
+    #[must_use]
+    pub fn has_rest(&self, table: &str) -> bool {
+        let mut served = self.served.values().flatten();
+        served.any(|served| served.text(TABLE) == Some(table) && served.locator.get("row").is_none())
+    }
+
+    /// Reports something as missing; `false` when the gap for the rest of this run stands for it, so that the file must
+    /// not be marked as read.
     ///
     /// # Errors
     ///
     /// When nobody reads any more.
-    pub fn tell(
-        &mut self,
-        emitter: &mut Emitter<'_>,
-        trouble: Trouble,
-        path: &str,
-        at: Option<u64>,
-    ) -> Result<(), Stop> {
-        let count = self.counts.entry(trouble).or_default();
-        *count += 1;
-        if *count > TOLD_MAX {
-            return Ok(());
-        }
-        let place = at.map_or_else(|| path.to_owned(), |at| format!("{path}, byte {at}"));
-        emitter.skip(SkipResult {
-            stream: Some(self.stream.clone()),
-            reason: Some(trouble.reason().to_owned()),
-            message: Some(format!("{}: {place}", trouble.text())),
-            recovery_hint: Some(RecoveryHint { action: RecoveryAction::NotRetriable, retryable: Some(false) }),
-            resources: vec![path.to_owned()],
-            ..SkipResult::default()
-        })
+    pub fn tell(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, spot: &Spot) -> Result<bool, Stop> {
+        self.tell_why(emitter, trouble, spot, None)
     }
 
-    /// A file or folder that could not be opened or read: a gap, until a run reads it.
+    /// A file or folder that could not be opened or read.
     ///
     /// # Errors
     ///
     /// When nobody reads any more.
     pub fn unreadable(&mut self, emitter: &mut Emitter<'_>, path: &FilePath, why: io::ErrorKind) -> Result<(), Stop> {
-        self.unreadable += 1;
-        let was_served = self.served.remove(&path.text()).is_some();
-        if self.unreadable > TOLD_MAX && !was_served {
-            return Ok(());
-        }
-        let raw = serde_json::json!({"class": "file_unreadable", "why": why.to_string()}).to_string();
-        let raw = RawJson::new(raw).unwrap_or_default();
-        emitter.gap(DetailGap {
-            stream: self.stream.clone(),
-            record_key: Some(GapKey::Text(format!("{FILE_KEY}{path}"))),
-            reason: Some(GapReason::Absence(AbsenceReason::TemporaryUnavailable)),
-            last_error: Some(LastError { class: "file_unreadable".to_owned(), http_status: None, raw }),
-            ..DetailGap::default()
-        })
+        self.tell_why(emitter, Trouble::UNREADABLE, &Spot::file(path), Some(&why.to_string())).map(drop)
     }
 
-    /// What an earlier run could not read and this one did, or found gone: closes its gaps. For the end of a run that
-    /// looked at everything.
+    /// The same with the cause in its own words.
     ///
     /// # Errors
     ///
     /// When nobody reads any more.
-    pub fn close(&mut self, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
-        for gap in std::mem::take(&mut self.served).into_values() {
-            emitter.recovered(&gap)?;
+    pub fn tell_why(
+        &mut self,
+        emitter: &mut Emitter<'_>,
+        trouble: Trouble,
+        spot: &Spot,
+        why: Option<&str>,
+    ) -> Result<bool, Stop> {
+        *self.counts.entry(trouble.reason).or_default() += 1;
+        if self.present.0 != spot.name {
+            self.present = (spot.name.clone(), BTreeMap::new());
         }
-        let rest = self.counts.iter().filter(|&(_, &count)| count > TOLD_MAX);
-        for (trouble, count) in rest {
-            let more = count - TOLD_MAX;
-            emitter.skip(SkipResult {
-                stream: Some(self.stream.clone()),
-                reason: Some(trouble.reason().to_owned()),
-                message: Some(format!("{}; so it is at {more} more places", trouble.text())),
-                resources: vec![format!("{more} more")],
-                ..SkipResult::default()
+        let in_file = self.present.1.entry(trouble.reason).or_default();
+        *in_file += 1;
+        let (in_file, locator) = (*in_file, spot.locator(trouble.reason, false));
+        let was_served = self.served.contains_key(&locator);
+        let because = why.map(|why| format!(" ({why})")).unwrap_or_default();
+        if was_served || (in_file <= IN_A_FILE_MAX && self.told < IN_A_RUN_MAX) {
+            let message = format!("{}{because}: {}", trouble.text, spot.shown());
+            return self.gap(emitter, trouble, locator, &message).map(|()| true);
+        }
+        if self.told >= IN_A_RUN_MAX {
+            let everything = Spot::other("folder", "");
+            let locator = everything.locator(Trouble::TOO_MANY_GAPS.reason, true);
+            // Said once: the same gap again would only be the same gap.
+            if !self.is_full {
+                self.is_full = true;
+                self.gap(emitter, Trouble::TOO_MANY_GAPS, locator, Trouble::TOO_MANY_GAPS.text)?;
+            }
+            return Ok(false);
+        }
+        let locator = spot.locator(trouble.reason, true);
+        if in_file == IN_A_FILE_MAX + 1 {
+            let message = format!("{}, here and further on{because}: {}", trouble.text, spot.shown());
+            self.gap(emitter, trouble, locator, &message)?;
+        }
+        Ok(true)
+    }
+
+    /// Writes the gap, in every stream in which it was served.
+    fn gap(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, locator: String, message: &str) -> Result<(), Stop> {
+        let served = self.served.remove(&locator).unwrap_or_default();
+        let streams = served.into_iter().map(|served| served.gap.stream).chain([self.stream.clone()]);
+        let raw = json!({"class": trouble.reason, "message": message}).to_string();
+        let (raw, locator) = (RawJson::new(raw).unwrap_or_default(), RawJson::new(locator).ok());
+        for stream in streams.collect::<BTreeSet<_>>() {
+            self.told += 1;
+            let last_error = LastError { class: trouble.reason.to_owned(), http_status: None, raw: raw.clone() };
+            emitter.gap(DetailGap {
+                stream,
+                reason: Some(GapReason::Absence(AbsenceReason::TemporaryUnavailable)),
+                detail_locator: locator.clone(),
+                last_error: Some(last_error),
+                ..DetailGap::default()
             })?;
         }
+        Ok(())
+    }
+
+    /// A file was read from this byte to its end: closes the gaps of earlier runs in that part that are none any more.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn settle(&mut self, emitter: &mut Emitter<'_>, path: &FilePath, from: u64) -> Result<(), Stop> {
+        if !self.concern(path) {
+            return Ok(());
+        }
+        let name = path.text();
+        let is_read = |served: &Served| {
+            let byte = served.locator.get("byte").and_then(Value::as_u64);
+            let is_unreadable = served.text("why") == Some(Trouble::UNREADABLE.reason);
+            served.text(FILE) == Some(&name) && (from == 0 || is_unreadable || byte.is_some_and(|byte| byte >= from))
+        };
+        self.recover(emitter, is_read)
+    }
+
+    /// A row was read again: closes its gaps that are none any more.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn settle_row(&mut self, emitter: &mut Emitter<'_>, table: &str, row: i64) -> Result<(), Stop> {
+        let is_row = |served: &Served| {
+            served.text(TABLE) == Some(table) && served.locator.get("row").and_then(Value::as_i64) == Some(row)
+        };
+        self.recover(emitter, is_row)
+    }
+
+    /// The end of a run that looked at everything: closes the gaps of earlier runs that are no files, and those of files
+    /// that are certainly gone.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn close(&mut self, emitter: &mut Emitter<'_>, is_gone: impl Fn(&FilePath) -> bool) -> Result<(), Stop> {
+        self.recover(emitter, |served| match served.text(FILE) {
+            Some(name) => FilePath::parse(name).is_none_or(|path| is_gone(&path)),
+            None => true,
+        })?;
         match self.summary() {
             Some(message) => emitter.progress(Progress { message, ..Progress::default() }),
             None => Ok(()),
         }
     }
 
+    fn recover(&mut self, emitter: &mut Emitter<'_>, is_over: impl Fn(&Served) -> bool) -> Result<(), Stop> {
+        // Those of one locator are over together.
+        let over = self.served.extract_if(.., |_, served| served.iter().any(&is_over)).collect::<Vec<_>>();
+        for served in over.into_iter().flat_map(|(_, served)| served) {
+            emitter.recovered(&served.gap)?;
+        }
+        Ok(())
+    }
+
     /// What there was, in one sentence for people.
     #[must_use]
     pub fn summary(&self) -> Option<String> {
-        let mut parts =
-            self.counts.iter().map(|(trouble, count)| format!("{count} × {}", trouble.reason())).collect::<Vec<_>>();
-        if self.unreadable > 0 {
-            parts.push(format!("{} files or folders cannot be opened", self.unreadable));
-        }
+        let parts = self.counts.iter().map(|(reason, count)| format!("{count} × {reason}")).collect::<Vec<_>>();
         (!parts.is_empty()).then(|| format!("not everything could be read: {}", parts.join(", ")))
     }
 }
 
-/// Before the name of a file in the key of a gap. No record has such a key.
-const FILE_KEY: &str = "file:";
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_locator_is_the_same_text_whenever_it_is_written_and_tells_places_apart() {
+        let path = FilePath::parse("a/b%0a.jsonl").unwrap();
+        let spots = [
+            Spot::file(&path),
+            Spot::line(&path, 7),
+            Spot::line(&path, 8),
+            Spot::other("folder", "a"),
+            Spot::row("t", 7),
+        ];
+        let texts = spots.iter().map(|spot| spot.locator("w", false)).collect::<BTreeSet<_>>();
+        assert_eq!(texts.len(), spots.len());
+        assert_eq!(Spot::line(&path, 7).locator("w", true), Spot::line(&path, 8).locator("w", true));
+        assert_eq!(
+            Spot::line(&path, 7).locator("w", false),
+            r#"{"byte":7,"file":"a/b%0a.jsonl","kind":"file","why":"w"}"#
+        );
+    }
+}

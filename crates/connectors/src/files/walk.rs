@@ -5,9 +5,13 @@
 
 use super::path::FilePath;
 use super::root::{Root, Stamp};
+use super::trouble::{Spot, Trouble, Troubles};
+use gleaner_sdk::{Emitter, Stop};
 use rustix::fs::{AtFlags, Dir, FileType, statat};
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 
 /// The most files of one source. A busy user of a terminal tool makes some thousands a year; this is what fits on a
 /// cursor and into the memory of a connector.
@@ -16,8 +20,9 @@ pub const FILES_MAX: usize = 200_000;
 const ENTRIES_MAX: usize = 2_000_000;
 /// How deep folders may lie in each other. The deepest known source has five.
 const DEPTH_MAX: usize = 32;
-/// How many folders that cannot be read are named; more are counted.
-const UNREADABLE_MAX: usize = 1000;
+/// How many folders that cannot be read, folders that lie too deep, and links are named each. With more, the listing
+/// counts as cut.
+const NAMED_MAX: usize = 1000;
 
 /// A file that was found.
 #[derive(Clone, Debug)]
@@ -35,8 +40,10 @@ pub struct Listing {
     pub files: Vec<Found>,
     /// Folders that could not be read, and why. What lies beneath them is unknown.
     pub unreadable: Vec<(FilePath, io::ErrorKind)>,
-    /// Links that were not followed.
-    pub links: u64,
+    /// Folders that lie too deep. What lies beneath them is unknown.
+    pub too_deep: Vec<FilePath>,
+    /// Links that were not followed, as far as they are named.
+    pub links: Vec<FilePath>,
     /// There was more than a walk looks at: what was not found may still be there.
     pub is_cut: bool,
 }
@@ -45,11 +52,82 @@ impl Listing {
     /// Whether a file that was not found is certainly gone.
     #[must_use]
     pub fn is_gone(&self, path: &FilePath) -> bool {
-        !self.is_cut && !self.unreadable.iter().any(|(folder, _)| path.is_beneath(folder))
+        let is_beneath = |folder: &FilePath| path.is_beneath(folder);
+        !self.is_cut
+            && !self.unreadable.iter().any(|(folder, _)| is_beneath(folder))
+            && !self.too_deep.iter().any(is_beneath)
+            && !self.links.iter().any(is_beneath)
+    }
+}
+
+impl Listing {
+    fn name_unreadable(&mut self, path: FilePath, why: io::ErrorKind) {
+        if self.unreadable.len() < NAMED_MAX {
+            self.unreadable.push((path, why));
+        } else {
+            self.is_cut = true;
+        }
+    }
+
+    fn name_too_deep(&mut self, folder: FilePath) {
+        if self.too_deep.len() < NAMED_MAX {
+            self.too_deep.push(folder);
+        } else {
+            self.is_cut = true;
+        }
+    }
+
+    fn name_link(&mut self, link: FilePath) {
+        if self.links.len() < NAMED_MAX {
+            self.links.push(link);
+        } else {
+            self.is_cut = true;
+        }
+    }
+
+    /// Reports everything that the walk did not look at. A link within the folder leads to what is found anyway, and one
+    /// that leads to no file and no folder leads to nothing that is wanted.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
+    pub fn tell(
+        &self,
+        root: &Root,
+        is_wanted: impl Fn(&FilePath) -> bool,
+        troubles: &mut Troubles,
+        emitter: &mut Emitter<'_>,
+    ) -> Result<(), Stop> {
+        for (path, why) in &self.unreadable {
+            troubles.unreadable(emitter, path, *why)?;
+        }
+        for folder in &self.too_deep {
+            troubles.tell(emitter, Trouble::TOO_DEEP, &Spot::other("folder", &folder.text()))?;
+        }
+        if self.is_cut {
+            troubles.tell(emitter, Trouble::TOO_MANY_FILES, &Spot::other("folder", ""))?;
+        }
+        for link in self.links.iter().filter(|link| root.leads_out(link, &is_wanted)) {
+            troubles.tell(emitter, Trouble::LINK, &Spot::other("link", &link.text()))?;
+        }
+        Ok(())
     }
 }
 
 impl Root {
+    /// Whether a link leads to a folder, or a wanted file, that is not beneath this root.
+    fn leads_out(&self, link: &FilePath, is_wanted: impl Fn(&FilePath) -> bool) -> bool {
+        let path = self.path().join(OsStr::from_bytes(link.as_bytes()));
+        let Ok(home) = self.path().canonicalize() else { return true };
+        match path.canonicalize() {
+            Ok(target) if target.starts_with(&home) => false,
+            Ok(target) => target.is_dir() || (target.is_file() && is_wanted(link)),
+            // It leads nowhere.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => false,
+            Err(_) => true,
+        }
+    }
+
     /// Finds every file whose path is wanted.
     ///
     /// # Errors
@@ -64,10 +142,7 @@ impl Root {
                 Ok(()) => {}
                 // It was there a moment ago, and is not any more.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) if walk.listing.unreadable.len() < UNREADABLE_MAX => {
-                    walk.listing.unreadable.push((folder, error.kind()));
-                }
-                Err(_) => walk.listing.is_cut = true,
+                Err(error) => walk.listing.name_unreadable(folder, error.kind()),
             }
         }
         Ok(walk.listing)
@@ -108,15 +183,18 @@ impl<W: Fn(&FilePath) -> bool> Walk<W> {
                 known => known,
             };
             match kind {
-                FileType::Symlink => self.listing.links += 1,
+                FileType::Symlink => self.listing.name_link(child),
                 FileType::Directory if depth < DEPTH_MAX => self.folders.push(child),
-                FileType::Directory => self.listing.is_cut = true,
-                FileType::RegularFile if (self.is_wanted)(&child) => {
-                    // One that vanished in this moment is simply not there.
-                    if let Ok(stat) = statat(entries.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-                        self.listing.files.push(Found { path: child, stamp: Stamp::of(&stat) });
+                FileType::Directory => self.listing.name_too_deep(child),
+                FileType::RegularFile | FileType::Unknown if (self.is_wanted)(&child) => {
+                    match statat(entries.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+                        Ok(stat) => self.listing.files.push(Found { path: child, stamp: Stamp::of(&stat) }),
+                        // One that vanished in this moment is simply not there.
+                        Err(error) if error == rustix::io::Errno::NOENT => {}
+                        Err(error) => self.listing.name_unreadable(child, io::Error::from(error).kind()),
                     }
                 }
+                // A pipe, a socket or a device holds no files of the owner's.
                 _ => {}
             }
         }
@@ -127,8 +205,6 @@ impl<W: Fn(&FilePath) -> bool> Walk<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -149,7 +225,11 @@ mod tests {
         let mut names = listing.files.iter().map(|file| file.path.text()).collect::<Vec<_>>();
         names.sort();
         assert_eq!(names, ["deep/er/%1b[2J.x", "deep/er/%ff%fe.x", "deep/er/plain.x", "deep/er/two%0alines.x"]);
-        assert_eq!((listing.links, listing.is_cut), (3, false));
+        let mut links = listing.links.iter().map(FilePath::text).collect::<Vec<_>>();
+        links.sort();
+        assert_eq!((links.join(" ").as_str(), listing.is_cut), ("deep/ring link.x out", false));
+        let leads_out = |link: &str| root.leads_out(&FilePath::parse(link).unwrap(), |path| path.has_extension("x"));
+        assert_eq!(["deep/ring", "link.x", "out", "none"].map(leads_out), [false, true, true, false]);
         assert!(listing.files.iter().all(|file| root.open_file(&file.path).is_ok()), "each can be opened");
     }
 
@@ -160,8 +240,8 @@ mod tests {
         std::fs::create_dir_all(&deep).unwrap();
         std::fs::write(deep.join("f.x"), "a").unwrap();
         let listing = Root::open(place.path()).unwrap().walk(|_| true).unwrap();
-        assert!(listing.files.is_empty() && listing.is_cut);
-        assert!(!listing.is_gone(&FilePath::parse("any").unwrap()));
+        assert!(listing.files.is_empty() && listing.too_deep.len() == 1);
+        assert!(!listing.is_gone(&FilePath::parse(&format!("{}/f.x", listing.too_deep[0].text())).unwrap()));
     }
 
     #[test]

@@ -1,18 +1,20 @@
 //! One calendar: its events as they are written, with their times understood.
 //!
-//! Pure. A file that breaks off in the middle says so: nobody may take what is missing for deleted. An event without a
-//! time is counted and left out.
+//! A file of any size is read in two passes, line by line: first what holds for all of it (its name, its zones), then one
+//! event after another. A file that breaks off in the middle says so: nobody may take what is missing for deleted. An
+//! event without a time is counted and left out.
 
-use super::lines::{Line, lines};
+use super::lines::{Content, Line, Reader};
 use super::rule::Rule;
 use super::zones::{OBSERVANCES_MAX, Observance, Zone, Zones};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
 
-/// Events of one file that are read. Ten a day for thirty years.
-pub(crate) const EVENTS_MAX: usize = 100_000;
 /// Attendees, dates and exceptions of one event.
 const LIST_MAX: usize = 10_000;
 /// Components in each other: a calendar, an event, an alarm.
@@ -63,51 +65,113 @@ pub(crate) struct Event {
     pub(crate) modified: Option<When>,
 }
 
-/// What one file says.
-#[derive(Debug, Default)]
+/// What one file says, but for its events.
+#[derive(Debug)]
 pub(crate) struct Calendar {
     pub(crate) name: Option<String>,
-    pub(crate) events: Vec<Event>,
     /// It begins and ends as a calendar does.
     pub(crate) is_whole: bool,
     /// It says that all of its events are cancelled.
     pub(crate) is_cancelled: bool,
     pub(crate) faults: Faults,
+    zones: Zones,
 }
 
 /// What was not understood, as numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Faults {
     pub(crate) lines: usize,
-    /// Events without a time.
+    pub(crate) long_lines: usize,
+    /// Lines with bytes that are not UTF-8.
+    pub(crate) replaced: usize,
+    /// Events without a time, and such that begin and do not end.
     pub(crate) events: usize,
     pub(crate) rules: usize,
-    /// Names of zones that nobody knows.
+    /// Points in time that cannot be read.
+    pub(crate) times: usize,
+    /// Names of zones that nobody knows, and zones that are described at too great a length.
     pub(crate) zones: usize,
-    /// More events than are read.
-    pub(crate) beyond: usize,
+    /// Attendees, dates and exceptions that are more than are kept of one event.
+    pub(crate) lists: usize,
 }
 
 impl Calendar {
-    /// Reads a file. Times without a zone are in `own`.
-    pub(crate) fn read(text: &str, own: &TimeZone) -> Self {
-        let mut calendar = Self::default();
-        let zones = read_zones(text, own);
-        let mut path = Vec::<String>::new();
-        let mut event = None;
-        let (mut begun, mut ended) = (0, 0);
-        for line in lines(text) {
-            let Ok(line) = line else {
-                calendar.faults.lines += 1;
-                continue;
+    /// Reads a file, and hands out each event with the bytes at which it stands. Times without a zone are in `own`.
+    pub(crate) fn read(
+        file: &File,
+        own: &TimeZone,
+        buffer: &mut Vec<u8>,
+        mut take: impl FnMut(&Self, Event, Range<u64>),
+    ) -> io::Result<Self> {
+        let mut calendar = Self::head(&mut Reader::new(file, buffer), own)?;
+        let mut reader = Reader::new(file, buffer);
+        let mut open = None;
+        while let Some(content) = reader.next()? {
+            let line = match content {
+                Content::Line(line) => line,
+                Content::NotReadable => {
+                    calendar.faults.lines += 1;
+                    continue;
+                }
+                Content::TooLong => {
+                    calendar.faults.long_lines += 1;
+                    continue;
+                }
             };
+            match (line.name.as_str(), component(&line)) {
+                ("BEGIN", "VEVENT") => {
+                    calendar.faults.events += usize::from(open.is_some());
+                    open = Some((Opened::default(), reader.start));
+                }
+                ("END", "VEVENT") => {
+                    if let Some((event, start)) = open.take()
+                        && let Some(event) = event.close(&mut calendar.faults)
+                    {
+                        take(&calendar, event, start..reader.end);
+                    }
+                }
+                _ => {
+                    if let Some((event, _)) = &mut open {
+                        event.read(&line, &calendar.zones, &mut calendar.faults);
+                    }
+                }
+            }
+        }
+        calendar.faults.events += usize::from(open.is_some());
+        calendar.faults.replaced = reader.replaced;
+        Ok(calendar)
+    }
+
+    /// The event that stands in these bytes.
+    pub(crate) fn event(&self, bytes: &[u8]) -> io::Result<Option<Event>> {
+        let (mut reader, mut event, mut faults) = (Reader::of_part(bytes), Opened::default(), Faults::default());
+        while let Some(content) = reader.next()? {
+            if let Content::Line(line) = content
+                && !matches!((line.name.as_str(), component(&line)), ("BEGIN" | "END", "VEVENT"))
+            {
+                event.read(&line, &self.zones, &mut faults);
+            }
+        }
+        Ok(event.close(&mut faults))
+    }
+
+    /// What holds for all of it. The zones are read first: events may come before them.
+    fn head(reader: &mut Reader<'_>, own: &TimeZone) -> io::Result<Self> {
+        let mut calendar = Self {
+            name: None,
+            is_whole: false,
+            is_cancelled: false,
+            faults: Faults::default(),
+            zones: Zones::new(own.clone()),
+        };
+        let (mut begun, mut ended) = (0, 0);
+        let (mut path, mut zone) = (Vec::<String>::new(), ZoneReader::default());
+        while let Some(content) = reader.next()? {
+            let Content::Line(line) = content else { continue };
             match line.name.as_str() {
                 "BEGIN" => {
                     let name = line.value.trim().to_ascii_uppercase();
                     begun += usize::from(name == "VCALENDAR");
-                    if name == "VEVENT" {
-                        event = Some(Event::default());
-                    }
                     if path.len() < DEPTH_MAX {
                         path.push(name);
                     }
@@ -115,22 +179,18 @@ impl Calendar {
                 "END" => {
                     let name = line.value.trim().to_ascii_uppercase();
                     ended += usize::from(name == "VCALENDAR");
-                    if let Some(event) = event.take_if(|_| name == "VEVENT") {
-                        calendar.take(event);
-                    }
                     if let Some(at) = path.iter().rposition(|open| *open == name) {
                         path.truncate(at);
                     }
                 }
-                _ => match (path.last().map(String::as_str), &mut event) {
-                    (Some("VEVENT"), Some(event)) => event.read(&line, &zones, &mut calendar.faults),
-                    (Some("VCALENDAR"), _) => calendar.property(&line),
-                    _ => {}
-                },
+                _ if path.last().is_some_and(|name| name == "VCALENDAR") => calendar.property(&line),
+                _ => {}
             }
+            zone.read(&line, &mut calendar.zones);
         }
+        calendar.faults.zones += zone.cut;
         calendar.is_whole = begun > 0 && begun == ended;
-        calendar
+        Ok(calendar)
     }
 
     fn property(&mut self, line: &Line) {
@@ -142,51 +202,93 @@ impl Calendar {
             _ => {}
         }
     }
-
-    fn take(&mut self, mut event: Event) {
-        if event.start.is_none() {
-            // Some programs leave it out where a single day of a series is changed.
-            event.start.clone_from(&event.recurrence_id);
-        }
-        if event.start.is_none() {
-            self.faults.events += 1;
-        } else if self.events.len() == EVENTS_MAX {
-            self.faults.beyond += 1;
-        } else {
-            self.faults.rules += usize::from(event.rule_text.is_some() && event.rule.is_none());
-            self.events.push(event);
-        }
-    }
 }
 
-/// The zones are read first: events may come before them.
-fn read_zones(text: &str, own: &TimeZone) -> Zones {
-    let mut zones = Zones::new(own.clone());
-    let (mut name, mut observances, mut is_inside) = (None, Vec::<Observance>::new(), false);
-    for line in lines(text).flatten() {
-        let value = line.value.trim();
-        match (line.name.as_str(), value.to_ascii_uppercase().as_str()) {
-            ("X-WR-TIMEZONE", _) => zones.set_own(value),
-            ("BEGIN", "VTIMEZONE") => (name, observances, is_inside) = (None, Vec::new(), true),
-            ("END", "VTIMEZONE") => {
-                if let Some(name) = name.take() {
-                    zones.describe(name, &observances);
+/// The component that a line begins or ends.
+fn component(line: &Line) -> &'static str {
+    if line.value.trim().eq_ignore_ascii_case("VEVENT") { "VEVENT" } else { "" }
+}
+
+/// An event that is being read.
+#[derive(Debug, Default)]
+struct Opened {
+    event: Event,
+    /// Components within it, such as alarms: their lines are not the event's.
+    inside: Vec<String>,
+}
+
+impl Opened {
+    fn read(&mut self, line: &Line, zones: &Zones, faults: &mut Faults) {
+        match line.name.as_str() {
+            "BEGIN" if self.inside.len() < DEPTH_MAX => self.inside.push(line.value.trim().to_ascii_uppercase()),
+            "END" => {
+                let name = line.value.trim().to_ascii_uppercase();
+                if let Some(at) = self.inside.iter().rposition(|open| *open == name) {
+                    self.inside.truncate(at);
                 }
-                is_inside = false;
             }
-            ("BEGIN", "STANDARD" | "DAYLIGHT") if is_inside && observances.len() < OBSERVANCES_MAX => {
-                observances.push(Observance::default());
-            }
-            ("TZID", _) if is_inside => name = Some(value.to_owned()),
-            (property, _) if is_inside => {
-                if let Some(observance) = observances.last_mut() {
-                    observe(observance, property, value);
-                }
-            }
+            _ if self.inside.is_empty() => self.event.read(line, zones, faults),
             _ => {}
         }
     }
-    zones
+
+    /// The event, if it has a time.
+    fn close(self, faults: &mut Faults) -> Option<Event> {
+        let mut event = self.event;
+        // Some programs leave it out where a single day of a series is changed.
+        event.start = event.start.or_else(|| event.recurrence_id.clone());
+        let Some(start) = &event.start else {
+            faults.events += 1;
+            return None;
+        };
+        if event.uid.is_empty() {
+            // Some programs give events no name. What an event says is the next best.
+            let summary = event.summary.as_deref().unwrap_or_default();
+            event.uid = format!("without-uid-{:016x}", super::digest(&[summary, &start.identity()]));
+        }
+        let is_understood = |rule: &Rule| rule.until.as_deref().is_none_or(|until| date_time(until.trim()).is_some());
+        let rules = usize::from(event.rule_text.is_some() && !event.rule.as_ref().is_some_and(is_understood));
+        faults.rules += rules;
+        Some(event)
+    }
+}
+
+/// Takes the zones out of a file.
+#[derive(Debug, Default)]
+struct ZoneReader {
+    name: Option<String>,
+    observances: Vec<Observance>,
+    is_inside: bool,
+    /// Zones and descriptions that found no room.
+    cut: usize,
+}
+
+impl ZoneReader {
+    fn read(&mut self, line: &Line, zones: &mut Zones) {
+        let value = line.value.trim();
+        match (line.name.as_str(), value.to_ascii_uppercase().as_str()) {
+            ("X-WR-TIMEZONE", _) => zones.set_own(value),
+            ("BEGIN", "VTIMEZONE") => (self.name, self.observances, self.is_inside) = (None, Vec::new(), true),
+            ("END", "VTIMEZONE") => {
+                if let Some(name) = self.name.take() {
+                    self.cut += usize::from(!zones.describe(name, &self.observances));
+                }
+                self.is_inside = false;
+            }
+            _ if !self.is_inside => {}
+            ("BEGIN", "STANDARD" | "DAYLIGHT") if self.observances.len() < OBSERVANCES_MAX => {
+                self.observances.push(Observance::default());
+            }
+            ("BEGIN", "STANDARD" | "DAYLIGHT") => self.cut += 1,
+            ("TZID", _) => self.name = Some(value.to_owned()),
+            (property, _) => {
+                if let Some(observance) = self.observances.last_mut() {
+                    self.cut += usize::from(property == "RDATE" && observance.dates.len() >= LIST_MAX);
+                    observe(observance, property, value);
+                }
+            }
+        }
+    }
 }
 
 fn observe(observance: &mut Observance, property: &str, value: &str) {
@@ -225,18 +327,24 @@ impl Event {
             "URL" => self.url = text(),
             "STATUS" => self.status = Some(line.value.trim().to_ascii_uppercase()),
             "SEQUENCE" => self.sequence = line.value.trim().parse().unwrap_or(0),
-            "CATEGORIES" if self.categories.len() < LIST_MAX => self.categories.extend(line.texts()),
+            "CATEGORIES" => extend(&mut self.categories, line.texts(), faults),
             "ORGANIZER" => self.organizer_email = address(&line.value),
-            "ATTENDEE" if self.attendees.len() < LIST_MAX => self.attendees.push(Attendee {
-                email: address(&line.value),
-                name: line.parameter("CN").map(ToOwned::to_owned),
-                status: line.parameter("PARTSTAT").map(str::to_ascii_uppercase),
-            }),
+            "ATTENDEE" => {
+                let attendee = Attendee {
+                    email: address(&line.value),
+                    name: line.parameter("CN").map(ToOwned::to_owned),
+                    status: line.parameter("PARTSTAT").map(str::to_ascii_uppercase),
+                };
+                extend(&mut self.attendees, [attendee], faults);
+            }
             "RRULE" => {
                 self.rule = Rule::parse(&line.value);
                 self.rule_text = Some(line.value.trim().to_owned());
             }
-            "DURATION" => self.duration = duration(line.value.trim()),
+            "DURATION" => {
+                self.duration = duration(line.value.trim());
+                faults.times += usize::from(self.duration.is_none());
+            }
             _ => self.read_time(line, zones, faults),
         }
     }
@@ -257,12 +365,14 @@ impl Event {
             "CREATED" => self.created = when(&line.value),
             "LAST-MODIFIED" => self.modified = when(&line.value),
             // A period begins with its time; how long that one lasts is the event's.
-            "RDATE" if self.dates.len() < LIST_MAX => {
+            "RDATE" => {
                 let starts = line.value.split(',').map(|value| value.split('/').next().unwrap_or_default());
-                self.dates.extend(starts.filter_map(&mut when));
+                let dates = starts.filter_map(&mut when).collect::<Vec<_>>();
+                extend(&mut self.dates, dates, faults);
             }
-            "EXDATE" if self.exceptions.len() < LIST_MAX => {
-                self.exceptions.extend(line.value.split(',').filter_map(when))
+            "EXDATE" => {
+                let dates = line.value.split(',').filter_map(when).collect::<Vec<_>>();
+                extend(&mut self.exceptions, dates, faults);
             }
             _ => {}
         }
@@ -318,8 +428,22 @@ impl When {
     }
 }
 
+/// Puts into a list what there is room for, and counts the rest.
+fn extend<T>(list: &mut Vec<T>, more: impl IntoIterator<Item = T>, faults: &mut Faults) {
+    for one in more {
+        if list.len() < LIST_MAX {
+            list.push(one);
+        } else {
+            faults.lists += 1;
+        }
+    }
+}
+
 fn when(line: &Line, value: &str, zones: &Zones, faults: &mut Faults) -> Option<When> {
-    let (local, form) = date_time(value.trim())?;
+    let Some((local, form)) = date_time(value.trim()) else {
+        faults.times += usize::from(!value.trim().is_empty());
+        return None;
+    };
     let is_date = form == Form::Date;
     let zone = match (form, line.parameter("TZID")) {
         (Form::Utc, _) => Zone::UTC,

@@ -7,15 +7,15 @@ use super::calendar::Event;
 use super::memory::{ENTRIES_MAX, Entry, Memory, Name};
 use super::occurrences::{Occurrence, Window, occurrences};
 use super::rule::day_number;
-use super::sources::{Answer, Folder, Named, Read, Subscription, Validators, skip};
+use super::sources::{Answer, Folder, Group, Named, Read, Rereader, Subscription, Validators};
 use super::{digest, name};
-use crate::files::{Place, Troubles, scope_word, setting};
+use crate::files::{Place, Root, Spot, Trouble, Troubles, scope_word, setting};
 use gleaner_sdk::protocol::{Progress, RecoveryAction};
 use gleaner_sdk::{Client, Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::tz::TimeZone;
 use jiff::{ToSpan, Zoned};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 const FOLDER: &str = "ICAL_IMPORT_DIR";
 const ADDRESS: &str = "ICAL_SUBSCRIPTION_URL";
@@ -30,7 +30,9 @@ const SLICES_MAX: usize = 40;
 /// not taken for deleted.
 const FORGOTTEN_AFTER_DAYS: i64 = 30;
 /// The form of the cursor.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
+/// The same form, written by versions that left things out without a gap: everything is read again.
+const VERSION_WITHOUT_GAPS: u64 = 1;
 
 #[derive(Debug)]
 pub(crate) struct ICal;
@@ -71,7 +73,7 @@ impl Connector for ICal {
             folder: place.as_ref().map(Folder::open).transpose()?,
             subscription: address.as_deref().map(Subscription::new).transpose()?,
             client: None,
-            troubles: Troubles::new(first.name(), run.take_gaps(first.name())?),
+            troubles: Troubles::take(run, first.name(), &Stream::ALL.map(Stream::name))?,
             zone,
             is_known: false,
             read: None,
@@ -80,8 +82,8 @@ impl Connector for ICal {
         let (window, month) = window(&now)?;
         let inputs = sources.word(&month);
         let mut walks = asked.iter().map(|&stream| Walk::new(stream, &inputs, run)).collect::<Vec<_>>();
-        // As long as one stream lacks something, everything is read.
-        let is_known = walks.iter().all(|walk| walk.was_finished);
+        // As long as one stream lacks something, or a gap is open, everything is read.
+        let is_known = walks.iter().all(|walk| walk.was_finished) && !sources.troubles.has_served();
         sources.is_known = is_known;
         if sources.subscription.is_some() {
             sources.client = Some(run.client()?);
@@ -92,11 +94,14 @@ impl Connector for ICal {
             subscription.only_if_changed(if is_known { known.clone() } else { Validators::default() });
             sources.validators = known;
         }
+        let mut is_finished = true;
         for walk in &mut walks {
             walk.today = day_number(now.date());
-            let _: Left = run.slices(walk.stream.name(), |emitter| walk.slice(emitter, &mut sources, &window))?;
+            let left = run.slices(walk.stream.name(), |emitter| walk.slice(emitter, &mut sources, &window))?;
+            is_finished &= left == Left::Finished;
         }
-        sources.troubles.close(run.emitter())
+        // Only a run that read everything knows that something is not missing any more.
+        if is_finished { sources.settle(run.emitter()) } else { Ok(()) }
     }
 }
 
@@ -143,21 +148,29 @@ impl Sources {
         format!("{:016x}", digest(&[folder, &subscription, zone, month]))
     }
 
-    /// Everything; `None` when it is what we have already.
-    fn read(&mut self, emitter: &mut Emitter<'_>) -> Result<Option<&Read>, Stop> {
+    /// Reads everything, once; whether it is more than what we have already.
+    fn read(&mut self, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
         if self.read.is_none() {
             self.read = Some(self.read_all(emitter)?);
         }
-        Ok(self.read.as_ref().and_then(Option::as_ref))
+        Ok(matches!(self.read, Some(Some(_))))
+    }
+
+    fn settle(&mut self, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+        match &self.folder {
+            Some(folder) => folder.settle(&mut self.troubles, emitter),
+            None => self.troubles.close(emitter, |_| true),
+        }
     }
 
     fn read_all(&mut self, emitter: &mut Emitter<'_>) -> Result<Option<Read>, Stop> {
         let mut read = Read::default();
         if let (Some(subscription), Some(client)) = (&self.subscription, &self.client) {
-            match subscription.fetch(client, &self.zone, emitter)? {
+            match subscription.fetch(client, &self.zone, &mut self.troubles, emitter)? {
                 Answer::Same => return Ok(None),
-                Answer::Calendar(calendar, validators) => {
+                Answer::Calendar(calendar, validators, is_complete) => {
                     read.calendars.push(*calendar);
+                    read.is_incomplete |= !is_complete;
                     self.validators = validators;
                 }
             }
@@ -183,6 +196,23 @@ struct Item {
     record: Option<Value>,
 }
 
+/// Which of several items of one name counts.
+struct Winner {
+    entry: Entry,
+    /// Its place in the list of groups.
+    group: u32,
+}
+
+/// What differs from what was sent.
+struct Work {
+    groups: Vec<Group>,
+    /// Of every record that there is.
+    winners: HashMap<Name, Winner>,
+    /// The groups with something to send, the first last.
+    changed: Vec<u32>,
+    rereader: Rereader,
+}
+
 /// One stream in one run.
 struct Walk<'i> {
     stream: Stream,
@@ -191,19 +221,28 @@ struct Walk<'i> {
     was_finished: bool,
     memory: Memory,
     today: i64,
-    /// What is still to be sent, the first last; `None` before anything was read.
-    work: Option<Vec<Item>>,
+    /// What is still to be sent; `None` before anything was read.
+    work: Option<Work>,
     gone: Vec<Name>,
     slice_records: usize,
     /// Something is missing, so the next run looks again.
     is_incomplete: bool,
 }
 
+const TOO_MANY_RECORDS: Trouble =
+    Trouble::new("too_many_records", "there are more records than a cursor holds; the rest was left out");
+const RECURRENCES_CUT_OFF: Trouble = Trouble::new(
+    "recurrences_cut_off",
+    "a series has more occurrences within the window than are kept; the first of each are stored, the rest is not",
+);
+
 impl<'i> Walk<'i> {
     fn new(stream: Stream, inputs: &'i str, run: &Collect<'_>) -> Self {
         let scope = scope_word(run, &[stream.name()]);
-        let is_ours = |cursor: &&Cursor| cursor.get("version").and_then(Value::as_u64) == Some(VERSION);
+        let version = |cursor: &Cursor| cursor.get("version").and_then(Value::as_u64);
+        let is_ours = |cursor: &&Cursor| matches!(version(cursor), Some(VERSION | VERSION_WITHOUT_GAPS));
         let cursor = run.cursor(stream.name()).filter(is_ours);
+        let has_gaps = cursor.and_then(version) == Some(VERSION);
         let field = |name: &str| cursor.and_then(|cursor| cursor.get(name)?.as_str());
         let is_same_scope = field("scope") == Some(&scope);
         let mut memory = field("memory").and_then(Memory::parse).unwrap_or_default();
@@ -211,7 +250,7 @@ impl<'i> Walk<'i> {
             memory.send_again();
         }
         Self {
-            was_finished: is_same_scope && field("inputs") == Some(inputs),
+            was_finished: has_gaps && is_same_scope && field("inputs") == Some(inputs),
             memory,
             stream,
             inputs,
@@ -225,25 +264,21 @@ impl<'i> Walk<'i> {
     }
 
     fn slice(&mut self, emitter: &mut Emitter<'_>, sources: &mut Sources, window: &Window) -> Result<SliceEnd, Stop> {
-        if self.work.is_none() {
-            let is_subscription = sources.subscription.is_some();
-            let Some(read) = sources.read(emitter)? else {
-                return Ok(SliceEnd::Last(self.cursor(true, &sources.validators)));
-            };
-            self.prepare(read, window, is_subscription, emitter)?;
+        let mut work = match self.work.take() {
+            Some(work) => work,
+            None if sources.read(emitter)? => self.prepare(sources, window, emitter)?,
+            None => return Ok(SliceEnd::Last(self.cursor(true, &sources.validators))),
+        };
+        let mut sent = 0;
+        while sent < self.slice_records
+            && let Some(at) = work.changed.pop()
+        {
+            sent += self.send(at, &mut work, sources, window, emitter)?;
         }
-        let work = self.work.get_or_insert_default();
-        let rest = work.len().saturating_sub(self.slice_records);
-        for item in work.drain(rest..).rev() {
-            let key = hexadecimal(&item.name);
-            let _: Emitted = match &item.record {
-                Some(record) => emitter.record(self.stream.name(), key, record)?,
-                None => emitter.tombstone(self.stream.name(), key)?,
-            };
-            self.memory.entries.insert(item.name, item.entry);
-        }
-        if !work.is_empty() {
-            let message = format!("{} {} are still to be sent", work.len(), self.stream.name());
+        let left = work.changed.len();
+        self.work = Some(work);
+        if left > 0 {
+            let message = format!("{left} {} or series of them are still to be sent", self.stream.name());
             emitter.progress(Progress { message, ..Progress::default() })?;
             return Ok(SliceEnd::Then(self.cursor(false, &sources.validators)));
         }
@@ -257,53 +292,114 @@ impl<'i> Walk<'i> {
         Ok(if is_last { SliceEnd::Last(cursor) } else { SliceEnd::Then(cursor) })
     }
 
-    /// Finds out what differs from what was sent.
-    fn prepare(
+    /// Sends what changed of one group; how many records.
+    fn send(
         &mut self,
-        read: &Read,
+        at: u32,
+        work: &mut Work,
+        sources: &mut Sources,
         window: &Window,
-        is_subscription: bool,
         emitter: &mut Emitter<'_>,
-    ) -> Result<(), Stop> {
-        let mut items = BTreeMap::new();
-        let mut is_cut = false;
-        for named in &read.calendars {
-            is_cut |= match self.stream {
-                Stream::Events => event_items(named, &mut items),
-                Stream::Occurrences => occurrence_items(named, window, &mut items, emitter)?,
+    ) -> Result<usize, Stop> {
+        let (Some(Some(read)), group) = (&sources.read, work.groups[at as usize]) else { return Ok(0) };
+        let root = sources.folder.as_ref().map(|folder| &folder.root);
+        // A file that somebody writes to meanwhile is read again by the next run.
+        let Some(items) = self.items(group, read, root, window, &mut work.rereader)? else { return Ok(0) };
+        let mut sent = 0;
+        for item in items.list {
+            let is_winner = work.winners.get(&item.name).is_some_and(|won| won.group == at && won.entry == item.entry);
+            if !is_winner || self.memory.entries.get(&item.name) == Some(&item.entry) {
+                continue;
+            }
+            sent += 1;
+            let key = hexadecimal(&item.name);
+            let emitted = match &item.record {
+                Some(record) => emitter.record(self.stream.name(), &key, record)?,
+                None => emitter.tombstone(self.stream.name(), &key)?,
             };
+            // What was not sent is tried again by the next run.
+            if emitted == Emitted::Rejected {
+                sources.troubles.tell(emitter, Trouble::REJECTED, &Spot::other("record", &key))?;
+            } else {
+                self.memory.entries.insert(item.name, item.entry);
+            }
         }
-        if items.len() > ENTRIES_MAX {
-            let message =
-                format!("there are more than {ENTRIES_MAX} {}; the first of them are kept", self.stream.name());
-            emitter.skip(skip("too_many_records", message, self.stream.name()))?;
-            is_cut = true;
-        }
-        let mut items = items.into_values().collect::<Vec<_>>();
-        items.sort_by_key(|item: &Item| (item.entry.day, item.name));
-        items.truncate(ENTRIES_MAX);
-        self.is_incomplete = read.is_incomplete;
-        // What was left out because there is too much of it was not deleted.
-        if !read.is_incomplete && !is_cut && !items.is_empty() {
-            self.gone = self.vanished(&items, window, is_subscription);
-        }
-        self.slice_records = SLICE_RECORDS.max(items.len() / SLICES_MAX);
-        items.retain(|item| self.memory.entries.get(&item.name) != Some(&item.entry));
-        items.reverse();
-        self.work = Some(items);
-        self.forget(window);
-        Ok(())
+        Ok(sent)
     }
 
-    fn vanished(&self, items: &[Item], window: &Window, is_subscription: bool) -> Vec<Name> {
-        let present = items.iter().map(|item| item.name).collect::<std::collections::BTreeSet<_>>();
-        let first = items.first().map_or(i64::MAX, |item| item.entry.day);
+    /// What is to be said about a group; `None` when its file is not any more what it was.
+    fn items(
+        &mut self,
+        group: Group,
+        read: &Read,
+        root: Option<&Root>,
+        window: &Window,
+        rereader: &mut Rereader,
+    ) -> Result<Option<Items>, Stop> {
+        let Some(events) = rereader.events(group, read, root)? else {
+            self.is_incomplete = true;
+            return Ok(None);
+        };
+        let named = &read.calendars[group.calendar as usize];
+        Ok(Some(match self.stream {
+            Stream::Events => event_items(named, &events),
+            Stream::Occurrences => occurrence_items(named, &events, window),
+        }))
+    }
+
+    /// Finds out what differs from what was sent.
+    fn prepare(&mut self, sources: &mut Sources, window: &Window, emitter: &mut Emitter<'_>) -> Result<Work, Stop> {
+        let mut rereader = Rereader::default();
+        let Some(Some(read)) = &sources.read else { return Err(Stop::failed("nothing was read")) };
+        let root = sources.folder.as_ref().map(|folder| &folder.root);
+        let (groups, is_subscription) = (read.groups(), sources.subscription.is_some());
+        self.is_incomplete = read.is_incomplete;
+        let mut winners = HashMap::<Name, Winner>::new();
+        let (mut beyond, mut cut) = (0, BTreeMap::<&str, usize>::new());
+        for (at, group) in groups.iter().enumerate() {
+            let Some(items) = self.items(*group, read, root, window, &mut rereader)? else { continue };
+            if items.is_cut {
+                *cut.entry(&read.calendars[group.calendar as usize].name).or_default() += 1;
+            }
+            for Item { name, entry, record } in items.list {
+                let has_room = winners.len() < ENTRIES_MAX || winners.contains_key(&name);
+                beyond += usize::from(!has_room);
+                // One that takes place is not hidden by one of the same name that does not.
+                if has_room && (record.is_some() || !winners.contains_key(&name)) {
+                    winners.insert(name, Winner { entry, group: u32::try_from(at).unwrap_or(u32::MAX) });
+                }
+            }
+        }
+        for (name, count) in &cut {
+            let (spot, why) = (Spot::other("calendar", name), format!("{count} series"));
+            sources.troubles.tell_why(emitter, RECURRENCES_CUT_OFF, &spot, Some(&why))?;
+        }
+        if beyond > 0 {
+            let (spot, why) = (Spot::other("stream", self.stream.name()), format!("{beyond} records"));
+            sources.troubles.tell_why(emitter, TOO_MANY_RECORDS, &spot, Some(&why))?;
+        }
+        // What was left out because there is too much of it was not deleted.
+        if !self.is_incomplete && cut.is_empty() && beyond == 0 && !winners.is_empty() {
+            self.gone = self.vanished(&winners, window, is_subscription);
+        }
+        let is_changed = |(name, won): &(&Name, &Winner)| self.memory.entries.get(*name) != Some(&won.entry);
+        let mut changed = winners.iter().filter(is_changed).map(|(_, won)| won.group).collect::<Vec<_>>();
+        self.slice_records = SLICE_RECORDS.max(winners.len() / SLICES_MAX);
+        changed.sort_unstable_by(|one, other| other.cmp(one));
+        changed.dedup();
+        self.forget(window);
+        Ok(Work { groups, winners, changed, rereader })
+    }
+
+    fn vanished(&self, present: &HashMap<Name, Winner>, window: &Window, is_subscription: bool) -> Vec<Name> {
+        let first = present.values().map(|won| won.entry.day).min().unwrap_or(i64::MAX);
         let from = window.from.as_second().div_euclid(86_400);
         let is_forgotten =
             |entry: &Entry| is_subscription && entry.day < first && entry.day < self.today - FORGOTTEN_AFTER_DAYS;
         let is_outside = |entry: &Entry| entry.is_of_series && entry.day < from + 1;
-        let is_gone =
-            |(name, entry): &(&Name, &Entry)| !present.contains(*name) && !is_forgotten(entry) && !is_outside(entry);
+        let is_gone = |(name, entry): &(&Name, &Entry)| {
+            !present.contains_key(*name) && !is_forgotten(entry) && !is_outside(entry)
+        };
         // Nothing more is to be said about what was said to be cancelled.
         self.memory
             .entries
@@ -333,51 +429,37 @@ impl<'i> Walk<'i> {
     }
 }
 
-/// Every event as it is written; whether there are more.
-fn event_items(named: &Named, items: &mut BTreeMap<Name, Item>) -> bool {
-    for event in &named.calendar.events {
-        let Some(start) = &event.start else { continue };
-        let uid = uid_of(event);
+/// What is to be said about a group of events.
+struct Items {
+    list: Vec<Item>,
+    /// There is more than is taken.
+    is_cut: bool,
+}
+
+/// Every event as it is written.
+fn event_items(named: &Named, events: &[Event]) -> Items {
+    let item = |event: &Event| {
+        let start = event.start.as_ref()?;
         let original = event.recurrence_id.as_ref().map_or_else(String::new, |when| when.identity());
-        let name = name(&["event", &named.identity, &uid, &original]);
+        let name = name(&["event", &named.identity, &event.uid, &original]);
         let is_cancelled = event.is_cancelled() || named.calendar.is_cancelled;
-        let record = (!is_cancelled).then(|| event_record(named, event, &uid, &name));
-        put(items, Item { name, entry: entry(record.as_ref(), day_number(start.local.date()), false), record });
-    }
-    false
+        let record = (!is_cancelled).then(|| event_record(named, event, &name));
+        Some(Item { name, entry: entry(record.as_ref(), day_number(start.local.date()), false), record })
+    };
+    Items { list: events.iter().filter_map(item).collect(), is_cut: false }
 }
 
-/// What takes place when; whether there is more than is taken.
-fn occurrence_items(
-    named: &Named,
-    window: &Window,
-    items: &mut BTreeMap<Name, Item>,
-    emitter: &mut Emitter<'_>,
-) -> Result<bool, Stop> {
-    let room = ENTRIES_MAX.saturating_sub(items.len());
-    let found = occurrences(&named.calendar, window, room);
-    if found.cut > 0 {
-        let message = format!(
-            "{} series of the calendar {:?} have more occurrences within the window than are kept; the first of each are here, the rest is not",
-            found.cut, named.name
-        );
-        emitter.skip(skip("recurrences_cut_off", message, &named.name))?;
-    }
-    for occurrence in &found.list {
-        let uid = uid_of(occurrence.event);
-        let name = name(&["occurrence", &named.identity, &uid, &occurrence.original.identity()]);
-        let record = (!occurrence.is_cancelled).then(|| occurrence_record(named, occurrence, &uid, &name));
+/// What takes place when.
+fn occurrence_items(named: &Named, events: &[Event], window: &Window) -> Items {
+    let found = occurrences(events, named.calendar.is_cancelled, window, ENTRIES_MAX);
+    let item = |occurrence: &Occurrence<'_>| {
+        let uid = &occurrence.event.uid;
+        let name = name(&["occurrence", &named.identity, uid, &occurrence.original.identity()]);
+        let record = (!occurrence.is_cancelled).then(|| occurrence_record(named, occurrence, &name));
         let day = day_number(occurrence.start.local.date());
-        put(items, Item { name, entry: entry(record.as_ref(), day, occurrence.is_of_series), record });
-    }
-    Ok(found.cut > 0)
-}
-
-/// One that takes place is not hidden by one of the same name that does not.
-fn put(items: &mut BTreeMap<Name, Item>, item: Item) {
-    if item.record.is_some() || !items.contains_key(&item.name) {
-        items.insert(item.name, item);
-    }
+        Item { name, entry: entry(record.as_ref(), day, occurrence.is_of_series), record }
+    };
+    Items { list: found.list.iter().map(item).collect(), is_cut: found.cut > 0 }
 }
 
 fn entry(record: Option<&Value>, day: i64, is_of_series: bool) -> Entry {
@@ -387,21 +469,12 @@ fn entry(record: Option<&Value>, day: i64, is_of_series: bool) -> Entry {
     }
 }
 
-/// Some programs give events no name. What an event says is the next best.
-fn uid_of(event: &Event) -> String {
-    if !event.uid.is_empty() {
-        return event.uid.clone();
-    }
-    let start = event.start.as_ref().map_or_else(String::new, |start| start.identity());
-    format!("without-uid-{:016x}", digest(&[event.summary.as_deref().unwrap_or_default(), &start]))
-}
-
-fn event_record(named: &Named, event: &Event, uid: &str, name: &Name) -> Value {
+fn event_record(named: &Named, event: &Event, name: &Name) -> Value {
     let start = event.start.as_ref();
     let text = |when: Option<&super::calendar::When>| when.map(|when| when.text());
     json!({
         "id": hexadecimal(name),
-        "uid": uid,
+        "uid": event.uid,
         "calendar_name": named.name,
         "summary": event.summary,
         "description": event.description,
@@ -423,8 +496,9 @@ fn event_record(named: &Named, event: &Event, uid: &str, name: &Name) -> Value {
     })
 }
 
-fn occurrence_record(named: &Named, occurrence: &Occurrence<'_>, uid: &str, key: &Name) -> Value {
+fn occurrence_record(named: &Named, occurrence: &Occurrence<'_>, key: &Name) -> Value {
     let event = occurrence.event;
+    let uid = &event.uid;
     let original = event.recurrence_id.as_ref().map_or_else(String::new, |when| when.identity());
     json!({
         "id": hexadecimal(key),

@@ -1,6 +1,11 @@
 //! The lines of an iCalendar file: a name, parameters, a value, folded at 75 bytes.
 //!
-//! Pure. A line that is none is left out and counted; it never takes its neighbours with it.
+//! Lines come one by one from a file of any size, or from a part of one. A line that is none is counted; it never takes
+//! its neighbours with it.
+
+use crate::files::{self, Lines};
+use std::fs::File;
+use std::io;
 
 /// One line, unfolded.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,22 +43,124 @@ impl Line {
     }
 }
 
-/// Every line that is one; `Err` for each that is not.
-pub(crate) fn lines(text: &str) -> impl Iterator<Item = Result<Line, ()>> {
-    let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text).split('\n').peekable();
-    std::iter::from_fn(move || {
+/// What stands at a place of the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Content {
+    Line(Line),
+    /// Not a name and a value.
+    NotReadable,
+    /// Longer than [`files::LINE_BYTES_MAX`], unfolded.
+    TooLong,
+}
+
+/// Reads lines and unfolds them. Bytes are unfolded before they are decoded: some programs fold within a letter.
+#[derive(Debug)]
+pub(crate) struct Reader<'f> {
+    source: Source<'f>,
+    /// The next line of the file, and where it begins: it may belong to the one before.
+    pending: Option<(Vec<u8>, bool, u64)>,
+    /// Where the last line begins, and where it ends.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// Lines with bytes that are not UTF-8, which were replaced.
+    pub(crate) replaced: usize,
+}
+
+#[derive(Debug)]
+enum Source<'f> {
+    File(Lines<'f>),
+    Part { rest: &'f [u8], at: u64 },
+}
+
+impl<'f> Reader<'f> {
+    /// A whole file.
+    pub(crate) const fn new(file: &'f File, buffer: &'f mut Vec<u8>) -> Self {
+        Self::of(Source::File(Lines::new(file, 0, buffer)))
+    }
+
+    /// A part of one that was read before.
+    pub(crate) const fn of_part(bytes: &'f [u8]) -> Self {
+        Self::of(Source::Part { rest: bytes, at: 0 })
+    }
+
+    const fn of(source: Source<'f>) -> Self {
+        Self { source, pending: None, start: 0, end: 0, replaced: 0 }
+    }
+
+    /// The next line that is not empty; `None` at the end.
+    pub(crate) fn next(&mut self) -> io::Result<Option<Content>> {
         loop {
-            let first = rest.next()?;
-            let mut whole = first.strip_suffix('\r').unwrap_or(first).to_owned();
-            while let Some(next) = rest.next_if(|next| next.starts_with([' ', '\t'])) {
-                let next = &next[1..];
-                whole.push_str(next.strip_suffix('\r').unwrap_or(next));
+            let Some((mut whole, mut is_too_long, start)) = self.physical()? else { return Ok(None) };
+            loop {
+                match self.physical()? {
+                    Some((next, is_long, _)) if next.starts_with(b" ") || next.starts_with(b"\t") => {
+                        is_too_long |= is_long || whole.len() + next.len() > files::LINE_BYTES_MAX;
+                        if !is_too_long {
+                            whole.extend_from_slice(&next[1..]);
+                        }
+                    }
+                    next => {
+                        self.end = next.as_ref().map_or_else(|| self.source.offset(), |(_, _, at)| *at);
+                        self.pending = next;
+                        break;
+                    }
+                }
             }
-            if !whole.trim().is_empty() {
-                return Some(line(&whole).ok_or(()));
+            self.start = start;
+            if is_too_long {
+                return Ok(Some(Content::TooLong));
+            }
+            let text = String::from_utf8_lossy(&whole);
+            self.replaced += usize::from(matches!(text, std::borrow::Cow::Owned(_)));
+            if !text.trim().is_empty() {
+                return Ok(Some(line(&text).map_or(Content::NotReadable, Content::Line)));
             }
         }
-    })
+    }
+
+    /// A line of the file with whether it is too long, and then empty; and where it begins.
+    fn physical(&mut self) -> io::Result<Option<(Vec<u8>, bool, u64)>> {
+        match self.pending.take() {
+            Some(pending) => Ok(Some(pending)),
+            None => self.source.next(),
+        }
+    }
+}
+
+impl Source<'_> {
+    fn next(&mut self) -> io::Result<Option<(Vec<u8>, bool, u64)>> {
+        match self {
+            Self::File(lines) => {
+                let at = lines.offset();
+                let last = match lines.next()? {
+                    None => return Ok(None),
+                    Some(files::Line::Whole(bytes)) => return Ok(Some((bytes.to_vec(), false, at))),
+                    Some(files::Line::TooLong { .. }) => return Ok(Some((Vec::new(), true, at))),
+                    Some(files::Line::Unfinished(bytes)) => bytes.to_vec(),
+                };
+                lines.take_unfinished();
+                Ok(Some((last, false, at)))
+            }
+            Self::Part { rest, at } => {
+                if rest.is_empty() {
+                    return Ok(None);
+                }
+                let (from, end) = (*at, memchr::memchr(b'\n', rest));
+                let (line, after) = rest.split_at(end.map_or(rest.len(), |feed| feed + 1));
+                (*rest, *at) = (after, from + line.len() as u64);
+                let line = line.strip_suffix(b"\n").unwrap_or(line);
+                let line = if from == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
+                Ok(Some((line.strip_suffix(b"\r").unwrap_or(line).to_vec(), false, from)))
+            }
+        }
+    }
+
+    const fn offset(&self) -> u64 {
+        match self {
+            Self::File(lines) => lines.offset(),
+            Self::Part { at, .. } => *at,
+        }
+    }
 }
 
 fn line(text: &str) -> Option<Line> {
@@ -109,14 +216,41 @@ fn unescaped(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn lines(text: &[u8]) -> Vec<Content> {
+        let mut reader = Reader::of_part(text);
+        let of_part = std::iter::from_fn(|| reader.next().unwrap()).collect::<Vec<_>>();
+        // A file says the same as a part.
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("f"), text).unwrap();
+        let (file, mut buffer) = (File::open(place.path().join("f")).unwrap(), Vec::new());
+        let mut reader = Reader::new(&file, &mut buffer);
+        let mut of_file = Vec::new();
+        while let Some(content) = reader.next().unwrap() {
+            // And each of its lines can be read alone.
+            let (from, to) = (reader.start as usize, reader.end as usize);
+            assert_eq!(Reader::of_part(&text[from..to]).next().unwrap().as_ref(), Some(&content));
+            of_file.push(content);
+        }
+        assert_eq!(of_part, of_file);
+        of_part
+    }
+
+    fn read(text: &str) -> Vec<Line> {
+        let line = |content| match content {
+            Content::Line(line) => Some(line),
+            Content::NotReadable | Content::TooLong => None,
+        };
+        lines(text.as_bytes()).into_iter().filter_map(line).collect()
+    }
+
     fn one(text: &str) -> Line {
-        lines(text).next().unwrap().unwrap()
+        read(text).swap_remove(0)
     }
 
     #[test]
     fn folded_lines_are_put_together_and_escapes_are_taken_out() {
         let text = "SUMMARY;LANGUAGE=en:Long \r\n title\\, with\\n\r\n\t more\\\\\r\nLOCATION:x\n";
-        let read = lines(text).map(Result::unwrap).collect::<Vec<_>>();
+        let read = read(text);
         assert_eq!(read[0].text(), "Long title, with\n more\\");
         assert_eq!((read[0].parameter("LANGUAGE"), read[1].text().as_str()), (Some("en"), "x"));
     }
@@ -132,8 +266,36 @@ mod tests {
     #[test]
     fn what_is_no_line_is_counted_and_takes_nothing_with_it() {
         let text = "\u{feff}BEGIN:VCALENDAR\nrubbish\n:value\nA;B\n\u{0}\u{1}:x\nA;B=\"open:x\nEND:VCALENDAR";
-        let read = lines(text).collect::<Vec<_>>();
-        assert_eq!(read.iter().filter(|line| line.is_err()).count(), 5);
-        assert_eq!(read.iter().flatten().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["BEGIN", "END"]);
+        assert_eq!(lines(text.as_bytes()).iter().filter(|line| **line == Content::NotReadable).count(), 5);
+        assert_eq!(read(text).iter().map(|line| line.name.as_str()).collect::<Vec<_>>(), ["BEGIN", "END"]);
+    }
+
+    #[test]
+    fn a_letter_that_was_folded_in_its_middle_is_whole() {
+        let mut folded = b"SUMMARY:Krak\xc3\r\n \xb3w".to_vec();
+        assert_eq!(lines(&folded).len(), 1);
+        let mut reader = Reader::of_part(&folded);
+        let Some(Content::Line(line)) = reader.next().unwrap() else { panic!("a line") };
+        assert_eq!((line.text().as_str(), reader.replaced), ("Krak\u{f3}w", 0));
+        folded[12] = 0xff;
+        let mut reader = Reader::of_part(&folded);
+        assert!(matches!(reader.next().unwrap(), Some(Content::Line(_))));
+        assert_eq!(reader.replaced, 1);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_said_to_be_however_it_is_folded() {
+        let long = format!("A:1\nDESCRIPTION:{}\nB:2\n", "x".repeat(files::LINE_BYTES_MAX + (1 << 20)));
+        let folded = format!("A:1\nDESCRIPTION:{}\nB:2\n", format!("{}\n ", "x".repeat(1 << 20)).repeat(17));
+        for text in [long, folded] {
+            let place = tempfile::tempdir().unwrap();
+            std::fs::write(place.path().join("f"), text).unwrap();
+            let (file, mut buffer) = (File::open(place.path().join("f")).unwrap(), Vec::new());
+            let mut reader = Reader::new(&file, &mut buffer);
+            assert!(matches!(reader.next().unwrap(), Some(Content::Line(_))));
+            assert_eq!(reader.next().unwrap(), Some(Content::TooLong));
+            assert!(matches!(reader.next().unwrap(), Some(Content::Line(_))));
+            assert_eq!(reader.next().unwrap(), None);
+        }
     }
 }

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-/// Records of one stream: 5.6 MB on a cursor, of the 16 MiB that a line may have.
-pub(crate) const ENTRIES_MAX: usize = 200_000;
+/// Records of one stream: 14 MB on a cursor, of the 16 MiB that a line may have.
+pub(crate) const ENTRIES_MAX: usize = 500_000;
 
 /// The name of a record: its key is this in hexadecimal.
 pub(crate) type Name = [u8; 12];

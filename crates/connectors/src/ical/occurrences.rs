@@ -1,9 +1,9 @@
-//! What takes place when: events of one calendar, each series taken apart within a window of time.
+//! What takes place when: events of one name, a series taken apart within a window of time.
 //!
 //! Pure. A series is its rule and its further dates, without its exceptions, and with single days that were changed. All
 //! of it is bounded: so many for one series, so many for a calendar, and what was cut off is counted.
 
-use super::calendar::{Calendar, Event, Length, When};
+use super::calendar::{Event, Length, When};
 use super::rule::{Span, date_of, day_number};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -42,10 +42,15 @@ pub(crate) struct Occurrences<'c> {
     pub(crate) cut: usize,
 }
 
-/// Takes a calendar apart; at most `most` occurrences.
-pub(crate) fn occurrences<'c>(calendar: &'c Calendar, window: &Window, most: usize) -> Occurrences<'c> {
+/// Takes events of a calendar apart; at most `most` occurrences. All events of one name are among them.
+pub(crate) fn occurrences<'c>(
+    events: &'c [Event],
+    is_cancelled: bool,
+    window: &Window,
+    most: usize,
+) -> Occurrences<'c> {
     let mut series = BTreeMap::<&str, Series<'c>>::new();
-    for event in &calendar.events {
+    for event in events {
         series.entry(&event.uid).or_default().add(event);
     }
     let mut found = Occurrences::default();
@@ -55,7 +60,7 @@ pub(crate) fn occurrences<'c>(calendar: &'c Calendar, window: &Window, most: usi
         found.list.extend(list);
         found.cut += usize::from(is_cut);
     }
-    if calendar.is_cancelled {
+    if is_cancelled {
         found.list.iter_mut().for_each(|occurrence| occurrence.is_cancelled = true);
     }
     found
@@ -219,6 +224,7 @@ fn until(text: &str, start: &When) -> Option<DateTime> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::calendar::Calendar;
     use super::*;
     use jiff::tz::TimeZone;
 
@@ -226,15 +232,29 @@ mod tests {
         Window { from: "2024-01-01T00:00:00Z".parse().unwrap(), to: "2025-01-01T00:00:00Z".parse().unwrap() }
     }
 
-    fn calendar(events: &str) -> Calendar {
+    /// A calendar, and its events.
+    fn read(text: &str, zone: &TimeZone) -> (Calendar, Vec<Event>) {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("f"), text).unwrap();
+        let (file, mut events) = (std::fs::File::open(place.path().join("f")).unwrap(), Vec::new());
+        let calendar = Calendar::read(&file, zone, &mut Vec::new(), |calendar, event, at| {
+            // Each can be read again from its own bytes.
+            let bytes = &text.as_bytes()[at.start as usize..at.end as usize];
+            assert_eq!(format!("{:?}", calendar.event(bytes).unwrap().unwrap()), format!("{event:?}"));
+            events.push(event);
+        });
+        (calendar.unwrap(), events)
+    }
+
+    fn calendar(events: &str) -> Vec<Event> {
         let text = format!("BEGIN:VCALENDAR\r\n{}END:VCALENDAR\r\n", events.replace('\n', "\r\n"));
-        Calendar::read(&text, &TimeZone::get("Europe/Berlin").unwrap())
+        read(&text, &TimeZone::get("Europe/Berlin").unwrap()).1
     }
 
     /// Starts, with `!` behind what was changed and `x` behind what is cancelled.
     fn starts(events: &str) -> Vec<String> {
         let calendar = calendar(events);
-        let found = occurrences(&calendar, &window(), 1000);
+        let found = occurrences(&calendar, false, &window(), 1000);
         let text = |one: &Occurrence<'_>| {
             let marks = [(one.is_changed, "!"), (one.is_cancelled, "x")];
             one.start.text() + &marks.iter().filter(|(is, _)| *is).map(|(_, mark)| *mark).collect::<String>()
@@ -249,7 +269,7 @@ mod tests {
         let event = "BEGIN:VEVENT\nUID:a\nDTSTART;TZID=Europe/Berlin:20240325T090000\nDTEND;TZID=Europe/Berlin:20240325T100000\nRRULE:FREQ=WEEKLY;COUNT=2\nEND:VEVENT\n";
         assert_eq!(starts(event), ["2024-03-25T09:00:00+01:00", "2024-04-01T09:00:00+02:00"]);
         let calendar = calendar(event);
-        let ends = occurrences(&calendar, &window(), 9)
+        let ends = occurrences(&calendar, false, &window(), 9)
             .list
             .iter()
             .map(|one| one.end.as_ref().unwrap().text())
@@ -325,23 +345,23 @@ mod tests {
         let calendar = calendar(
             "BEGIN:VEVENT\nUID:a\nDTSTART:20240101T000000Z\nRRULE:FREQ=SECONDLY;COUNT=1000000\nEND:VEVENT\nBEGIN:VEVENT\nUID:b\nDTSTART:20240101T000000Z\nEND:VEVENT\n",
         );
-        let found = occurrences(&calendar, &window(), 1_000_000);
+        let found = occurrences(&calendar, false, &window(), 1_000_000);
         assert_eq!((found.list.len(), found.cut), (OF_SERIES_MAX + 1, 1));
-        let found = occurrences(&calendar, &window(), 5);
+        let found = occurrences(&calendar, false, &window(), 5);
         assert_eq!((found.list.len(), found.cut), (5, 2));
     }
 
     #[test]
     fn a_calendar_that_breaks_off_is_not_whole() {
         let whole = "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:a\nDTSTART:20240101\nEND:VEVENT\nEND:VCALENDAR\n";
-        let read = |text: &str| Calendar::read(text, &TimeZone::UTC);
-        assert!(read(whole).is_whole);
+        let read = |text: &str| read(text, &TimeZone::UTC);
+        assert!(read(whole).0.is_whole);
         for end in 0..whole.len() - 1 {
-            assert!(!read(&whole[..end]).is_whole, "{end}");
+            assert!(!read(&whole[..end]).0.is_whole, "{end}");
         }
-        let odd = read(
+        let (odd, events) = read(
             "BEGIN:VCALENDAR\nBEGIN:VEVENT\nUID:a\nEND:VEVENT\nBEGIN:VEVENT\nUID:b\nDTSTART;TZID=Nowhere:20240101T000000\nRRULE:FREQ=SOMETIMES\nEND:VEVENT\nEND:VCALENDAR\n",
         );
-        assert_eq!((odd.events.len(), odd.faults.events, odd.faults.rules, odd.faults.zones), (1, 1, 1, 1));
+        assert_eq!((events.len(), odd.faults.events, odd.faults.rules, odd.faults.zones), (1, 1, 1, 1));
     }
 }

@@ -62,11 +62,16 @@ impl Zones {
         Self { described: BTreeMap::new(), own }
     }
 
-    /// Adds what the file says about a zone.
-    pub(crate) fn describe(&mut self, name: String, observances: &[Observance]) {
-        if self.described.len() < ZONES_MAX {
+    /// Adds what the file says about a zone, unless the world knows it by its name; `false` when there is no room left.
+    pub(crate) fn describe(&mut self, name: String, observances: &[Observance]) -> bool {
+        if named(&name).is_some() {
+            return true;
+        }
+        let has_room = self.described.len() < ZONES_MAX;
+        if has_room {
             self.described.insert(name, Arc::new(Described::new(observances)));
         }
+        has_room
     }
 
     /// The file says where it comes from.
@@ -243,7 +248,7 @@ mod tests {
     #[test]
     fn a_description_without_sense_describes_nothing() {
         let mut zones = Zones::new(TimeZone::UTC);
-        zones.describe("X".into(), &[Observance::default()]);
+        assert!(zones.describe("X".into(), &[Observance::default()]));
         assert!(!zones.find("X").1);
         let often = observance("1970-01-01T00:00:00", 0, 3600, "FREQ=SECONDLY");
         assert!(Described::new(&[often]).changes.len() <= CHANGES_MAX + 1);

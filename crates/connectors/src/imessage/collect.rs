@@ -4,16 +4,23 @@
 
 use super::buckets::{Known, Next, Table};
 use super::source::{Source, damaged};
-use super::tables::{Item, Stream, Tables};
-use crate::files::{Place, scope_word};
-use gleaner_sdk::protocol::{Progress, SkipResult};
+use super::tables::{Item, RowRead, Stream, Tables};
+use crate::files::{Place, Spot, Trouble, Troubles, scope_word};
+use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use serde_json::Value;
 
 /// Deletions of one slice.
 const DELETIONS: i64 = 1000;
-/// The form of the cursor.
-const VERSION: u64 = 1;
+/// The form of the cursor. Version 1 left rows out without a gap, so everything is read again after it.
+const VERSION: u64 = 2;
+
+const TOO_MANY_DELETED: Trouble = Trouble::new(
+    "too_many_deleted",
+    "more than 1,000,000 messages are in \"Recently Deleted\"; some of them are stored as if they were not",
+);
+const ROWS_BELOW_ZERO: Trouble =
+    Trouble::new("rows_below_zero", "rows of a table have numbers below zero and were left out");
 
 #[derive(Debug)]
 pub(crate) struct IMessage;
@@ -27,23 +34,14 @@ impl Connector for IMessage {
         let fingerprint = source.fingerprint().map_err(|error| source.fault(&error))?;
         let mut tables = Opening { source: &source, tables: None };
         for stream in Stream::ALL {
-            let mut walk = Walk::new(stream, &fingerprint, run);
-            let _: Left = run.slices(stream.name(), |emitter| walk.slice(emitter, &mut tables))?;
-            if walk.nameless > 0 {
-                let what = format!("{} rows have no name of their own (guid) and were left out", walk.nameless);
-                run.emitter().skip(skip(stream, "nameless_row", what))?;
+            let troubles = Troubles::take(run, stream.name(), &[stream.name()])?;
+            let mut walk = Walk::new(stream, &fingerprint, troubles, run);
+            let left = run.slices(stream.name(), |emitter| walk.slice(emitter, &mut tables))?;
+            if left == Left::Finished {
+                walk.troubles.close(run.emitter(), |_| true)?;
             }
         }
         Ok(())
-    }
-}
-
-fn skip(stream: Stream, reason: &str, message: String) -> SkipResult {
-    SkipResult {
-        stream: Some(stream.name().to_owned()),
-        reason: Some(reason.to_owned()),
-        message: Some(message),
-        ..SkipResult::default()
     }
 }
 
@@ -58,25 +56,31 @@ struct Walk<'f> {
     /// The last note of a deletion that was looked at; `None` before the first run.
     deletion: Option<i64>,
     table: Option<Table>,
-    nameless: u64,
+    troubles: Troubles,
+    /// Rows in which an earlier run left something out, to be read again.
+    again: Vec<i64>,
 }
 
 impl<'f> Walk<'f> {
-    fn new(stream: Stream, fingerprint: &'f str, run: &Collect<'_>) -> Self {
+    fn new(stream: Stream, fingerprint: &'f str, troubles: Troubles, run: &Collect<'_>) -> Self {
         let scope = scope_word(run, &[stream.name()]);
         let cursor = run.cursor(stream.name());
         let field = |name: &str| cursor.and_then(|cursor| cursor.get(name));
         // Of another scope everything is read again. What was deleted since is still to be said.
         let sent = cursor.filter(|cursor| is_ours(cursor, &scope));
+        let is_unchanged = sent.is_some() && field("database").and_then(Value::as_str) == Some(fingerprint);
+        // One gap stands for many rows: all of them are read again.
+        let sent = sent.filter(|_| !troubles.has_rest(stream.table()));
         Self {
-            is_same: sent.is_some() && field("database").and_then(Value::as_str) == Some(fingerprint),
+            is_same: is_unchanged && !troubles.has_served(),
+            again: troubles.rows(stream.table()),
             known: sent.and_then(Known::of_cursor).unwrap_or_default(),
             deletion: field("deletion").and_then(Value::as_i64),
             stream,
             fingerprint,
             scope,
             table: None,
-            nameless: 0,
+            troubles,
         }
     }
 
@@ -100,11 +104,14 @@ impl<'f> Walk<'f> {
         }
         let table = match self.table.take() {
             Some(table) => table,
-            None => sum(self.stream, &self.known, tables).map_err(fault)?,
+            None => {
+                self.begin(emitter, tables)?;
+                sum(self.stream, &self.known, tables).map_err(fault)?
+            }
         };
         if let Some(Next { rows, known }) = table.next(&self.known) {
-            for item in tables.rows(self.stream, &rows).map_err(fault)? {
-                self.send(emitter, item)?;
+            for row in tables.rows(self.stream, &rows).map_err(fault)? {
+                self.send(emitter, row)?;
             }
             let message = format!("read {} up to row {}", self.stream.name(), rows.end());
             emitter.progress(Progress { message, ..Progress::default() })?;
@@ -116,15 +123,35 @@ impl<'f> Walk<'f> {
         Ok(if is_last { SliceEnd::Last(cursor) } else { SliceEnd::Then(cursor) })
     }
 
-    fn send(&mut self, emitter: &mut Emitter<'_>, item: Item) -> Result<(), Stop> {
-        let _: Emitted = match item {
+    /// What is looked at once: rows with gaps of earlier runs, and what no row tells.
+    fn begin(&mut self, emitter: &mut Emitter<'_>, tables: &Tables) -> Result<(), Stop> {
+        let (table, fault) = (self.stream.table(), |error: rusqlite::Error| damaged(&error));
+        if self.stream == Stream::Messages && tables.recoverable_is_cut {
+            self.troubles.tell(emitter, TOO_MANY_DELETED, &Spot::other("list", "recently deleted"))?;
+        }
+        if tables.has_rows_below_zero(self.stream).map_err(fault)? {
+            self.troubles.tell(emitter, ROWS_BELOW_ZERO, &Spot::other("list", table))?;
+        }
+        for number in std::mem::take(&mut self.again) {
+            for row in tables.rows(self.stream, &(number..=number)).map_err(fault)? {
+                self.send(emitter, row)?;
+            }
+            self.troubles.settle_row(emitter, table, number)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, emitter: &mut Emitter<'_>, row: RowRead) -> Result<(), Stop> {
+        let RowRead { number, item, trouble } = row;
+        let emitted = match item {
             Item::Record(key, record) => emitter.record(self.stream.name(), key, &record)?,
             Item::Deleted(key) => emitter.tombstone(self.stream.name(), key)?,
-            Item::Nameless => {
-                self.nameless += 1;
-                return Ok(());
-            }
+            Item::LeftOut => Emitted::Sent,
         };
+        let trouble = if emitted == Emitted::Rejected { Some(Trouble::REJECTED) } else { trouble };
+        if let Some(trouble) = trouble {
+            self.troubles.tell(emitter, trouble, &Spot::row(self.stream.table(), number))?;
+        }
         Ok(())
     }
 

@@ -4,6 +4,7 @@
 //! Values may be of any type: SQLite does not mind, and what is no text or number is nothing too.
 
 use super::parse::{AttachmentRecord, ChatRecord, MessageRecord, ReactionRecord, date, kind, reaction, target, text};
+use crate::files::Trouble;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::Value;
@@ -11,9 +12,22 @@ use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 /// How many messages may lie in "Recently Deleted". They are kept there for 40 days.
-const RECOVERABLE_MAX: i64 = 1_000_000;
+const RECOVERABLE_MAX: usize = 1_000_000;
 /// Participants of one chat that are told. Apple allows 32.
-const PARTICIPANTS_MAX: i64 = 1000;
+const PARTICIPANTS_MAX: usize = 100_000;
+
+const NAMELESS: Trouble = Trouble::new(
+    "nameless_row",
+    "a row has no name of its own (guid), so it cannot be told from others and was left out",
+);
+const REACTION_NOT_KNOWN: Trouble =
+    Trouble::new("reaction_not_understood", "a reaction is of an unknown kind and was left out");
+const TEXT_NOT_READABLE: Trouble = Trouble::new(
+    "text_not_readable",
+    "the text of a message is in a form that cannot be read; the rest of it is stored",
+);
+const MANY_PARTICIPANTS: Trouble =
+    Trouble::new("too_many_participants", "a chat has more than 100,000 participants; not all are listed");
 
 /// A stream, by the table it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,8 +44,16 @@ pub(crate) enum Item {
     Record(String, Value),
     /// It is in "Recently Deleted".
     Deleted(String),
-    /// It has no name of its own, so it cannot be told apart from others.
-    Nameless,
+    /// It cannot be stored.
+    LeftOut,
+}
+
+/// A row with its number, and what of it is missing.
+#[derive(Debug)]
+pub(crate) struct RowRead {
+    pub(crate) number: i64,
+    pub(crate) item: Item,
+    pub(crate) trouble: Option<Trouble>,
 }
 
 /// The database with what is known about its columns.
@@ -39,6 +61,8 @@ pub(crate) enum Item {
 pub(crate) struct Tables {
     database: Connection,
     recoverable: HashSet<i64>,
+    /// There are more of them: some messages are told as present that were deleted.
+    pub(crate) recoverable_is_cut: bool,
 }
 
 impl Stream {
@@ -53,7 +77,7 @@ impl Stream {
         }
     }
 
-    const fn table(self) -> &'static str {
+    pub(crate) const fn table(self) -> &'static str {
         match self {
             Self::Attachments => "attachment",
             Self::Chats => "chat",
@@ -141,13 +165,14 @@ impl Stream {
 
 impl Tables {
     pub(crate) fn new(database: Connection) -> rusqlite::Result<Self> {
-        let mut tables = Self { database, recoverable: HashSet::new() };
+        let mut tables = Self { database, recoverable: HashSet::new(), recoverable_is_cut: false };
         if tables.has("chat_recoverable_message_join", "message_id")? {
             let sql = "SELECT message_id FROM chat_recoverable_message_join LIMIT ?1";
             let mut statement = tables.database.prepare(sql)?;
-            let ids = statement.query_map([RECOVERABLE_MAX], |row| row.get::<_, i64>(0))?;
+            let ids = statement.query_map([RECOVERABLE_MAX as i64 + 1], |row| row.get::<_, i64>(0))?;
             let ids = ids.collect::<rusqlite::Result<HashSet<_>>>()?;
             drop(statement);
+            tables.recoverable_is_cut = ids.len() > RECOVERABLE_MAX;
             tables.recoverable = ids;
         }
         Ok(tables)
@@ -184,6 +209,12 @@ impl Tables {
         Ok(self.database.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
     }
 
+    /// Whether there are rows whose number is below zero, which Messages never writes and which are not read.
+    pub(crate) fn has_rows_below_zero(&self, stream: Stream) -> rusqlite::Result<bool> {
+        let sql = format!("SELECT 1 FROM {} WHERE ROWID < 0 LIMIT 1", stream.table());
+        Ok(self.database.query_row(&sql, [], |_| Ok(())).optional()?.is_some())
+    }
+
     /// Every row with what may change about it, in order.
     pub(crate) fn watch(&self, stream: Stream, mut take: impl FnMut(i64, &[u8])) -> rusqlite::Result<()> {
         let (columns, filter) = (self.selected(stream.table(), stream.watched())?, self.filter(stream)?);
@@ -199,7 +230,7 @@ impl Tables {
                 describe(row.get_ref(column)?, &mut content);
             }
             if stream == Stream::Chats {
-                content.extend(self.participants(number)?.join("\n").as_bytes());
+                content.extend(self.participants(number)?.0.join("\n").as_bytes());
             }
             content.push(u8::from(stream == Stream::Messages && self.recoverable.contains(&number)));
             take(number, &content);
@@ -208,7 +239,7 @@ impl Tables {
     }
 
     /// The rows of a range, as records.
-    pub(crate) fn rows(&self, stream: Stream, range: &RangeInclusive<i64>) -> rusqlite::Result<Vec<Item>> {
+    pub(crate) fn rows(&self, stream: Stream, range: &RangeInclusive<i64>) -> rusqlite::Result<Vec<RowRead>> {
         let (columns, filter) = (self.selected(stream.table(), stream.columns())?, self.filter(stream)?);
         let (table, lookups) = (stream.table(), stream.lookups());
         let sql = format!(
@@ -223,45 +254,65 @@ impl Tables {
         Ok(items)
     }
 
-    fn item(&self, stream: Stream, row: &Row<'_>) -> rusqlite::Result<Item> {
-        let Some(id) = words(row, 1)? else { return Ok(Item::Nameless) };
+    fn item(&self, stream: Stream, row: &Row<'_>) -> rusqlite::Result<RowRead> {
         let number = row.get::<_, i64>(0)?;
+        let left_out = |trouble| Ok(RowRead { number, item: Item::LeftOut, trouble: Some(trouble) });
+        let Some(id) = words(row, 1)? else { return left_out(NAMELESS) };
         if stream == Stream::Messages && self.recoverable.contains(&number) {
-            return Ok(Item::Deleted(id));
+            return Ok(RowRead { number, item: Item::Deleted(id), trouble: None });
         }
+        let mut trouble = has_wrong_encoding(row)?.then_some(Trouble::WRONG_ENCODING);
         let record = match stream {
             Stream::Attachments => serde_json::to_value(attachment(id.clone(), row)?),
-            Stream::Chats => serde_json::to_value(self.chat(id.clone(), row)?),
-            Stream::Messages => serde_json::to_value(message(id.clone(), row)?),
+            Stream::Chats => {
+                let (chat, is_cut) = self.chat(id.clone(), row)?;
+                trouble = if is_cut { Some(MANY_PARTICIPANTS) } else { trouble };
+                serde_json::to_value(chat)
+            }
+            Stream::Messages => {
+                let message = message(id.clone(), row)?;
+                // A text that is no text is not read.
+                let is_blob = matches!(row.get_ref(2)?, ValueRef::Blob(_));
+                trouble = if message.text_is_unreadable || is_blob { Some(TEXT_NOT_READABLE) } else { trouble };
+                serde_json::to_value(message)
+            }
             Stream::Reactions => match reaction_record(id.clone(), row)? {
                 Some(record) => serde_json::to_value(record),
-                None => return Ok(Item::Nameless),
+                None => return left_out(REACTION_NOT_KNOWN),
             },
         };
-        // Records of texts and numbers can always be written.
-        Ok(record.map_or(Item::Nameless, |record| Item::Record(id, record)))
+        match record {
+            Ok(record) => Ok(RowRead { number, item: Item::Record(id, record), trouble }),
+            // Records of texts and numbers can always be written.
+            Err(_) => left_out(Trouble::REJECTED),
+        }
     }
 
-    fn chat(&self, id: String, row: &Row<'_>) -> rusqlite::Result<ChatRecord> {
-        Ok(ChatRecord {
+    /// A chat, and whether it has more participants than are told.
+    fn chat(&self, id: String, row: &Row<'_>) -> rusqlite::Result<(ChatRecord, bool)> {
+        let (participants, is_cut) = self.participants(row.get(0)?)?;
+        let chat = ChatRecord {
             id,
             identifier: words(row, 2)?,
             name: words(row, 3)?,
             service: words(row, 4)?,
             // 43 is a group, 45 two people.
             is_group: number(row, 5)? == Some(43),
-            participants: self.participants(row.get(0)?)?,
-        })
+            participants,
+        };
+        Ok((chat, is_cut))
     }
 
-    fn participants(&self, chat: i64) -> rusqlite::Result<Vec<String>> {
+    fn participants(&self, chat: i64) -> rusqlite::Result<(Vec<String>, bool)> {
         let sql = "SELECT h.id FROM chat_handle_join j JOIN handle h ON h.ROWID = j.handle_id
                    WHERE j.chat_id = ?1 ORDER BY h.id LIMIT ?2";
         let mut statement = self.database.prepare_cached(sql)?;
-        let found = statement.query_map((chat, PARTICIPANTS_MAX), |row| words(row, 0))?;
+        let found = statement.query_map((chat, PARTICIPANTS_MAX as i64 + 1), |row| words(row, 0))?;
         let mut names = found.filter_map(Result::transpose).collect::<rusqlite::Result<Vec<_>>>()?;
+        let is_cut = names.len() > PARTICIPANTS_MAX;
+        names.truncate(PARTICIPANTS_MAX);
         names.dedup();
-        Ok(names)
+        Ok((names, is_cut))
     }
 
     /// The last note of a deletion; zero when there is none.
@@ -280,9 +331,11 @@ impl Tables {
         if !self.has(table, "guid")? {
             return Ok(Vec::new());
         }
-        // What was deleted and is there again was only moved.
+        // What was deleted and is there again was only moved. A note without a name deletes nothing, and must not make the
+        // list look shorter than it is.
         let sql = format!(
             "SELECT d.ROWID, d.guid FROM {table} d WHERE d.ROWID > ?1
+             AND typeof(d.guid) IN ('text', 'integer') AND d.guid <> ''
              AND NOT EXISTS (SELECT 1 FROM {} t WHERE t.guid = d.guid) ORDER BY d.ROWID LIMIT ?2",
             stream.table()
         );
@@ -358,6 +411,18 @@ fn attachment(id: String, row: &Row<'_>) -> rusqlite::Result<AttachmentRecord> {
         is_sticker: number(row, 8)?.unwrap_or(0) != 0,
         created_at: date(number(row, 9)?),
     })
+}
+
+/// Whether a text of the row is not UTF-8, so that bytes of it are replaced.
+fn has_wrong_encoding(row: &Row<'_>) -> rusqlite::Result<bool> {
+    for column in 0..row.as_ref().column_count() {
+        if let ValueRef::Text(bytes) = row.get_ref(column)?
+            && std::str::from_utf8(bytes).is_err()
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// A text that is not empty. Bytes that are no UTF-8 are replaced.

@@ -4,14 +4,14 @@
 //! it says and when, and what was sent already is known by it. Of a text that only grew, what lies before is not even
 //! sent again. An export that is removed from the folder takes nothing away: it was never the chat itself.
 
-use super::export::{self, Export, Loaded, TEXT_BYTES_MAX};
-use super::parse::Message;
+use super::export::{self, Export, Loaded};
+use super::parse::{Message, Messages, Sent};
 use super::stamps::{DateOrder, LocalTime};
 use super::words::Body;
 use crate::files::{
-    FilePath, Found, Listing, Mark, Marks, Opened, Place, Root, Trouble, Troubles, scope_word, setting,
+    FilePath, Found, Lines, Listing, Mark, Marks, Opened, Place, Root, Spot, Trouble, Troubles, scope_word, setting,
 };
-use gleaner_sdk::protocol::{Progress, RecoveryAction, SkipResult};
+use gleaner_sdk::protocol::{Progress, RecoveryAction};
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::civil;
 use jiff::tz::TimeZone;
@@ -24,13 +24,23 @@ const STREAMS: [&str; 3] = ["attachments", "chats", "messages"];
 const FOLDER: &str = "WHATSAPP_EXPORT_DIR";
 const ZONE: &str = "WHATSAPP_TIME_ZONE";
 /// How much text a slice has: some thousand messages.
-const SLICE_BYTES: usize = 256 * 1024;
+const SLICE_BYTES: u64 = 256 * 1024;
 /// A slice has at least this many times what its cursor takes.
-const CURSOR_SHARE: usize = 16;
+const CURSOR_SHARE: u64 = 16;
 /// What an export counts for besides its text: it has to be opened.
-const EXPORT_COST: usize = 4096;
-/// Senders of one chat that are told. A group has 1024 members at most.
-const PARTICIPANTS_MAX: usize = 2000;
+const EXPORT_COST: u64 = 4096;
+
+const ARCHIVE_NOT_READABLE: Trouble = Trouble::new("archive_not_readable", "the archive cannot be read");
+const NOT_UNDERSTOOD: Trouble =
+    Trouble::new("chat_not_understood", "no line of the chat begins with a date that is known, so it was left out");
+const SEVERAL_CHATS: Trouble = Trouble::new(
+    "several_chats",
+    "the archive has several chats, and only one of them was read; unpack it, and put the folder in its place",
+);
+const LINES_BEFORE: Trouble =
+    Trouble::new("lines_before_first_message", "lines before the first message belong to none and were left out");
+const MANY_PARTICIPANTS: Trouble =
+    Trouble::new("too_many_participants", "the chat has more than 20,000 senders; not all are listed");
 
 #[derive(Debug)]
 pub(crate) struct WhatsApp;
@@ -50,9 +60,9 @@ impl Connector for WhatsApp {
         // Another zone makes other times of the same exports.
         let scope = format!("{} {}", scope_word(run, &STREAMS), zone.iana_name().unwrap_or("local"));
         let marks = Marks::of_cursor(run.cursor(carrier), &scope);
-        let troubles = Troubles::new(carrier, run.take_gaps(carrier)?);
+        let troubles = Troubles::take(run, carrier, &STREAMS)?;
         let mut work = Work::new(&root, zone, marks, listing, troubles);
-        work.tell_listing(run.emitter(), &place.path.to_string_lossy())?;
+        work.listing.tell(&root, is_export, &mut work.troubles, run.emitter())?;
         let left = run.slices(carrier, |emitter| {
             let is_last = work.slice(emitter)?;
             // The cursor of one stream covers all; the others say that theirs is up to it, so that what another export
@@ -89,9 +99,12 @@ struct Work<'w> {
     exports: Vec<Found>,
     /// Sizes of the other files: what was sent may lie beside its text.
     files: BTreeMap<String, u64>,
-    unreadable: Vec<(FilePath, io::ErrorKind)>,
-    is_cut: bool,
+    /// What else the walk found.
+    listing: Listing,
+    /// Every export that was found, for gaps of those that are not there any more.
+    paths: BTreeSet<FilePath>,
     current: Option<Current>,
+    buffer: Vec<u8>,
     /// Texts and archives that are no exports.
     others: u64,
 }
@@ -104,34 +117,33 @@ struct Current {
     chat_id: String,
     /// Its chat was sent.
     is_told: bool,
-    /// The next message.
-    at: usize,
+    messages: Messages,
+    /// How far the text was read.
+    offset: u64,
+    /// Messages that begin before this byte were sent by an earlier run.
+    from: u64,
+    /// Something is missing for which there was no room for a gap of its own: the export is read again by the next run.
+    is_unmarked: bool,
 }
 
 impl<'w> Work<'w> {
-    fn new(root: &'w Root, zone: TimeZone, marks: Marks, listing: Listing, troubles: Troubles) -> Self {
-        let Listing { files: found, unreadable, is_cut, .. } = listing;
-        let is_export = |found: &Found| found.path.has_extension("txt") || found.path.has_extension("zip");
-        let (mut exports, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_export);
-        exports.retain(|found| !marks.is_same(found));
-        exports.sort_unstable_by(|one, other| other.path.cmp(&one.path));
+    fn new(root: &'w Root, zone: TimeZone, marks: Marks, mut listing: Listing, troubles: Troubles) -> Self {
+        let found = std::mem::take(&mut listing.files);
+        let (mut exports, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|found| is_export(&found.path));
+        let paths = exports.iter().map(|found| found.path.clone()).collect();
+        exports.retain(|found| !marks.is_same(found) || troubles.concern(&found.path));
+        // What nobody wrote to is read again where something in it was missing, after everything else.
+        exports.sort_by(|one, other| {
+            marks.is_same(other).cmp(&marks.is_same(one)).then_with(|| other.path.cmp(&one.path))
+        });
         let files = others.into_iter().map(|found| (found.path.text(), found.stamp.size)).collect();
-        Self { root, zone, marks, troubles, exports, files, unreadable, is_cut, current: None, others: 0 }
-    }
-
-    fn tell_listing(&mut self, emitter: &mut Emitter<'_>, place: &str) -> Result<(), Stop> {
-        for (folder, why) in std::mem::take(&mut self.unreadable) {
-            self.troubles.unreadable(emitter, &folder, why)?;
-        }
-        if self.is_cut {
-            self.troubles.tell(emitter, Trouble::TooManyFiles, place, None)?;
-        }
-        Ok(())
+        let (current, buffer) = (None, Vec::new());
+        Self { root, zone, marks, troubles, exports, files, listing, paths, current, buffer, others: 0 }
     }
 
     /// Sends one slice; whether it was the last.
     fn slice(&mut self, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        let budget = SLICE_BYTES.max(self.marks.bytes() * CURSOR_SHARE);
+        let budget = SLICE_BYTES.max(self.marks.bytes() as u64 * CURSOR_SHARE);
         let (mut spent, mut chats) = (0, BTreeSet::new());
         while spent < budget {
             let Some(mut current) = self.next_export(emitter)? else {
@@ -144,14 +156,25 @@ impl<'w> Work<'w> {
                 return Ok(false);
             }
             if !current.is_told {
-                let _: Emitted = emitter.record("chats", &current.chat_id, &self.chat_record(&current))?;
+                let emitted = emitter.record("chats", &current.chat_id, &self.chat_record(&current))?;
+                if emitted == Emitted::Rejected {
+                    let spot = Spot::file(&current.path);
+                    current.is_unmarked |= !self.troubles.tell(emitter, Trouble::REJECTED, &spot)?;
+                }
                 current.is_told = true;
             }
             spent += EXPORT_COST;
-            let is_whole = self.send(&mut current, budget, &mut spent, emitter)?;
-            self.leave(&current, is_whole, emitter)?;
-            if !is_whole {
-                self.current = Some(current);
+            match self.send(&mut current, budget, &mut spent, emitter) {
+                Ok(is_whole) => {
+                    self.leave(&current, is_whole, emitter)?;
+                    if is_whole {
+                        self.troubles.settle(emitter, &current.path, current.from)?;
+                    } else {
+                        self.current = Some(current);
+                    }
+                }
+                Err(Failed::File(error)) => self.troubles.unreadable(emitter, &current.path, error.kind())?,
+                Err(Failed::Stop(stop)) => return Err(stop),
             }
         }
         let message =
@@ -175,8 +198,12 @@ impl<'w> Work<'w> {
                     continue;
                 }
             };
-            match export::load(&path, &opened) {
-                Ok(Export::Chat(loaded)) => return self.begin(path, opened, *loaded, emitter).map(Some),
+            let sent = self.marks.get(&path);
+            // Where something was missing, all of it is read again.
+            let sent = sent.filter(|mark| !(mark.is_finished() && self.troubles.concern(&path)));
+            let sent = sent.and_then(|mark| Sent::parse(&mark.note));
+            match export::load(&path, &opened, sent, &mut self.buffer) {
+                Ok(Export::Chat(loaded)) => return self.begin(path, opened, *loaded, sent, emitter).map(Some),
                 Ok(other) => self.leave_out(&path, &opened, &other, emitter)?,
                 Err(error) => self.troubles.unreadable(emitter, &path, error.kind())?,
             }
@@ -189,46 +216,72 @@ impl<'w> Work<'w> {
         path: FilePath,
         opened: Opened,
         loaded: Loaded,
+        sent: Option<Sent>,
         emitter: &mut Emitter<'_>,
     ) -> Result<Current, Stop> {
-        let name = path.text();
-        if loaded.has_wrong_encoding {
-            self.troubles.tell(emitter, Trouble::WrongEncoding, &name, None)?;
+        let outline = &loaded.outline;
+        let told = [
+            (outline.lines_replaced + loaded.letters_replaced, Trouble::WRONG_ENCODING),
+            (outline.lines_before, LINES_BEFORE),
+            (u64::from(outline.participants_are_cut), MANY_PARTICIPANTS),
+            (u64::from(loaded.has_others), SEVERAL_CHATS),
+        ];
+        let (spot, mut is_unmarked) = (Spot::file(&path), false);
+        for (count, trouble) in told.into_iter().filter(|(count, _)| *count > 0) {
+            let times = (count > 1).then(|| format!("{count} times"));
+            is_unmarked |= !self.troubles.tell_why(emitter, trouble, &spot, times.as_deref())?;
         }
-        if loaded.chat.lines_before > 0 {
-            let what = format!("{} lines before the first message belong to none: {name}", loaded.chat.lines_before);
-            emitter.skip(skip("lines_before_first_message", what, &name))?;
-        }
-        let sent = self.marks.get(&path).and_then(|mark| sent_before(&mark.note, loaded.chat.text()));
-        let at = sent.map_or(0, |byte| loaded.chat.at_byte(byte));
-        let chat_id = key(&["chat", &loaded.name]);
-        Ok(Current { path, opened, loaded, chat_id, is_told: false, at })
+        let from = sent.filter(|_| outline.goes_on).map_or(0, |sent| sent.byte);
+        let (chat_id, messages) = (key(&["chat", &loaded.name]), Messages::new(outline));
+        Ok(Current { path, opened, loaded, chat_id, is_told: false, messages, offset: 0, from, is_unmarked })
     }
 
     /// Sends messages; whether it was the last.
     fn send(
-        &self,
+        &mut self,
         current: &mut Current,
-        budget: usize,
-        spent: &mut usize,
+        budget: u64,
+        spent: &mut u64,
         emitter: &mut Emitter<'_>,
-    ) -> Result<bool, Stop> {
-        let length = current.loaded.chat.len();
-        while current.at < length {
-            let Some(message) = current.loaded.chat.message(current.at) else { break };
-            let start = message.start;
-            self.send_message(current, message, emitter)?;
-            current.at += 1;
-            let end = current.loaded.chat.message_start(current.at);
-            *spent += end - start;
-            if *spent >= budget {
-                return Ok(current.at == length);
+    ) -> Result<bool, Failed> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        // The same open file, so that the lines borrow nothing of what is sent.
+        let text = current.loaded.text.try_clone()?;
+        let mut lines = Lines::new(&text, current.offset, &mut buffer);
+        let is_last = loop {
+            let Some(message) = current.messages.next(&mut lines)? else { break true };
+            if message.start < current.from {
+                continue;
             }
-        }
-        Ok(true)
+            *spent += current.messages.sent().byte - message.start;
+            self.send_message(current, message, emitter)?;
+            if *spent >= budget {
+                break false;
+            }
+        };
+        current.offset = lines.offset();
+        self.buffer = buffer;
+        Ok(is_last)
     }
 
-    fn send_message(&self, current: &Current, message: Message, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    fn send_message(&mut self, current: &mut Current, message: Message, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+        let (spot, rejected) = (Spot::line(&current.path, message.start), emitter.counts().rejected);
+        let is_cut = message.is_cut;
+        if !is_cut {
+            self.send_records(current, message, emitter)?;
+        }
+        let trouble = if is_cut {
+            Trouble::LINE_TOO_LONG
+        } else if emitter.counts().rejected > rejected {
+            Trouble::REJECTED
+        } else {
+            return Ok(());
+        };
+        current.is_unmarked |= !self.troubles.tell(emitter, trouble, &spot)?;
+        Ok(())
+    }
+
+    fn send_records(&self, current: &Current, message: Message, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
         let id = message_key(&current.chat_id, &message);
         let sent_at = message.time.map(|time| self.instant(time));
         let (kind, text, name) = match message.body {
@@ -285,34 +338,25 @@ impl<'w> Work<'w> {
     }
 
     fn chat_record<'c>(&self, current: &'c Current) -> ChatRecord<'c> {
-        let chat = &current.loaded.chat;
-        let mut participants = BTreeSet::new();
-        let (mut first, mut last) = (None, None);
-        for message in (0..chat.len()).filter_map(|at| chat.message(at)) {
-            if let Some(sender) = message.sender.filter(|_| participants.len() < PARTICIPANTS_MAX) {
-                participants.insert(sender);
-            }
-            first = first.or(message.time);
-            last = message.time.or(last);
-        }
+        let outline = &current.loaded.outline;
         let instant = |time: Option<LocalTime>| time.map(|time| self.instant(time).0);
         ChatRecord {
             id: &current.chat_id,
             name: &current.loaded.name,
-            participants,
-            first_message_at: instant(first),
-            last_message_at: instant(last),
-            messages: chat.len(),
-            date_order: match chat.order {
+            participants: &outline.participants,
+            first_message_at: instant(outline.first),
+            last_message_at: instant(outline.last),
+            messages: outline.messages,
+            date_order: match outline.order {
                 DateOrder::Day => "day_first",
                 DateOrder::Month => "month_first",
                 DateOrder::Year => "year_first",
             },
-            date_order_is_certain: chat.order_is_told,
+            date_order_is_certain: outline.order_is_told,
         }
     }
 
-    /// An export that is none, or too large. It is looked at again when it changes.
+    /// An export that is none, or cannot be read. It is looked at again when it changes, and while it has a gap.
     fn leave_out(
         &mut self,
         path: &FilePath,
@@ -320,30 +364,28 @@ impl<'w> Work<'w> {
         export: &Export,
         emitter: &mut Emitter<'_>,
     ) -> Result<(), Stop> {
-        let name = path.text();
-        match export {
-            Export::Chat(_) => {}
-            Export::NotAChat => self.others += 1,
-            Export::TooLarge => {
-                let what =
-                    format!("the text of the chat has more than {} MiB and was left out: {name}", TEXT_BYTES_MAX >> 20);
-                emitter.skip(skip("file_too_large", what, &name))?;
+        let spot = Spot::file(path);
+        let is_told = match export {
+            Export::Chat(_) => true,
+            Export::NotAChat => {
+                self.others += 1;
+                true
             }
-            Export::TooManyMessages => {
-                let what = format!("the chat has more messages than any export has and was left out: {name}");
-                emitter.skip(skip("too_many_messages", what, &name))?;
-            }
-            Export::Broken(why) => emitter.skip(skip("archive_not_readable", format!("{why}: {name}"), &name))?,
-        }
-        self.mark(path, opened, true, String::new(), emitter)
+            Export::NotUnderstood => self.troubles.tell(emitter, NOT_UNDERSTOOD, &spot)?,
+            Export::Broken(why) => self.troubles.tell_why(emitter, ARCHIVE_NOT_READABLE, &spot, Some(why))?,
+        };
+        self.troubles.settle(emitter, path, 0)?;
+        if is_told { self.mark(path, opened, true, String::new(), emitter) } else { Ok(()) }
     }
 
     fn leave(&mut self, current: &Current, is_finished: bool, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
-        let chat = &current.loaded.chat;
+        if current.is_unmarked {
+            self.marks.remove(&current.path);
+            return Ok(());
+        }
         // The last message may go on in a longer export, so it is sent again.
-        let at = if is_finished { current.at.saturating_sub(1) } else { current.at };
-        let note = note_of(&chat.text()[..chat.message_start(at)]);
-        self.mark(&current.path, &current.opened, is_finished, note, emitter)
+        let sent = if is_finished { current.messages.sent_but_for_last() } else { current.messages.sent() };
+        self.mark(&current.path, &current.opened, is_finished, sent.note(), emitter)
     }
 
     fn mark(
@@ -355,10 +397,7 @@ impl<'w> Work<'w> {
         emitter: &mut Emitter<'_>,
     ) -> Result<(), Stop> {
         match Mark::new(opened, 0, is_finished, note) {
-            Ok(mark) => match self.marks.set(path, mark) {
-                true => Ok(()),
-                false => self.troubles.tell(emitter, Trouble::NotMarked, &path.text(), None),
-            },
+            Ok(mark) => self.marks.set_or_say(path, mark, emitter),
             Err(error) => self.troubles.unreadable(emitter, path, error.kind()),
         }
     }
@@ -368,29 +407,31 @@ impl<'w> Work<'w> {
             let message = format!("{} texts or archives in the folder are no exported chats", self.others);
             emitter.progress(Progress { message, ..Progress::default() })?;
         }
-        self.troubles.close(emitter)
+        let Self { listing, paths, troubles, .. } = self;
+        troubles.close(emitter, |path| !paths.contains(path) && listing.is_gone(path))
     }
 }
 
-fn skip(reason: &str, message: String, resource: &str) -> SkipResult {
-    SkipResult {
-        stream: Some("messages".to_owned()),
-        reason: Some(reason.to_owned()),
-        message: Some(message),
-        resources: vec![resource.to_owned()],
-        ..SkipResult::default()
+fn is_export(path: &FilePath) -> bool {
+    path.has_extension("txt") || path.has_extension("zip")
+}
+
+/// Why an export was left: it, or all of it.
+enum Failed {
+    File(io::Error),
+    Stop(Stop),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
     }
 }
 
-/// How far a text was sent, and a sum over it: a longer export that begins with it goes on there.
-fn note_of(sent: &str) -> String {
-    format!("{:x}.{:016x}", sent.len(), xxhash_rust::xxh3::xxh3_64(sent.as_bytes()))
-}
-
-/// The byte up to which this text was sent; `None` when it is another text.
-fn sent_before(note: &str, text: &str) -> Option<usize> {
-    let bytes = usize::from_str_radix(note.split_once('.')?.0, 16).ok()?;
-    (note == note_of(text.get(..bytes)?)).then_some(bytes)
+impl From<Stop> for Failed {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
 }
 
 fn message_key(chat_id: &str, message: &Message) -> String {
@@ -413,10 +454,10 @@ fn key(parts: &[&str]) -> String {
 struct ChatRecord<'c> {
     id: &'c str,
     name: &'c str,
-    participants: BTreeSet<String>,
+    participants: &'c BTreeSet<String>,
     first_message_at: Option<String>,
     last_message_at: Option<String>,
-    messages: usize,
+    messages: u64,
     date_order: &'static str,
     date_order_is_certain: bool,
 }
@@ -448,17 +489,6 @@ struct AttachmentRecord<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_longer_text_goes_on_and_another_one_begins_anew() {
-        let note = note_of("abc");
-        assert_eq!(sent_before(&note, "abcdef"), Some(3));
-        assert_eq!(sent_before(&note, "abc"), Some(3));
-        for other in ["abd", "ab", "", "ä"] {
-            assert_eq!(sent_before(&note, other), None, "{other}");
-        }
-        assert_eq!(sent_before("", "abc"), None);
-    }
 
     #[test]
     fn the_parts_of_a_key_do_not_run_together() {

@@ -1,18 +1,19 @@
 //! One export: a text, or an archive with the text and the files that were sent.
 //!
 //! Everything about an archive comes from outside: how many names it says it has, how long a text gets, what the names
-//! are. So its directory is measured before it is read, a text is read up to a bound whatever it claims, and names are
-//! only ever shown. Nothing is unpacked.
+//! are. So its directory is measured before it is read, a text is unpacked up to a bound whatever it claims, and names
+//! are only ever shown. What is unpacked lies in a file without a name, which is gone with the process.
 
-use super::parse::{Chat, NotAChat};
+use super::parse::{Outline, Sent};
 use crate::files::{FilePath, Opened};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
 use zip::ZipArchive;
 
-/// The longest text of one chat. WhatsApp exports 40,000 messages at most, which are some megabytes.
-pub(crate) const TEXT_BYTES_MAX: usize = 32 * 1024 * 1024;
+/// The longest text that is unpacked. WhatsApp exports 40,000 messages at most, which are some megabytes.
+const UNPACKED_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// The longest directory of an archive: 10,000 files, which is what WhatsApp exports at most, take 1 MiB.
 const DIRECTORY_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// How far from the end an archive's last record may begin: it may have a comment.
@@ -26,8 +27,8 @@ pub(crate) enum Export {
     Chat(Box<Loaded>),
     /// Something else.
     NotAChat,
-    TooLarge,
-    TooManyMessages,
+    /// Its name is that of an export, and no line of it begins with a date that is known.
+    NotUnderstood,
     /// An archive that cannot be read, and why.
     Broken(String),
 }
@@ -35,35 +36,50 @@ pub(crate) enum Export {
 /// A chat with the files beside its text, by name.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    pub(crate) chat: Chat,
+    /// In UTF-8.
+    pub(crate) text: File,
+    pub(crate) outline: Outline,
     pub(crate) name: String,
-    /// Bytes were no text in any encoding that is known, and were replaced.
-    pub(crate) has_wrong_encoding: bool,
+    /// Letters of a text in UTF-16 that are none, and were replaced.
+    pub(crate) letters_replaced: u64,
     /// Sizes of files in the archive; `None` for a text, whose files lie in its folder.
     pub(crate) archived: Option<BTreeMap<String, u64>>,
+    /// There are more chats in the archive, which are left out.
+    pub(crate) has_others: bool,
 }
 
-/// Reads an export.
-pub(crate) fn load(path: &FilePath, opened: &Opened) -> io::Result<Export> {
+/// Reads an export, of which so much was sent before.
+pub(crate) fn load(path: &FilePath, opened: &Opened, sent: Option<Sent>, buffer: &mut Vec<u8>) -> io::Result<Export> {
     if path.has_extension("zip") {
-        return from_archive(path, opened.reader()?);
+        return from_archive(path, opened.reader()?, sent, buffer);
     }
-    let Some(bytes) = opened.read_whole(TEXT_BYTES_MAX)? else { return Ok(Export::TooLarge) };
-    Ok(chat_of(bytes, chat_name(path), None))
+    let name = path.stem().to_lowercase();
+    Ok(match chat_of(opened.reader()?, path, sent, buffer)? {
+        Some(loaded) => Export::Chat(Box::new(loaded)),
+        None if (name == "_chat" || name.contains("whatsapp")) && opened.stamp().size > 0 => Export::NotUnderstood,
+        None => Export::NotAChat,
+    })
 }
 
-fn from_archive(path: &FilePath, mut file: File) -> io::Result<Export> {
+fn from_archive(path: &FilePath, mut file: File, sent: Option<Sent>, buffer: &mut Vec<u8>) -> io::Result<Export> {
     if let Err(why) = check_directory(&mut file)? {
         return Ok(Export::Broken(why));
     }
     file.rewind()?;
-    let mut archive = match ZipArchive::new(io::BufReader::new(file)) {
+    let mut archive = match ZipArchive::new(BufReader::new(file)) {
         Ok(archive) => archive,
         Err(fault) => return Ok(Export::Broken(format!("the archive cannot be read: {fault}"))),
     };
-    let (mut texts, mut files) = (Vec::new(), BTreeMap::new());
+    let (mut texts, mut files, mut fault) = (Vec::new(), BTreeMap::new(), None);
     for at in 0..archive.len() {
-        let Ok(entry) = archive.by_index_data(at) else { continue };
+        let entry = match archive.by_index_data(at) {
+            Ok(entry) => entry,
+            Err(error) => {
+                fault = Some(format!("entry {at} of the archive cannot be read: {error}"));
+                continue;
+            }
+        };
+        // A name that is no text is that of a file that was sent, not that of the chat.
         let Some(name) = entry.name().ok().and_then(|name| last_name(&name).map(ToOwned::to_owned)) else { continue };
         if name.to_lowercase().ends_with(".txt") {
             texts.push((text_rank(&name), at));
@@ -71,23 +87,40 @@ fn from_archive(path: &FilePath, mut file: File) -> io::Result<Export> {
         files.insert(name, entry.size());
     }
     texts.sort_unstable();
-    let mut export = Export::NotAChat;
-    for (_, at) in texts.into_iter().take(CANDIDATES_MAX) {
-        let mut bytes = Vec::new();
-        let read = archive
-            .by_index(at)
-            .map_err(io::Error::other)
-            .and_then(|entry| entry.take(TEXT_BYTES_MAX as u64 + 1).read_to_end(&mut bytes));
-        export = match read {
-            Ok(_) if bytes.len() > TEXT_BYTES_MAX => Export::TooLarge,
-            Ok(_) => chat_of(bytes, chat_name(path), Some(&files)),
-            Err(fault) => Export::Broken(format!("the text in the archive cannot be read: {fault}")),
+    let chats = texts.iter().filter(|(rank, _)| *rank < OTHER_TEXT).count();
+    let tried = texts.len().min(CANDIDATES_MAX);
+    for &(_, at) in &texts[..tried] {
+        let text = match unpack(&mut archive, at) {
+            Ok(text) => text,
+            Err(error) => {
+                fault = Some(format!("the text in the archive cannot be read: {error}"));
+                continue;
+            }
         };
-        if matches!(export, Export::Chat(_)) {
-            break;
+        if let Some(mut loaded) = chat_of(text, path, sent, buffer)? {
+            (loaded.archived, loaded.has_others) = (Some(files), chats > 1);
+            return Ok(Export::Chat(Box::new(loaded)));
         }
     }
-    Ok(export)
+    if texts.len() > tried {
+        fault = fault.or_else(|| Some("no chat is among the first texts in the archive".to_owned()));
+    }
+    Ok(match fault {
+        Some(why) => Export::Broken(why),
+        None if chats > 0 => Export::NotUnderstood,
+        None => Export::NotAChat,
+    })
+}
+
+/// Unpacks a text into a file without a name.
+fn unpack(archive: &mut ZipArchive<BufReader<File>>, at: usize) -> io::Result<File> {
+    let mut text = tempfile::tempfile()?;
+    let entry = archive.by_index(at).map_err(io::Error::other)?;
+    let bytes = io::copy(&mut entry.take(UNPACKED_BYTES_MAX + 1), &mut text)?;
+    if bytes > UNPACKED_BYTES_MAX {
+        return Err(io::Error::other("it has more than 2 GiB; unpack the archive, and put the folder in its place"));
+    }
+    Ok(text)
 }
 
 /// The chat's own text first.
@@ -95,9 +128,12 @@ fn text_rank(name: &str) -> u8 {
     match name {
         "_chat.txt" => 0,
         _ if name.to_lowercase().contains("whatsapp") => 1,
-        _ => 2,
+        _ => OTHER_TEXT,
     }
 }
+
+/// The rank of a text whose name is not that of a chat.
+const OTHER_TEXT: u8 = 2;
 
 /// The last part of a name in an archive, which may be any text: `../../etc/passwd` is called `passwd`.
 fn last_name(name: &str) -> Option<&str> {
@@ -126,33 +162,47 @@ fn check_directory(file: &mut File) -> io::Result<Result<(), String>> {
     })
 }
 
-fn chat_of(bytes: Vec<u8>, name: String, archived: Option<&BTreeMap<String, u64>>) -> Export {
-    let (text, has_wrong_encoding) = decode(bytes);
-    match Chat::read(text) {
-        Ok(chat) => Export::Chat(Box::new(Loaded { chat, name, has_wrong_encoding, archived: archived.cloned() })),
-        Err(NotAChat::NoMessages) => Export::NotAChat,
-        Err(NotAChat::TooManyMessages) => Export::TooManyMessages,
-    }
+fn chat_of(text: File, path: &FilePath, sent: Option<Sent>, buffer: &mut Vec<u8>) -> io::Result<Option<Loaded>> {
+    let (text, letters_replaced) = in_utf8(text)?;
+    let outline = Outline::read(&text, sent, buffer)?;
+    let loaded = |outline| {
+        let name = chat_name(path);
+        Loaded { text, outline, name, letters_replaced, archived: None, has_others: false }
+    };
+    Ok(outline.map(loaded))
 }
 
-/// A text, and whether bytes had to be replaced. Exports are UTF-8; an editor may have saved them otherwise.
-fn decode(bytes: Vec<u8>) -> (String, bool) {
-    let wide = |order: fn([u8; 2]) -> u16| {
-        let units = bytes[2..].chunks_exact(2).map(|pair| order([pair[0], pair[1]]));
-        let text =
-            char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect::<String>();
-        let is_wrong = text.contains(char::REPLACEMENT_CHARACTER);
-        (text, is_wrong)
+/// A text in UTF-8, and how many letters had to be replaced. Exports are UTF-8; an editor may have saved them otherwise.
+fn in_utf8(text: File) -> io::Result<(File, u64)> {
+    let mut mark = [0; 2];
+    let order: fn([u8; 2]) -> u16 = match text.read_at(&mut mark, 0)? {
+        2 if mark == [0xff, 0xfe] => u16::from_le_bytes,
+        2 if mark == [0xfe, 0xff] => u16::from_be_bytes,
+        _ => return Ok((text, 0)),
     };
-    if bytes.starts_with(&[0xff, 0xfe]) {
-        return wide(u16::from_le_bytes);
+    let mut reader = BufReader::new(text);
+    reader.seek(SeekFrom::Start(2))?;
+    let (mut failed, mut replaced) = (None, 0);
+    let units = std::iter::from_fn(|| {
+        let mut unit = [0; 2];
+        match reader.read_exact(&mut unit) {
+            Ok(()) => Some(order(unit)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+            Err(error) => {
+                failed = Some(error);
+                None
+            }
+        }
+    });
+    let mut writer = BufWriter::new(tempfile::tempfile()?);
+    for letter in char::decode_utf16(units) {
+        replaced += u64::from(letter.is_err());
+        let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+        writer.write_all(letter.encode_utf8(&mut [0; 4]).as_bytes())?;
     }
-    if bytes.starts_with(&[0xfe, 0xff]) {
-        return wide(u16::from_be_bytes);
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => (text, false),
-        Err(fault) => (String::from_utf8_lossy(fault.as_bytes()).into_owned(), true),
+    match failed {
+        Some(error) => Err(error),
+        None => Ok((writer.into_inner().map_err(io::IntoInnerError::into_error)?, replaced)),
     }
 }
 
@@ -222,11 +272,20 @@ mod tests {
 
     #[test]
     fn an_export_in_another_encoding_is_read() {
-        let text = "1/2/24, 10:00 - Zoë: hi";
-        let wide = [0xff, 0xfe].into_iter().chain(text.encode_utf16().flat_map(u16::to_le_bytes)).collect();
-        assert_eq!(decode(wide), (text.to_owned(), false));
-        let (read, is_wrong) = decode(b"1/2/24, 10:00 - Zo\xeb: hi".to_vec());
-        assert!(is_wrong && read.contains("Zo\u{fffd}: hi"));
-        assert_eq!(decode(vec![0xff, 0xfe]), (String::new(), false));
+        let read = |bytes: &[u8]| {
+            let mut file = tempfile::tempfile().unwrap();
+            file.write_all(bytes).unwrap();
+            let (file, replaced) = in_utf8(file).unwrap();
+            let mut text = vec![0; 99];
+            let length = file.read_at(&mut text, 0).unwrap();
+            (String::from_utf8_lossy(&text[..length]).into_owned(), replaced)
+        };
+        let text = "1/2/24, 10:00 - Zoë: hi 😀";
+        for order in [u16::to_le_bytes, u16::to_be_bytes] {
+            let wide = order(0xfeff).into_iter().chain(text.encode_utf16().flat_map(order)).collect::<Vec<_>>();
+            assert_eq!(read(&wide), (text.to_owned(), 0));
+        }
+        assert_eq!(read(&[0xff, 0xfe, 0x00, 0xd8, b'a', 0]), ("\u{fffd}a".to_owned(), 1));
+        assert_eq!((read(&[0xff, 0xfe]), read(text.as_bytes())), ((String::new(), 0), (text.to_owned(), 0)));
     }
 }

@@ -1,46 +1,60 @@
 //! The text of an exported chat: where each message begins and ends, who sent it, and what it is.
 //!
-//! Pure. A message begins at a line with a stamp of the file's own shape and goes on until the next one. A file is
-//! looked at once as a whole, because only then is it known which number of a date is the day; a message is taken
-//! apart when it is asked for, so that a long chat is in memory once.
+//! A text of any length is read line by line, in passes: the first tells which number of a date is the day, which only
+//! the whole file does; the second counts messages and senders; the third sends. A message begins at a line with a stamp
+//! of the file's own shape and goes on until the next one. What is held is one message, and sums of the last ones.
 
-use super::stamps::{DateOrder, LocalTime, Shape, Stamp, is_mark};
+use super::stamps::{DateOrder, LocalTime, OrderTally, Shape, Stamp, is_mark};
 use super::words::{Body, without_marks};
-use std::collections::{BTreeMap, HashMap};
+use crate::files::{LINE_BYTES_MAX, Line, Lines};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
+use xxhash_rust::xxh3::Xxh3;
 
-/// Messages of one export. WhatsApp puts 40,000 into one at most; this many places are 40 MB.
-pub(crate) const MESSAGES_MAX: usize = 500_000;
+/// Senders of one chat that are told. A group has 1024 members at most, and former ones.
+const PARTICIPANTS_MAX: usize = 20_000;
 /// The longest name of a sender. What is longer is a sentence with a colon in it.
 const SENDER_BYTES_MAX: usize = 120;
+/// Messages among which equal ones are counted: those of one minute, even where a clock went back. Twice as many are
+/// held.
+const NEAR_MESSAGES: usize = 200_000;
 
-/// A chat whose messages can be asked for.
-#[derive(Debug)]
-pub(crate) struct Chat {
-    text: String,
-    places: Vec<Place>,
+/// What holds for the whole of a chat.
+#[derive(Clone, Debug)]
+pub(crate) struct Outline {
+    shape: Shape,
     pub(crate) order: DateOrder,
     /// Whether the file tells the order of its dates. Otherwise it is a habit.
     pub(crate) order_is_told: bool,
     /// Lines before the first message, which belong to none.
-    pub(crate) lines_before: usize,
+    pub(crate) lines_before: u64,
+    /// Lines with bytes that are not UTF-8, which were replaced.
+    pub(crate) lines_replaced: u64,
+    pub(crate) messages: u64,
+    pub(crate) participants: BTreeSet<String>,
+    /// There are more of them.
+    pub(crate) participants_are_cut: bool,
+    pub(crate) first: Option<LocalTime>,
+    pub(crate) last: Option<LocalTime>,
+    /// The text begins with what was sent of it before.
+    pub(crate) goes_on: bool,
 }
 
-#[derive(Debug)]
-struct Place {
-    start: usize,
-    /// Where the stamp ends.
-    rest: usize,
-    stamp: Stamp,
-    /// Which of several messages with one stamp, sender and text.
-    occurrence: u32,
+/// A place before a message, and a sum over all lines before it: a longer text that begins with them goes on there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) byte: u64,
+    sum: u64,
 }
 
 /// One message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
     /// Where it begins, in bytes.
-    pub(crate) start: usize,
+    pub(crate) start: u64,
     /// `None` when the numbers are no date: a file in which somebody wrote.
     pub(crate) time: Option<LocalTime>,
     pub(crate) stamp: String,
@@ -48,108 +62,214 @@ pub(crate) struct Message {
     pub(crate) body: Body,
     pub(crate) is_edited: bool,
     pub(crate) occurrence: u32,
+    /// It, or a line of it, is longer than is held: the rest of it is missing.
+    pub(crate) is_cut: bool,
 }
 
-/// Why a text is no chat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotAChat {
-    /// No line begins with a date that is known.
-    NoMessages,
-    TooManyMessages,
+impl Sent {
+    pub(crate) fn parse(note: &str) -> Option<Self> {
+        let (byte, sum) = note.split_once('.')?;
+        Some(Self { byte: u64::from_str_radix(byte, 16).ok()?, sum: u64::from_str_radix(sum, 16).ok()? })
+    }
+
+    pub(crate) fn note(self) -> String {
+        format!("{:x}.{:016x}", self.byte, self.sum)
+    }
 }
 
-impl Chat {
-    pub(crate) fn read(text: String) -> Result<Self, NotAChat> {
-        let stamped = || lines(&text).filter_map(|(start, line)| Some((start, line, Stamp::read(line)?)));
-        let mut shapes = BTreeMap::<Shape, usize>::new();
-        for (_, _, (stamp, _)) in stamped() {
-            *shapes.entry(stamp.shape).or_default() += 1;
-        }
-        let most = shapes.values().max().copied().ok_or(NotAChat::NoMessages)?;
-        if most > MESSAGES_MAX {
-            return Err(NotAChat::TooManyMessages);
+impl Outline {
+    /// Looks at a whole text; `None` where no line begins with a date that is known. `sent` is what was sent of it
+    /// before, if it is that text.
+    pub(crate) fn read(file: &File, sent: Option<Sent>, buffer: &mut Vec<u8>) -> io::Result<Option<Self>> {
+        let mut shapes = BTreeMap::<Shape, (OrderTally, u64, u64)>::new();
+        let (mut lines, mut written) = (Lines::new(file, 0, buffer), 0);
+        let (mut sum, mut goes_on, mut lines_replaced) = (Xxh3::new(), false, 0);
+        loop {
+            let at = lines.offset();
+            goes_on |= sent.is_some_and(|sent| sent.byte == at && sent.sum == sum.digest());
+            let Some(text) = next_line(&mut lines)? else { break };
+            if sent.is_some_and(|sent| at < sent.byte) {
+                add_line(&mut sum, &text);
+            }
+            lines_replaced += u64::from(text.is_replaced);
+            if let Some((stamp, _)) = Stamp::read(&text.text) {
+                let before = (OrderTally::new(stamp.shape), at, written);
+                shapes.entry(stamp.shape).or_insert(before).0.add(&stamp);
+            }
+            written += u64::from(!text.text.trim().is_empty());
         }
         // Of two that are equally frequent, that of the first message.
-        let is_most = |shape: &Shape| shapes.get(shape) == Some(&most);
-        let shape = stamped().map(|(_, _, (stamp, _))| stamp.shape).find(is_most).ok_or(NotAChat::NoMessages)?;
-        let places = stamped()
-            .filter(|(_, _, (stamp, _))| stamp.shape == shape)
-            .map(|(start, line, (stamp, rest))| Place {
-                start,
-                rest: start + line.len() - rest.len(),
-                stamp,
-                occurrence: 0,
-            })
-            .collect::<Vec<_>>();
-        let first = places.first().map_or(0, |place| place.start);
-        let lines_before = text[..first].lines().filter(|line| !line.trim().is_empty()).count();
-        let stamps = places.iter().map(|place| place.stamp.clone()).collect::<Vec<_>>();
-        let has_halves = stamps.iter().any(|stamp| stamp.has_half);
-        let (order, order_is_told) = DateOrder::of(&stamps, has_halves);
-        let mut chat = Self { text, places, order, order_is_told, lines_before };
-        chat.count_occurrences();
-        Ok(chat)
+        let most = shapes.into_iter().max_by_key(|(_, (tally, at, _))| (tally.count, std::cmp::Reverse(*at)));
+        let Some((shape, (tally, _, lines_before))) = most else { return Ok(None) };
+        let (order, order_is_told) = tally.decide();
+        let mut outline = Self {
+            shape,
+            order,
+            order_is_told,
+            lines_before,
+            lines_replaced,
+            messages: 0,
+            participants: BTreeSet::new(),
+            participants_are_cut: false,
+            first: None,
+            last: None,
+            goes_on,
+        };
+        outline.count(file, buffer)?;
+        Ok(Some(outline))
     }
 
-    /// The whole of it.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    /// Counts messages and senders.
+    fn count(&mut self, file: &File, buffer: &mut Vec<u8>) -> io::Result<()> {
+        let mut messages = Messages::new(self);
+        let mut lines = Lines::new(file, 0, buffer);
+        while let Some(message) = messages.next(&mut lines)? {
+            self.messages += 1;
+            if let Some(sender) = message.sender.filter(|sender| !self.participants.contains(sender)) {
+                let has_room = self.participants.len() < PARTICIPANTS_MAX;
+                self.participants_are_cut |= !has_room;
+                if has_room {
+                    self.participants.insert(sender);
+                }
+            }
+            self.first = self.first.or(message.time);
+            self.last = message.time.or(self.last);
+        }
+        Ok(())
+    }
+}
+
+/// Reads the messages of a text, one after another.
+pub(crate) struct Messages {
+    shape: Shape,
+    order: DateOrder,
+    /// The message that is being read.
+    open: Option<Open>,
+    /// Over all lines so far.
+    sum: Xxh3,
+    /// Before the message that was given out last, and before the next one.
+    before: Sent,
+    next: Sent,
+    near: [HashMap<u64, u32>; 2],
+}
+
+#[derive(Debug)]
+struct Open {
+    at: Sent,
+    stamp: Stamp,
+    /// What comes after the stamp.
+    text: String,
+    is_cut: bool,
+}
+
+impl Messages {
+    pub(crate) fn new(outline: &Outline) -> Self {
+        Self {
+            shape: outline.shape,
+            order: outline.order,
+            open: None,
+            sum: Xxh3::new(),
+            before: Sent::default(),
+            next: Sent::default(),
+            near: [HashMap::new(), HashMap::new()],
+        }
     }
 
-    /// How many messages there are.
-    pub(crate) const fn len(&self) -> usize {
-        self.places.len()
+    /// How far the text is sent when the last message was, and the next one was not.
+    pub(crate) const fn sent(&self) -> Sent {
+        self.next
     }
 
-    /// The message at this place of the list.
-    pub(crate) fn message(&self, at: usize) -> Option<Message> {
-        let place = self.places.get(at)?;
-        let end = self.places.get(at + 1).map_or(self.text.len(), |next| next.start);
-        let rest = self.text[place.rest..end].trim_end_matches(['\n', '\r']).replace("\r\n", "\n");
-        let (sender, body, is_edited) = sender_and_body(&rest);
-        Some(Message {
-            start: place.start,
-            time: place.stamp.in_order(self.order),
-            stamp: place.stamp.as_written(),
-            sender,
-            body,
-            is_edited,
-            occurrence: place.occurrence,
-        })
+    /// The same without the last message, which may go on in a longer text.
+    pub(crate) const fn sent_but_for_last(&self) -> Sent {
+        self.before
     }
 
-    /// Where the message at this place of the list begins; behind the last one, where the text ends.
-    pub(crate) fn message_start(&self, at: usize) -> usize {
-        self.places.get(at).map_or(self.text.len(), |place| place.start)
+    /// The next message. The lines begin where they ended the last time.
+    pub(crate) fn next(&mut self, lines: &mut Lines<'_>) -> io::Result<Option<Message>> {
+        loop {
+            let at = lines.offset();
+            let Some(line) = next_line(lines)? else {
+                self.next = Sent { byte: at, sum: self.sum.digest() };
+                return Ok(self.open.take().map(|open| self.close(open)));
+            };
+            let stamp = Stamp::read(&line.text).filter(|(stamp, _)| stamp.shape == self.shape);
+            let begins = stamp.map(|(stamp, rest)| {
+                let (place, text) = (Sent { byte: at, sum: self.sum.digest() }, rest.to_owned());
+                Open { at: place, stamp, text, is_cut: line.is_too_long }
+            });
+            add_line(&mut self.sum, &line);
+            match (begins, &mut self.open) {
+                (Some(begins), None) => self.open = Some(begins),
+                (Some(begins), Some(_)) => {
+                    self.next = begins.at;
+                    let ended = self.open.replace(begins);
+                    return Ok(ended.map(|open| self.close(open)));
+                }
+                (None, Some(open)) => {
+                    open.is_cut |= line.is_too_long || open.text.len() + line.text.len() > LINE_BYTES_MAX;
+                    if !open.is_cut {
+                        open.text.push('\n');
+                        open.text.push_str(&line.text);
+                    }
+                }
+                (None, None) => {}
+            }
+        }
     }
 
-    /// The list's place of the first message that begins at or after this byte.
-    pub(crate) fn at_byte(&self, start: usize) -> usize {
-        self.places.partition_point(|place| place.start < start)
+    fn close(&mut self, open: Open) -> Message {
+        self.before = open.at;
+        let (sender, body, is_edited) = sender_and_body(open.text.trim_end_matches(['\n', '\r']));
+        let stamp = open.stamp.as_written();
+        let mut hasher = DefaultHasher::new();
+        (&stamp, &sender, body.identity()).hash(&mut hasher);
+        let occurrence = self.count(hasher.finish());
+        let time = open.stamp.in_order(self.order);
+        Message { start: open.at.byte, time, stamp, sender, body, is_edited, occurrence, is_cut: open.is_cut }
     }
 
     /// Messages of one minute may be equal: the first of them is the first in every export.
-    fn count_occurrences(&mut self) {
-        let mut seen = HashMap::<u64, u32>::with_capacity(self.places.len());
-        for at in 0..self.places.len() {
-            let Some(message) = self.message(at) else { continue };
-            let mut hasher = DefaultHasher::new();
-            (&message.stamp, &message.sender, message.body.identity()).hash(&mut hasher);
-            let count = seen.entry(hasher.finish()).or_default();
-            self.places[at].occurrence = *count;
-            *count += 1;
+    fn count(&mut self, sum: u64) -> u32 {
+        if self.near[0].len() == NEAR_MESSAGES {
+            self.near.swap(0, 1);
+            self.near[0].clear();
         }
+        let count = self.near[0].get(&sum).or_else(|| self.near[1].get(&sum)).copied().unwrap_or(0);
+        self.near[0].insert(sum, count + 1);
+        count
     }
 }
 
-/// The lines with the places where they begin.
-fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut start = 0;
-    text.split_inclusive('\n').map(move |line| {
-        let at = start;
-        start += line.len();
-        (at, line)
-    })
+/// One line of the text.
+struct TextLine {
+    text: String,
+    is_replaced: bool,
+    is_too_long: bool,
+}
+
+/// The next line, with a line feed or without.
+fn next_line(lines: &mut Lines<'_>) -> io::Result<Option<TextLine>> {
+    let (bytes, is_last) = match lines.next()? {
+        None => return Ok(None),
+        Some(Line::Whole(bytes)) => (bytes, false),
+        Some(Line::Unfinished(bytes)) => (bytes, true),
+        Some(Line::TooLong { .. }) => {
+            return Ok(Some(TextLine { text: String::new(), is_replaced: false, is_too_long: true }));
+        }
+    };
+    let text = String::from_utf8_lossy(bytes);
+    let is_replaced = matches!(text, Cow::Owned(_));
+    let line = TextLine { text: text.into_owned(), is_replaced, is_too_long: false };
+    if is_last {
+        lines.take_unfinished();
+    }
+    Ok(Some(line))
+}
+
+fn add_line(sum: &mut Xxh3, line: &TextLine) {
+    sum.update(line.text.as_bytes());
+    sum.update(b"\n");
 }
 
 /// `Alice: hello`, or a notice, which has no sender.
@@ -179,9 +299,31 @@ fn is_sender(name: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn file(text: &str) -> (tempfile::TempDir, File) {
+        let place = tempfile::tempdir().unwrap();
+        std::fs::write(place.path().join("f"), text).unwrap();
+        let file = File::open(place.path().join("f")).unwrap();
+        (place, file)
+    }
+
+    fn outline(text: &str, sent: Option<Sent>) -> Option<Outline> {
+        Outline::read(&file(text).1, sent, &mut Vec::new()).unwrap()
+    }
+
     fn all(text: &str) -> Vec<Message> {
-        let chat = Chat::read(text.to_owned()).unwrap();
-        (0..chat.len()).map(|at| chat.message(at).unwrap()).collect()
+        let (_place, file) = file(text);
+        let outline = Outline::read(&file, None, &mut Vec::new()).unwrap().unwrap();
+        let (mut reader, mut messages) = (Messages::new(&outline), Vec::new());
+        let (mut offset, mut buffer) = (0, Vec::new());
+        // As in slices: the lines begin anew for each message.
+        loop {
+            let mut lines = Lines::new(&file, offset, &mut buffer);
+            let Some(message) = reader.next(&mut lines).unwrap() else { break };
+            messages.push(message);
+            offset = lines.offset();
+        }
+        assert_eq!(messages.len() as u64, outline.messages);
+        messages
     }
 
     fn text_of(message: &Message) -> (Option<&str>, &str) {
@@ -236,15 +378,38 @@ mod tests {
     #[test]
     fn what_is_no_chat_is_refused() {
         for text in ["", "\n\n", "hello\nworld\n", "\u{0}\u{0}", &"x".repeat(100_000)] {
-            assert_eq!(Chat::read(text.to_owned()).err(), Some(NotAChat::NoMessages));
+            assert!(outline(text, None).is_none());
         }
     }
 
     #[test]
-    fn a_chat_can_be_entered_at_any_byte() {
-        let text = "1/2/24, 10:00 - A: a\n1/2/24, 10:01 - A: b\n";
-        let chat = Chat::read(text.to_owned()).unwrap();
-        assert_eq!((0..=text.len()).map(|byte| chat.at_byte(byte)).max(), Some(2));
-        assert_eq!((chat.at_byte(0), chat.at_byte(1), chat.at_byte(21)), (0, 1, 1));
+    fn a_longer_text_goes_on_and_another_one_begins_anew() {
+        let text = "1/2/24, 10:00 - A: a\n1/2/24, 10:01 - A: b\n1/2/24, 10:02 - A: c\n";
+        let (_place, file) = file(text);
+        let outline_of = |text: &str, sent: Sent| outline(text, Some(sent)).is_some_and(|outline| outline.goes_on);
+        let mut reader = Messages::new(&outline(text, None).unwrap());
+        let mut buffer = Vec::new();
+        let mut lines = Lines::new(&file, 0, &mut buffer);
+        for (n, expected) in [(1_u64, 21), (2, 42), (3, 63)] {
+            assert!(reader.next(&mut lines).unwrap().is_some());
+            let sent = reader.sent();
+            assert_eq!((sent.byte, reader.sent_but_for_last().byte), (expected, (n - 1) * 21));
+            assert_eq!(Sent::parse(&sent.note()), Some(sent));
+            assert!(outline_of(text, sent) && outline_of(&format!("{text}1/2/24, 10:03 - A: d\n"), sent));
+            for other in [text.replacen("A: a", "A: x", 1), text[..20].to_owned()] {
+                assert!(!outline_of(&other, sent), "{other}");
+            }
+        }
+        assert_eq!(Sent::parse(""), None);
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_cut_and_takes_no_other_with_it() {
+        let long = "x".repeat(1 << 20);
+        let messages = all(&format!(
+            "1/2/24, 10:00 - A: a\n1/2/24, 10:01 - A: {}1/2/24, 10:02 - A: c\n",
+            format!("{long}\n").repeat(17)
+        ));
+        assert_eq!(messages.iter().map(|message| message.is_cut).collect::<Vec<_>>(), [false, true, false]);
     }
 }

@@ -1,7 +1,7 @@
 //! The date and time with which a line of an export begins, in the spellings of WhatsApp's locales.
 //!
 //! Pure. A line has three numbers, and only the whole file tells which of them is the day: so a [`Stamp`] keeps
-//! the numbers as they stand there, and [`DateOrder::of`] decides for all lines together. Nothing is guessed for
+//! the numbers as they stand there, and an [`OrderTally`] decides for all lines together. Nothing is guessed for
 //! a single line, and what is no date at all is text.
 
 /// What stands before a message: three numbers, and a time of day.
@@ -125,45 +125,69 @@ fn whole_year(written: u16) -> Option<i16> {
     (2009..=2156).contains(&year).then_some(year as i16)
 }
 
-impl DateOrder {
+/// What the stamps of a file say about the order of their numbers, one after another.
+///
+/// A number above twelve is no month. Where that does not tell, messages stand in the order in which they were sent, so
+/// the order of numbers in which time goes backwards least often is the right one.
+#[derive(Clone, Debug)]
+pub(crate) struct OrderTally {
+    /// How many there were.
+    pub(crate) count: u64,
+    separator: char,
+    has_halves: bool,
+    all_years_first: bool,
+    /// What speaks against each order: lines that are no date in it, and then steps back in time.
+    faults: [(u64, u64); 3],
+    /// The last day in each order.
+    last: [Option<(i16, i8, i8)>; 3],
+}
+
+impl OrderTally {
+    pub(crate) const fn new(shape: Shape) -> Self {
+        Self {
+            count: 0,
+            separator: shape.separator,
+            has_halves: false,
+            all_years_first: true,
+            faults: [(0, 0); 3],
+            last: [None; 3],
+        }
+    }
+
+    /// The next stamp.
+    pub(crate) fn add(&mut self, stamp: &Stamp) {
+        self.count += 1;
+        self.has_halves |= stamp.has_half;
+        self.all_years_first &= stamp.year_is_first;
+        for (at, order) in DateOrder::ALL.into_iter().enumerate() {
+            let (impossible, back) = &mut self.faults[at];
+            let Some(time) = stamp.in_order(order) else {
+                *impossible += 1;
+                continue;
+            };
+            // The end of summer time takes an hour back, within one day.
+            let day = (time.year, time.month, time.day);
+            *back += u64::from(self.last[at].is_some_and(|last| day < last));
+            self.last[at] = Some(day);
+        }
+    }
+
     /// What most of the lines say, and whether anything but habit speaks for it.
-    ///
-    /// A number above twelve is no month. Where that does not tell, messages stand in the order in which they were
-    /// sent, so the order of numbers in which time goes backwards least often is the right one.
-    pub(crate) fn of(stamps: &[Stamp], has_halves: bool) -> (Self, bool) {
-        let separator = stamps.first().map_or('/', |stamp| stamp.shape.separator);
+    pub(crate) fn decide(&self) -> (DateOrder, bool) {
         // The habit of the United States, and of everybody else.
-        let habit = if has_halves && separator == '/' {
-            [Self::Month, Self::Day, Self::Year]
-        } else {
-            [Self::Day, Self::Month, Self::Year]
-        };
-        let faults = habit.map(|order| faults_in(stamps, order));
+        let habit = if self.has_halves && self.separator == '/' { [1, 0, 2] } else { [0, 1, 2] };
+        let faults = habit.map(|at| self.faults[at]);
         // The first of the least.
         let best = (0..3).min_by_key(|&at| (faults[at], at)).unwrap_or(0);
         // Years of two digits come first almost nowhere: that alone is no doubt about the others.
-        let speaks_against = |at: usize| faults[at] > faults[best] || habit[at] == Self::Year;
-        let is_told =
-            stamps.iter().all(|stamp| stamp.year_is_first) || (0..3).filter(|&at| at != best).all(speaks_against);
-        (habit[best], is_told)
+        let speaks_against = |at: usize| faults[at] > faults[best] || DateOrder::ALL[habit[at]] == DateOrder::Year;
+        let is_told = self.all_years_first || (0..3).filter(|&at| at != best).all(speaks_against);
+        (DateOrder::ALL[habit[best]], is_told)
     }
 }
 
-/// How much speaks against an order: lines that are no date in it, and then steps back in time.
-fn faults_in(stamps: &[Stamp], order: DateOrder) -> (usize, usize) {
-    let (mut impossible, mut back, mut last) = (0, 0, None);
-    for stamp in stamps {
-        match stamp.in_order(order) {
-            None => impossible += 1,
-            Some(time) => {
-                // The end of summer time takes an hour back, within one day.
-                let day = (time.year, time.month, time.day);
-                back += usize::from(last.is_some_and(|last| day < last));
-                last = Some(day);
-            }
-        }
-    }
-    (impossible, back)
+impl DateOrder {
+    const ALL: [Self; 3] = [Self::Day, Self::Month, Self::Year];
 }
 
 /// Morning or afternoon.
@@ -347,9 +371,10 @@ mod tests {
 
     fn read(line: &str) -> Option<(String, &str)> {
         let (stamp, rest) = Stamp::read(line)?;
-        let stamps = [stamp];
-        let (order, _) = DateOrder::of(&stamps, false);
-        let LocalTime { year, month, day, hour, minute, second } = stamps[0].in_order(order)?;
+        let mut tally = OrderTally::new(stamp.shape);
+        tally.add(&stamp);
+        let order = OrderTally { has_halves: false, ..tally }.decide().0;
+        let LocalTime { year, month, day, hour, minute, second } = stamp.in_order(order)?;
         Some((format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"), rest))
     }
 
@@ -409,7 +434,9 @@ mod tests {
 
     fn order_of(lines: &[&str], has_halves: bool) -> (DateOrder, bool) {
         let stamps = lines.iter().map(|line| Stamp::read(line).unwrap().0).collect::<Vec<_>>();
-        DateOrder::of(&stamps, has_halves)
+        let mut tally = OrderTally::new(stamps[0].shape);
+        stamps.iter().for_each(|stamp| tally.add(stamp));
+        OrderTally { has_halves, ..tally }.decide()
     }
 
     #[test]

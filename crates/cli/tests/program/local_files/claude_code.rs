@@ -1,6 +1,6 @@
 //! Sessions of Claude Code: its promises, and what is odd about its files.
 
-use super::{Kind, Rig, append, assert_holds_all_of, promises};
+use super::{Kind, Rig, append, assert_holds_all_of, counts, promises};
 use crate::place::is_full_size;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
@@ -211,14 +211,17 @@ fn hostile_and_odd_lines_cost_themselves_and_nothing_else() {
     append(&file, b"\"}}\n");
     append(&file, whole(3).as_bytes());
     rig.add();
-    let answer = rig.gleaner(&["run", "claude_code", "--json"]);
-    assert_eq!(answer.code, 0, "{answer:?}");
-    let told = answer.stdout.lines().find(|line| line.contains("not everything could be read")).unwrap_or_default();
-    for part in ["1 × line_too_long", "7 × line_not_readable", "1 × wrong_encoding"] {
-        assert!(told.contains(part), "{part}: {}", answer.stdout);
+    let gaps = rig.run_incomplete();
+    let expected = [("line_not_readable", 7), ("line_too_long", 1), ("part_without_id", 1), ("wrong_encoding", 1)];
+    assert_eq!(counts(&gaps), expected, "{gaps:?}");
+    let bytes = fs::read(&file).unwrap();
+    for locator in gaps.values().flatten() {
+        assert_eq!(locator["file"], ALPHA.strip_prefix("projects/").unwrap());
+        let byte = locator["byte"].as_u64().unwrap() as usize;
+        assert!(byte == 0 || bytes[byte - 1] == b'\n', "each names the first byte of its line: {locator}");
     }
-    let too_long = answer.stdout.lines().find(|line| line.contains("\"line_too_long\"")).unwrap_or_default();
-    assert!(too_long.contains("\"skip\"") && too_long.contains(session), "each is told with its place: {too_long}");
+    let shown = rig.gleaner(&["gaps", "claude_code"]).stdout;
+    assert!(shown.contains("a line is longer than 16 MiB and was left out") && shown.contains(session), "{shown}");
     let records = rig.records();
     let content = |key: &str| {
         let found = records.get(&("messages".to_owned(), key.to_owned()));
@@ -230,7 +233,33 @@ fn hostile_and_odd_lines_cost_themselves_and_nothing_else() {
     assert_eq!(content("latin"), Some("caf\u{fffd}".into()));
     assert_eq!((content("odd"), content("cut"), content("long")), (Some(Value::Null), None, None));
     assert!(rig.gleaner(&["records", "claude_code.messages"]).stdout.contains("\\ud800 \\u0000"), "as it was written");
-    assert_eq!((rig.run_well(), rig.versions()), (0, records.len() as u64));
+    // The next run reads the file again, finds the same, and stores nothing twice.
+    assert_eq!(rig.run_incomplete(), gaps);
+    assert_eq!(rig.versions(), records.len() as u64);
+    // When the file is whole, nothing is missing.
+    fs::write(&file, (1..=4).map(whole).collect::<String>()).unwrap();
+    rig.run_well();
+    assert!(rig.gleaner(&["gaps", "claude_code"]).stdout.contains("nothing is missing"));
+    assert!(rig.records().keys().any(|(_, key)| *key == format!("{session}-4c")));
+}
+
+/// More of a kind than are listed one by one are one more gap, and every line is either stored or in a gap.
+#[test]
+fn a_thousand_bad_lines_are_few_gaps_and_no_line_is_unaccounted_for() {
+    let rig = Rig::new(&CLAUDE_CODE);
+    let file = rig.source().join(ALPHA);
+    let line = |n: usize| match n % 2 {
+        0 => format!("{{\"type\":\"user\",\"uuid\":\"u{n}\",\"message\":{{\"role\":\"user\",\"content\":\"{n}\"}}}}\n"),
+        _ => format!("not a line {n}\n"),
+    };
+    append(&file, (0..2000).map(line).collect::<String>().as_bytes());
+    rig.add();
+    let gaps = rig.run_incomplete();
+    assert_eq!(counts(&gaps), [("line_not_readable", 21)]);
+    let rest = gaps["line_not_readable"].iter().filter(|locator| locator["rest"] == true).count();
+    assert_eq!((rest, rig.records().keys().filter(|(stream, _)| stream == "messages").count()), (1, 1000));
+    fs::remove_file(&file).unwrap();
+    assert_eq!(rig.run(&[]).0, 0, "a file that is gone has nothing to miss");
 }
 
 #[test]
@@ -248,13 +277,21 @@ fn a_link_out_of_the_folder_is_not_followed_and_odd_names_are_only_names() {
         append(&projects.join(OsStr::from_bytes(name)), exchange(&format!("odd{number}"), 1, 10).as_bytes());
     }
     rig.add();
-    assert_eq!(rig.run_well(), 3 * 6);
+    // What lies behind a link is not read, and that is said; a device behind one is nothing that could be missed.
+    let gaps = rig.run_incomplete();
+    let mut links = gaps["link_not_followed"].iter().map(|link| link["link"].as_str().unwrap()).collect::<Vec<_>>();
+    links.sort_unstable();
+    assert_eq!((links, gaps.len()), (vec!["-p/file.jsonl", "-p/folder"], 1));
+    assert_eq!(rig.records().len(), 3 * 6);
     let sessions = rig.gleaner(&["records", "claude_code.sessions"]).stdout;
     assert!(
         sessions.lines().count() == 3 && !sessions.contains('\x1b') && !sessions.contains("dddddddd"),
         "{sessions}"
     );
-    assert_eq!(rig.run_well(), 0);
+    for link in ["folder", "file.jsonl"] {
+        fs::remove_file(projects.join(link)).unwrap();
+    }
+    assert_eq!(rig.run_well(), 0, "without them nothing is missing");
     fs::remove_file(projects.join(OsStr::from_bytes(names[0]))).unwrap();
     assert_eq!(rig.run(&[]).1["records_deleted"], 1);
     assert!(outside.join("dddddddd.jsonl").exists());
