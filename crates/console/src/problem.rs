@@ -146,6 +146,8 @@ impl From<StoreError> for Problem {
                 error.to_string(),
                 "`gleaner remove NAME --purge` goes on with it",
             ),
+            // A browser that leaves a page is no fault, and there is nobody to tell.
+            StoreError::Interrupted => Self::busy(error.to_string()),
             _ => {
                 tracing::warn!(%error, "the console could not read the store");
                 let hint = "run `gleaner doctor`";

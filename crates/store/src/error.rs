@@ -202,6 +202,9 @@ pub enum StoreError {
         /// Why.
         source: std::io::Error,
     },
+    /// Whoever asked does not wait for the answer any more.
+    #[error("the question was stopped before it was answered: nobody waits for it any more")]
+    Interrupted,
     /// A statement that should not have failed: a defect of ours.
     #[error(
         "unexpected answer of the database: {0}. Nothing was written; this is a defect of Gleaner, please report it"
@@ -226,6 +229,7 @@ impl StoreError {
             ErrorCode::NotADatabase => Self::NotAStore(path),
             ErrorCode::ReadOnly | ErrorCode::PermissionDenied => Self::ReadOnly(path),
             ErrorCode::CannotOpen => Self::CannotOpen { path, detail },
+            ErrorCode::OperationInterrupted => Self::Interrupted,
             _ => Self::Unexpected(error),
         }
     }

@@ -97,3 +97,38 @@ fn what_is_configured_about_the_reach_of_the_console_is_heeded_or_refused_in_wor
     std::thread::spawn(move || said.for_each(drop));
     served.stop();
 }
+
+/// Browsers leave pages all the time: that is no fault of ours, and nobody is told to report it.
+#[test]
+fn a_page_that_nobody_waits_for_is_no_defect() {
+    let mut served = Served::new();
+    served.add(NAMES[0], "for n in range(4000): record(n)\ndone(4000); end()");
+    let ran = served.place.gleaner(&["run", NAMES[0]]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mut command = served.place.command(&["serve", "--notify-desktop=no", "--listen=127.0.0.1:0"]);
+    let mut service = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(service.stderr.take().unwrap()).lines().map_while(Result::ok);
+    served.service = Some(service);
+    let link = said.find_map(|line| line.strip_prefix("console: http://").map(str::to_owned)).unwrap();
+    let rest = std::thread::spawn(move || said.collect::<Vec<_>>());
+    let (address, code) = link.split_once("/open?").unwrap();
+    let headers = format!("origin: http://{address}\r\ncontent-type: application/x-www-form-urlencoded\r\n");
+    let signed_in = ask(address, "POST", "/open", &headers, code);
+    let cookie = signed_in.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("cookie: {}\r\n", cookie.split(';').next().unwrap());
+    let path = format!("/data/{}/orders?q=nowhere", NAMES[0]);
+    assert!(ask(address, "GET", &path, &cookie, "").starts_with("HTTP/1.1 200 "));
+    for n in 0..60 {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.write_all(format!("GET {path} HTTP/1.1\r\nhost: {address}\r\n{cookie}\r\n").as_bytes()).unwrap();
+        // It goes away while it is answered, sooner or later.
+        std::thread::sleep(std::time::Duration::from_millis(n % 20));
+        drop(socket);
+    }
+    assert!(ask(address, "GET", &path, &cookie, "").starts_with("HTTP/1.1 200 "), "and others are answered as before");
+    served.stop();
+    let (said, log) = (rest.join().unwrap().join("\n"), served.log());
+    for text in [said, log] {
+        assert!(!text.contains("defect of Gleaner") && !text.contains("could not read the store"), "{text}");
+    }
+}
