@@ -10,6 +10,7 @@ mod cost;
 mod coverage;
 mod export;
 mod feed;
+mod folded;
 mod gap_cause;
 mod gaps;
 mod health;

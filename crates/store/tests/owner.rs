@@ -202,11 +202,52 @@ fn a_search_goes_through_a_stream_by_key_and_goes_on_where_it_stopped() {
     assert_eq!(keys("Word", Some("k33"), 2), ("k43 k53".to_owned(), Some("k53".to_owned()), 20));
     assert_eq!(keys("k1", None, 50).0, "k10 k11 k12 k13 k14 k15 k16 k17 k18 k19", "keys too, also of what is deleted");
     assert_eq!(keys("100%_", None, 50).0.len(), keys("Word", None, 50).0.len(), "letters and not patterns");
-    for none in ["word", "W_rd", "%", "zebra"] {
+    assert_eq!(keys("wORD", None, 50), keys("Word", None, 50), "in either case");
+    for none in ["W_rd", "%", "zebra", "name"] {
         let expected = if none == "%" { keys("Word", None, 50).0 } else { String::new() };
         assert_eq!(keys(none, None, 50).0, expected, "{none}");
     }
     assert!(matches!(reader.search("c", "none", "x", None, 9), Err(StoreError::UnknownStream { .. })));
+}
+
+#[test]
+fn a_search_finds_text_however_it_is_escaped_and_in_either_case() {
+    let home = Home::new();
+    let bodies = [("Oslo-1", r#"{"city":"Krak\u00f3w"}"#), ("k2", r#"{"city":"KRAK\u00D3W","n":17}"#)];
+    let lines = bodies.iter().map(|(key, body)| record("items", key, body)).collect::<String>();
+    home.run(&(lines + &done(2)));
+    let reader = home.reader();
+    let count = |text: &str| reader.search("c", "items", text, None, 9).expect("readable").records.len();
+    let found = ["Kraków", "kraków", "oslo", "17", "city", "u00f3"].map(count);
+    assert_eq!(found, [2, 2, 1, 1, 0, 0]);
+}
+
+/// A question that was interrupted is no defect of ours: its asker went away.
+#[test]
+fn an_interrupted_question_says_so() {
+    let home = Home::new();
+    home.run(&(record("items", "a", "{}") + &done(1)));
+    home.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50100)
+         INSERT INTO versions (seq, stream, key, body, deleted, stored_at, run, hash)
+         SELECT 100 + i, (SELECT id FROM streams WHERE name = 'log'), printf('k%06d', i), '{}', 0, 0, 1, 0 FROM n;
+         INSERT INTO records SELECT stream, key, seq FROM versions WHERE seq > 100;",
+    );
+    let reader = home.reader();
+    let interrupter = reader.interrupter();
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let error = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(std::sync::atomic::Ordering::SeqCst) {
+                interrupter.interrupt();
+                std::thread::yield_now();
+            }
+        });
+        let error = reader.search("c", "log", "nowhere", None, 9).expect_err("it is interrupted all the time");
+        is_over.store(true, std::sync::atomic::Ordering::SeqCst);
+        error
+    });
+    assert!(matches!(error, StoreError::Interrupted), "{error}");
 }
 
 #[test]

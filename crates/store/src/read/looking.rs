@@ -3,6 +3,7 @@
 //! A search has no index, so it goes through a stream in the order of its keys. How much one call looks at is bounded in
 //! rows and in bytes; whoever wants more goes on from where it stopped.
 
+use super::folded::Needle;
 use super::records::{VERSION, read_version, size_of, stream_id};
 use super::{PAGE_BYTES_MAX, Reader, StoredRecord, TracedEvent, page, sized_rows};
 use crate::error::{StoreError, date_from_sql};
@@ -16,7 +17,7 @@ const LOOKED_AT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// What a search found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// Records whose key or body has the text in it, by key.
+    /// Records whose key, or one of whose values, has the text in it, by key.
     pub records: Vec<StoredRecord>,
     /// The key after which the search goes on; absent at the end of the stream.
     pub goes_on_after: Option<String>,
@@ -51,8 +52,8 @@ impl Reader {
         })
     }
 
-    /// Looks for a text in the keys and bodies of a stream's present records, from after this key on. Letters count as
-    /// they are written.
+    /// Looks for a text in the keys and values of a stream's present records, from after this key on. Escapes are
+    /// decoded, and case does not count. Names of fields are not searched.
     ///
     /// # Errors
     ///
@@ -75,6 +76,7 @@ impl Reader {
             let mut statement = connection.prepare_cached(&sql)?;
             let mut rows = statement.query((id, after))?;
             let limit = usize::try_from(page(limit)).unwrap_or(1);
+            let mut needle = Needle::new(text);
             let (mut found, mut looked_at, mut bytes, mut bytes_found) = (Found::default(), 0, 0, 0);
             while let Some(row) = rows.next()? {
                 let record = read_version(row)?;
@@ -82,7 +84,7 @@ impl Reader {
                 bytes += size_of(&record);
                 let is_over = looked_at >= LOOKED_AT_MAX || bytes >= LOOKED_AT_BYTES_MAX;
                 let key = record.key.clone();
-                if record.key.contains(text) || record.body.as_ref().is_some_and(|body| body.contains(text)) {
+                if needle.is_in(&record.key, record.body.as_deref()) {
                     bytes_found += size_of(&record);
                     found.records.push(record);
                 }
