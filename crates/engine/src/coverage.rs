@@ -9,6 +9,17 @@
 use gleaner_protocol::{Checkpoint, CoverageField, KeyBlock, Manifest, Violation, ViolationCode};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What a report is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoveragePair {
+    /// The detail stream: records and gaps are looked for in it.
+    pub stream: String,
+    /// Whose checkpoint waits for the report.
+    pub state_stream: String,
+    /// Whether gaps that name no parent count.
+    pub any_parent: bool,
+}
+
 /// What a store found among the keys of one report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CoverageTally {
@@ -20,10 +31,18 @@ pub struct CoverageTally {
     pub overlap: Option<String>,
     /// How many keys are required.
     pub required: u64,
-    /// How many required keys have no outcome.
+    /// How many required keys have no outcome, and no durable, open gap either.
     pub without_outcome: u64,
     /// How many gap keys have no durable, open gap of the same stream and parent.
     pub gaps_not_durable: u64,
+    /// How many hydrated keys the store has nothing for, and no durable, open gap either.
+    pub unconfirmed: u64,
+    /// How many hydrated keys only the parent has: there is nothing to collect for them.
+    pub empty: u64,
+    /// How many keys are left out on purpose.
+    pub skipped: u64,
+    /// The first of the keys that the checkpoint waits for, in order.
+    pub waiting: Vec<String>,
     /// How many hydrated keys are in quarantine, because their record does not fit its schema. They
     /// are not hydrated, and they are accounted for: they withhold nothing.
     pub in_quarantine: u64,
@@ -58,18 +77,40 @@ impl CoverageTally {
                 return Err(Violation::new(code).of_stream(stream).of_key(key));
             }
         }
-        match self.without_outcome.saturating_add(self.gaps_not_durable) {
+        match self.unaccounted() {
             0 => Ok(CoverageVerdict::Complete),
             unaccounted => Ok(CoverageVerdict::Short { unaccounted }),
         }
     }
+
+    /// How many required keys nothing accounts for.
+    #[must_use]
+    pub const fn unaccounted(&self) -> u64 {
+        self.without_outcome.saturating_add(self.gaps_not_durable).saturating_add(self.unconfirmed)
+    }
+
+    /// Takes note of a key that the checkpoint waits for.
+    pub fn wait_for(&mut self, key: &str) {
+        let at = self.waiting.partition_point(|known| known.as_str() < key);
+        if at < Self::WAITING_MAX {
+            // A key may be as long as a line; so much of it tells which is meant.
+            let end = key.char_indices().nth(Self::WAITING_CHARS_MAX).map_or(key.len(), |(end, _)| end);
+            self.waiting.insert(at, key[..end].to_owned());
+            self.waiting.truncate(Self::WAITING_MAX);
+        }
+    }
+
+    /// So many keys are named; of the others there is a number.
+    pub const WAITING_MAX: usize = 100;
+    /// So much of each.
+    const WAITING_CHARS_MAX: usize = 200;
 }
 
-/// Whether the manifest allows a report for this pair.
+/// Whether the manifest allows a report for this pair. A stream that declares no parents may report for any stream.
 ///
 /// # Errors
 ///
-/// When the stream rides on another's checkpoint, or the parent is not declared.
+/// When the stream rides on another's checkpoint, or the parent is not among those that it declares.
 pub fn check_pair(manifest: &Manifest, stream: &str, state_stream: &str) -> Result<(), Violation> {
     // Connectors without a list of their own report on themselves; that is always allowed.
     if stream == state_stream {
@@ -79,10 +120,18 @@ pub fn check_pair(manifest: &Manifest, stream: &str, state_stream: &str) -> Resu
         Some(Checkpoint::ParentStreams(parents)) if parents.iter().any(|parent| parent == state_stream) => {
             return Ok(());
         }
+        Some(Checkpoint::Own) => return Ok(()),
         Some(Checkpoint::StateStream(_)) => ViolationCode::CoverageForChild,
-        Some(Checkpoint::Own | Checkpoint::ParentStreams(_)) | None => ViolationCode::CoverageUndeclaredParent,
+        Some(Checkpoint::ParentStreams(_)) | None => ViolationCode::CoverageUndeclaredParent,
     };
     Err(Violation::new(code).in_field("state_stream").of_stream(stream))
+}
+
+/// Whether gaps of the stream that name no parent count for a report: there is one parent at most that they can mean.
+#[must_use]
+pub fn gaps_need_no_parent(manifest: &Manifest, stream: &str) -> bool {
+    let parents = manifest.stream(stream).map_or(&[][..], |stream| stream.checkpoint.parents());
+    parents.len() <= 1
 }
 
 /// The checkpoints that wait for a report that did not come: declared parents of streams in scope.
@@ -126,8 +175,21 @@ pub struct TooManyKeys;
 pub trait KeyFacts {
     /// Whether there is a durable, open gap for this key, of the report's stream and parent.
     fn has_durable_gap(&self, key: &str) -> bool;
-    /// Whether the key's record of this run is in quarantine.
+    /// Whether the key's record is in quarantine.
     fn is_in_quarantine(&self, key: &str) -> bool;
+    /// What the store has for the key, of any run.
+    fn presence(&self, key: &str) -> Presence;
+}
+
+/// What a store has for a key that is called hydrated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presence {
+    /// A record or deletion of the stream with this key, or one of whose top-level fields equals it.
+    Here,
+    /// Only the parent has it: there is nothing to collect.
+    Empty,
+    /// Nothing.
+    Nowhere,
 }
 
 impl KeysInMemory {
@@ -169,10 +231,20 @@ impl KeysInMemory {
             }
             tally.required += 1;
             match count {
-                0 => tally.without_outcome += 1,
-                1 if outcomes.gap && !facts.has_durable_gap(key) => tally.gaps_not_durable += 1,
-                1 if outcomes.hydrated && facts.is_in_quarantine(key) => tally.in_quarantine += 1,
-                1 => {}
+                0 | 1 if outcomes.skipped => tally.skipped += 1,
+                0 | 1 if outcomes.hydrated && facts.is_in_quarantine(key) => tally.in_quarantine += 1,
+                0 | 1 if outcomes.hydrated && facts.presence(key) == Presence::Here => {}
+                0 | 1 if outcomes.hydrated && facts.presence(key) == Presence::Empty => tally.empty += 1,
+                0 | 1 if facts.has_durable_gap(key) => {}
+                0 | 1 => {
+                    let counter = match (outcomes.hydrated, outcomes.gap) {
+                        (true, _) => &mut tally.unconfirmed,
+                        (false, true) => &mut tally.gaps_not_durable,
+                        (false, false) => &mut tally.without_outcome,
+                    };
+                    *counter += 1;
+                    tally.wait_for(key);
+                }
                 _ => drop(tally.overlap.get_or_insert_with(|| key.clone())),
             }
         }
@@ -182,10 +254,11 @@ impl KeysInMemory {
     /// The required keys that nothing accounts for, in order: what becomes a gap with the reason
     /// `unaccounted` when the checkpoint is already committed.
     pub fn unaccounted(&self, facts: &impl KeyFacts) -> BTreeSet<&str> {
-        let is_open = |key: &str, outcomes: &Outcomes| match (outcomes.hydrated || outcomes.skipped, outcomes.gap) {
-            (true, _) => false,
-            (false, true) => !facts.has_durable_gap(key),
-            (false, false) => outcomes.required && !facts.has_durable_gap(key),
+        let is_there = |key: &str| facts.is_in_quarantine(key) || facts.presence(key) != Presence::Nowhere;
+        let is_open = |key: &str, outcomes: &Outcomes| {
+            let is_claimed = outcomes.required || outcomes.gap;
+            let is_accounted = outcomes.skipped || (outcomes.hydrated && is_there(key));
+            is_claimed && !is_accounted && !facts.has_durable_gap(key)
         };
         self.keys.iter().filter(|(key, outcomes)| is_open(key, outcomes)).map(|(key, _)| key.as_str()).collect()
     }
@@ -205,6 +278,13 @@ mod tests {
         }
         fn is_in_quarantine(&self, key: &str) -> bool {
             self.1.contains(&key)
+        }
+        fn presence(&self, key: &str) -> Presence {
+            match key {
+                _ if key.starts_with("unsent") => Presence::Nowhere,
+                _ if key.starts_with("empty") => Presence::Empty,
+                _ => Presence::Here,
+            }
         }
     }
 
@@ -256,6 +336,34 @@ mod tests {
     }
 
     #[test]
+    fn a_hydrated_key_that_the_store_does_not_have_is_not_accounted_for_and_is_named() {
+        let lists: &[(CoverageField, &[&str])] = &[
+            (RequiredKeys, &["a", "empty", "unsent2", "unsent1", "skip"]),
+            (HydratedKeys, &["a", "empty", "unsent1", "unsent2"]),
+            (OptionalSkipKeys, &["skip"]),
+        ];
+        let keys = keys(lists);
+        let tally = keys.tally(&Facts(&[], &[]));
+        assert_eq!((tally.unconfirmed, tally.empty, tally.skipped), (2, 1, 1));
+        assert_eq!(tally.waiting, ["unsent1", "unsent2"]);
+        assert_eq!(tally.judge("details"), Ok(CoverageVerdict::Short { unaccounted: 2 }));
+        assert_eq!(keys.unaccounted(&Facts(&[], &[])), BTreeSet::from(["unsent1", "unsent2"]));
+        // A durable gap accounts for a key, whatever list it is in.
+        assert_eq!(verdict(lists, &["unsent1"]), Ok(1));
+        assert_eq!(verdict(&[(RequiredKeys, &["a"])], &["a"]), Ok(0), "in none");
+        let in_quarantine = keys.tally(&Facts(&[], &["unsent1", "unsent2"]));
+        assert_eq!(in_quarantine.judge("details"), Ok(CoverageVerdict::Complete));
+    }
+
+    #[test]
+    fn so_many_of_the_keys_that_are_waited_for_are_named_and_they_are_the_first() {
+        let mut tally = CoverageTally::default();
+        (0..200).rev().for_each(|n| tally.wait_for(&format!("{n:03}")));
+        assert_eq!(tally.waiting.len(), CoverageTally::WAITING_MAX);
+        assert_eq!((tally.waiting[0].as_str(), tally.waiting[99].as_str()), ("000", "099"));
+    }
+
+    #[test]
     fn what_nothing_accounts_for_is_named() {
         let keys = keys(&[(RequiredKeys, &["a", "b", "c", "d"]), (HydratedKeys, &["a"]), (GapKeys, &["b", "c"])]);
         let facts = Facts(&["b"], &[]);
@@ -282,7 +390,8 @@ mod tests {
         assert_eq!(code("comments", "comments"), Ok(()));
         assert_eq!(code("comments", "trips"), Err(ViolationCode::CoverageForChild));
         assert_eq!(code("details", "photos"), Err(ViolationCode::CoverageUndeclaredParent));
-        assert_eq!(code("photos", "trips"), Err(ViolationCode::CoverageUndeclaredParent));
+        assert_eq!(code("photos", "trips"), Ok(()), "it declares no parents");
+        assert!(gaps_need_no_parent(&manifest, "photos") && gaps_need_no_parent(&manifest, "details"));
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //!
 //! Why the rules are on one type and not in queries: a gap that disappears in the wrong way is a
 //! record lost without a trace. Here a gap is settled only by the run that holds it; one that the
-//! same run deferred again is no longer held, so saying "recovered" afterwards does nothing. The
+//! same run deferred again is no longer held, so saying "recovered" afterwards does nothing; and one
+//! for which the store has nothing stays open, whatever its connector says ([`Evidence`]). The
 //! store keeps gaps and calls these; it never changes a state itself. Locators and list cursors are
 //! kept byte for byte.
 
@@ -115,6 +116,8 @@ pub struct Gap {
     pub locator: Option<RawJson<'static>>,
     /// Where in the list it was.
     pub list_cursor: Option<RawJson<'static>>,
+    /// What a closed gap was closed by. Stores from before it was asked for do not know.
+    pub confirmed_by: Option<Confirmation>,
 }
 
 /// Why a gap is there, as far as it decides something.
@@ -194,15 +197,120 @@ impl AttemptLimits {
     }
 }
 
+/// What a store has for a gap that is called recovered: durable in this run, since the gap was served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// Nothing.
+    Nothing,
+    /// A record or deletion of the gap's stream whose key, or a top-level field of which, is the gap's key.
+    Record,
+    /// Only a record of another stream with that key: what the gap stood for holds nothing.
+    OtherStream,
+    /// The gap names no record: it stands for a part of a list.
+    List,
+}
+
+/// What a closed gap was closed by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// The record is here.
+    Record,
+    /// There is nothing to collect: only another stream knows the key.
+    Empty,
+    /// It stood for a part of a list, and its connector says that it has been through it.
+    List,
+}
+
+impl Confirmation {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Record => "record",
+            Self::Empty => "empty",
+            Self::List => "list",
+        }
+    }
+
+    /// The confirmation with this code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        [Self::Record, Self::Empty, Self::List].into_iter().find(|by| by.code() == code)
+    }
+}
+
+impl Evidence {
+    const fn confirmation(self) -> Option<Confirmation> {
+        match self {
+            Self::Nothing => None,
+            Self::Record => Some(Confirmation::Record),
+            Self::OtherStream => Some(Confirmation::Empty),
+            Self::List => Some(Confirmation::List),
+        }
+    }
+}
+
 /// What came of a "recovered".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
     /// The gap is closed.
-    Settled,
+    Settled(Confirmation),
+    /// It was closed before, and stays so.
+    SettledBefore,
+    /// The store has nothing for it: it stays open, and was tried.
+    Unconfirmed,
     /// The same run deferred it again: the rest is still missing, and the gap stays.
     DeferredAgain,
     /// This run does not hold the gap. It stays as it is.
     NotHeld,
+}
+
+/// How many gaps that were called recovered the store could confirm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapsConfirmed {
+    /// Closed: their record is here.
+    pub by_record: u64,
+    /// Closed as empty.
+    pub empty: u64,
+    /// Not closed: the store has nothing for them, or the run does not hold them.
+    pub unconfirmed: u64,
+    /// Closed gaps that stood for a part of a list.
+    pub lists: u64,
+    /// Records of their streams that came since they were served.
+    pub list_records: u64,
+    /// Gaps of their streams that were written since.
+    pub list_gaps: u64,
+}
+
+impl GapsConfirmed {
+    /// How many gaps were closed.
+    #[must_use]
+    pub const fn closed(&self) -> u64 {
+        self.by_record.saturating_add(self.empty).saturating_add(self.lists)
+    }
+
+    /// Counts what came of one "recovered".
+    pub const fn count(&mut self, recovery: Recovery) {
+        let counter = match recovery {
+            Recovery::Settled(Confirmation::Record) => &mut self.by_record,
+            Recovery::Settled(Confirmation::Empty) => &mut self.empty,
+            Recovery::Settled(Confirmation::List) => &mut self.lists,
+            Recovery::Unconfirmed | Recovery::DeferredAgain | Recovery::NotHeld => &mut self.unconfirmed,
+            Recovery::SettledBefore => return,
+        };
+        *counter = counter.saturating_add(1);
+    }
+
+    /// Adds the counts of another slice.
+    pub const fn add(&mut self, other: Self) {
+        let Self { by_record, empty, unconfirmed, lists, list_records, list_gaps } = other;
+        self.by_record = self.by_record.saturating_add(by_record);
+        self.empty = self.empty.saturating_add(empty);
+        self.unconfirmed = self.unconfirmed.saturating_add(unconfirmed);
+        self.lists = self.lists.saturating_add(lists);
+        self.list_records = self.list_records.saturating_add(list_records);
+        self.list_gaps = self.list_gaps.saturating_add(list_gaps);
+    }
 }
 
 impl Gap {
@@ -219,6 +327,7 @@ impl Gap {
             since: now,
             locator: gap.detail_locator.clone(),
             list_cursor: gap.list_cursor.clone(),
+            confirmed_by: None,
         }
     }
 
@@ -270,14 +379,22 @@ impl Gap {
         }
         self.not_before = not_before(again, now);
         self.deferred_under = Some(lease.clone());
+        self.confirmed_by = None;
         self.put_down(limits);
     }
 
-    /// A connector says that what was missing has been sent.
-    pub fn recover(&mut self, lease: &LeaseId) -> Recovery {
+    /// A connector says that what was missing has been sent. It counts as far as the store confirms it.
+    pub fn recover(&mut self, lease: &LeaseId, evidence: Evidence) -> Recovery {
         if self.is_held_by(lease) {
-            self.state = GapState::Recovered;
-            return Recovery::Settled;
+            let Some(confirmation) = evidence.confirmation() else {
+                self.count_attempt(lease);
+                return Recovery::Unconfirmed;
+            };
+            (self.state, self.confirmed_by) = (GapState::Recovered, Some(confirmation));
+            return Recovery::Settled(confirmation);
+        }
+        if self.state == GapState::Recovered {
+            return Recovery::SettledBefore;
         }
         if self.deferred_under.as_ref() == Some(lease) { Recovery::DeferredAgain } else { Recovery::NotHeld }
     }
@@ -285,7 +402,7 @@ impl Gap {
     /// What a run left when its own budget ended it has been collected: a later run went to its end.
     /// Only for the gaps that a runtime writes itself ([`REST_OF_RUN`]): nobody else can settle those.
     pub fn settle_rest(&mut self) {
-        self.state = GapState::Recovered;
+        (self.state, self.confirmed_by) = (GapState::Recovered, Some(Confirmation::List));
     }
 
     /// The run is over, or its lease has expired: what it still held waits again.
@@ -424,6 +541,7 @@ mod tests {
 
     const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5, quarantine_after: 8 };
     const DAY: u64 = 86_400_000;
+    const SETTLED: Recovery = Recovery::Settled(Confirmation::Record);
 
     fn lease(n: u32) -> LeaseId {
         LeaseId::new(n.to_string())
@@ -472,14 +590,14 @@ mod tests {
     fn a_recovered_for_a_gap_that_the_same_run_deferred_again_does_not_settle_it() {
         let mut gap = held();
         gap.defer(&run_cap(), &lease(1), LIMITS, at(0));
-        assert_eq!(gap.recover(&lease(1)), Recovery::DeferredAgain);
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), Recovery::DeferredAgain);
         assert_eq!(gap.state, GapState::Pending);
     }
 
     #[test]
     fn a_gap_that_comes_up_again_after_it_was_recovered_is_open_again() {
         let mut gap = held();
-        assert_eq!(gap.recover(&lease(1)), Recovery::Settled);
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), SETTLED);
         assert!(!gap.is_open());
         gap.defer(&run_cap(), &lease(1), LIMITS, at(0));
         assert_eq!(gap.state, GapState::Pending);
@@ -489,7 +607,7 @@ mod tests {
     fn a_gap_that_is_missing_again_in_a_later_run_begins_anew() {
         let mut gap = held();
         gap.attempts = 4;
-        gap.recover(&lease(1));
+        gap.recover(&lease(1), Evidence::Record);
         gap.defer(&absent(AbsenceReason::NotFound), &lease(2), LIMITS, at(9));
         assert_eq!((gap.attempts, gap.since, gap.state), (0, at(9), GapState::Pending));
     }
@@ -497,9 +615,9 @@ mod tests {
     #[test]
     fn only_the_run_that_holds_a_gap_settles_it() {
         let mut gap = held();
-        assert_eq!(gap.recover(&lease(2)), Recovery::NotHeld);
-        assert_eq!(gap.recover(&lease(1)), Recovery::Settled);
-        assert_eq!(gap.recover(&lease(1)), Recovery::NotHeld, "once");
+        assert_eq!(gap.recover(&lease(2), Evidence::Record), Recovery::NotHeld);
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), SETTLED);
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), Recovery::SettledBefore, "once");
     }
 
     #[test]
@@ -567,6 +685,40 @@ mod tests {
         assert_eq!((gap.state, gap.attempts), (GapState::Pending, 0));
     }
 
+    #[test]
+    fn a_gap_is_closed_only_with_something_in_the_store_and_a_false_word_counts_as_an_attempt() {
+        let mut gap = held();
+        assert_eq!(gap.recover(&lease(1), Evidence::Nothing), Recovery::Unconfirmed);
+        assert_eq!(gap.recover(&lease(1), Evidence::Nothing), Recovery::Unconfirmed);
+        assert!(gap.is_open() && gap.attempts == 1 && gap.confirmed_by.is_none(), "once per lease");
+        let cases = [
+            (Evidence::Record, Confirmation::Record),
+            (Evidence::OtherStream, Confirmation::Empty),
+            (Evidence::List, Confirmation::List),
+        ];
+        for (evidence, by) in cases {
+            let mut gap = held();
+            assert_eq!(gap.recover(&lease(2), evidence), Recovery::NotHeld);
+            assert_eq!(gap.recover(&lease(1), evidence), Recovery::Settled(by));
+            assert_eq!((gap.confirmed_by, Confirmation::from_code(by.code())), (Some(by), Some(by)));
+            gap.defer(&run_cap(), &lease(3), LIMITS, at(0));
+            assert!(gap.is_open() && gap.confirmed_by.is_none(), "it is missing again");
+        }
+    }
+
+    #[test]
+    fn what_came_of_each_word_is_counted_once() {
+        let mut counted = GapsConfirmed::default();
+        let settled = [Confirmation::Record, Confirmation::Empty, Confirmation::List].map(Recovery::Settled);
+        let open = [Recovery::Unconfirmed, Recovery::DeferredAgain, Recovery::NotHeld, Recovery::SettledBefore];
+        settled.into_iter().chain(open).for_each(|recovery| counted.count(recovery));
+        let expected =
+            GapsConfirmed { by_record: 1, empty: 1, unconfirmed: 3, lists: 1, list_records: 0, list_gaps: 0 };
+        assert_eq!((counted, counted.closed()), (expected, 3));
+        counted.add(expected);
+        assert_eq!(counted.closed(), 6);
+    }
+
     fn note(text: &str) -> Note {
         Note::new(text).unwrap()
     }
@@ -583,7 +735,7 @@ mod tests {
             assert!(!gap.lease(&lease(run), at(10)), "run {run}");
             gap.defer(&absent(AbsenceReason::TemporaryUnavailable), &lease(run), LIMITS, at(10));
             gap.release(&lease(run), LIMITS);
-            assert_eq!(gap.recover(&lease(run)), Recovery::DeferredAgain);
+            assert_eq!(gap.recover(&lease(run), Evidence::Record), Recovery::DeferredAgain);
             assert_eq!(gap.state, ignored("spam", at(5), None));
         }
         assert_eq!(gap.attempts, 0);
@@ -601,14 +753,14 @@ mod tests {
     fn what_a_run_was_at_work_on_when_it_was_ignored_is_closed_if_it_comes() {
         let mut gap = held();
         assert!(gap.ignore(note("spam"), at(5)));
-        assert_eq!(gap.recover(&lease(2)), Recovery::NotHeld);
-        assert_eq!(gap.recover(&lease(1)), Recovery::Settled);
+        assert_eq!(gap.recover(&lease(2), Evidence::Record), Recovery::NotHeld);
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), SETTLED);
         assert!(!gap.is_open() && !gap.ignore(note("late"), at(6)), "what is here cannot be ignored");
         let mut gap = held();
         gap.ignore(note("spam"), at(5));
         gap.release(&lease(1), LIMITS);
         assert_eq!(gap.state, ignored("spam", at(5), None));
-        assert_eq!(gap.recover(&lease(1)), Recovery::NotHeld, "that run is over");
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), Recovery::NotHeld, "that run is over");
     }
 
     #[test]
@@ -625,7 +777,7 @@ mod tests {
         assert!(gap.lease(&lease(2), at(9)), "the next run tries it, whatever was said about when");
         let mut gap = held();
         assert!(gap.ignore(note("spam"), at(5)) && gap.take_back());
-        assert_eq!(gap.recover(&lease(1)), Recovery::Settled, "who works on it still may settle it");
+        assert_eq!(gap.recover(&lease(1), Evidence::Record), SETTLED, "who works on it still may settle it");
     }
 
     #[test]

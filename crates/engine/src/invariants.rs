@@ -93,7 +93,7 @@ pub fn a5_gaps_disappear_only_when_settled(
     let mut settled = BTreeSet::new();
     for fact in facts {
         match fact {
-            Fact::GapLeased { gap, lease } => drop(holders.insert(gap, lease)),
+            Fact::GapLeased { gap, lease, .. } => drop(holders.insert(gap, lease)),
             Fact::GapWritten { gap, .. } => {
                 ever.insert(gap.clone());
                 holders.remove(gap);
@@ -189,6 +189,35 @@ pub fn a11_tombstones_were_asked_for(db: &impl Durable, facts: &[Fact]) -> Resul
         let fact = Fact::Deleted { stream, key };
         if !facts.contains(&fact) {
             return broken("A11", format!("nobody asked for this tombstone: {fact:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// A12: a gap that names a record is closed only after that record became durable: since it was handed out, a record
+/// or deletion of its stream whose key or one of whose fields is the gap's key, or one of another stream with that key
+/// (then it is empty).
+///
+/// # Errors
+///
+/// The gap that was closed on its connector's word alone.
+pub fn a12_closed_gaps_were_confirmed(facts: &[Fact]) -> Result<(), Broken> {
+    let mut handed_out = BTreeMap::new();
+    for fact in facts {
+        match fact {
+            Fact::GapLeased { gap, stream, key: Some(key), .. } => drop(handed_out.insert(gap, (stream, key, false))),
+            Fact::GapLeased { gap, key: None, .. } => drop(handed_out.remove(gap)),
+            Fact::Stored { stream, key, fields } => {
+                for (of, wanted, confirmed) in handed_out.values_mut() {
+                    *confirmed |= key == *wanted || (stream == *of && fields.contains(*wanted));
+                }
+            }
+            Fact::GapSettled { gap, .. } => {
+                if let Some((stream, key, false)) = handed_out.get(gap) {
+                    return broken("A12", format!("{gap} was closed, and nothing came for {stream:?} {key:?}"));
+                }
+            }
+            _ => {}
         }
     }
     Ok(())
@@ -373,6 +402,36 @@ mod tests {
         Fact::GapWritten { run: run("r"), gap: GapId::new("g"), lease: LeaseId::new(lease) }
     }
 
+    fn gap_leased(key: Option<&str>) -> Fact {
+        let (gap, lease) = (GapId::new("g"), LeaseId::new("l"));
+        Fact::GapLeased { gap, lease, stream: "details".to_owned(), key: key.map(str::to_owned) }
+    }
+
+    fn stored(stream: &str, key: &str, fields: &[&str]) -> Fact {
+        let fields = fields.iter().map(|&field| field.to_owned()).collect();
+        Fact::Stored { stream: stream.to_owned(), key: key.to_owned(), fields }
+    }
+
+    #[test]
+    fn a12_catches_a_gap_that_is_closed_without_its_record() {
+        let settled = Fact::GapSettled { gap: GapId::new("g"), lease: LeaseId::new("l") };
+        let check = |came: &[Fact]| {
+            let facts = [&[gap_leased(Some("k"))], came, std::slice::from_ref(&settled)].concat();
+            a12_closed_gaps_were_confirmed(&facts).is_ok()
+        };
+        assert!(check(&[stored("details", "k", &[])]));
+        assert!(check(&[stored("details", "m", &["x", "k"])]), "by a field");
+        assert!(check(&[stored("trips", "k", &[])]), "it is empty");
+        assert!(!check(&[]), "nothing came");
+        assert!(!check(&[stored("details", "m", &["x"])]), "another record came");
+        assert!(!check(&[stored("trips", "m", &["k"])]), "a field of another stream proves nothing");
+        let early = [stored("details", "k", &[]), gap_leased(Some("k")), settled.clone()];
+        assert!(a12_closed_gaps_were_confirmed(&early).is_err(), "it came before the gap was handed out");
+        let again = [gap_leased(Some("k")), stored("details", "k", &[]), gap_leased(Some("k")), settled.clone()];
+        assert!(a12_closed_gaps_were_confirmed(&again).is_err(), "handed out again, and nothing came since");
+        assert_eq!(a12_closed_gaps_were_confirmed(&[gap_leased(None), settled]), Ok(()), "a part of a list");
+    }
+
     fn covered(lists: [&[&str]; 4]) -> Fact {
         let lists = lists.map(|list| list.iter().map(|&key| key.to_owned()).collect());
         Fact::Covered { stream: "details".to_owned(), state_stream: "trips".to_owned(), lists }
@@ -407,7 +466,7 @@ mod tests {
     #[test]
     fn a5_catches_a_gap_that_disappears() {
         let before = BTreeSet::from([GapId::new("g")]);
-        let leased = Fact::GapLeased { gap: GapId::new("g"), lease: LeaseId::new("l") };
+        let leased = gap_leased(Some("k"));
         let settled = |lease: &str| Fact::GapSettled { gap: GapId::new("g"), lease: LeaseId::new(lease) };
         let check = |gaps, facts: &[Fact]| {
             a5_gaps_disappear_only_when_settled(&before, &Db { gaps, ..Db::default() }, facts).is_ok()

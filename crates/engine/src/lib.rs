@@ -49,8 +49,14 @@ pub use checkpoint::{
 pub use cooldown::{
     Cooldown, CooldownPolicy, EVIDENCE_WINDOW, Permission, PressureBacklog, PressureSeen, REST_MAX, Rest, Trigger,
 };
-pub use coverage::{CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, TooManyKeys, check_pair, missing_reports};
-pub use gap::{AttemptLimits, Gap, GapCause, GapIdentity, GapState, REST_OF_RUN, Recovery, rest_of_run};
+pub use coverage::{
+    CoveragePair, CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, Presence, TooManyKeys, check_pair,
+    gaps_need_no_parent, missing_reports,
+};
+pub use gap::{
+    AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, REST_OF_RUN, Recovery,
+    rest_of_run,
+};
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use note::{NOTE_CHARS_MAX, Note, NoteFault};
@@ -61,5 +67,5 @@ pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConf
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{NoSchema, Refusal, Validate};
 pub use scope_filter::{ScopeFilter, Selected};
-pub use slice::{GapChange, Slice, SliceRecord, Written};
+pub use slice::{GapChange, Slice, SliceRecord, SliceStep, Written};
 pub use time::{Now, Time, WallTime};

@@ -19,7 +19,7 @@ pub use question::AnswerTaken;
 
 use crate::checkpoint::{Cursor, Ledger, Receipt, Track, Withheld};
 use crate::cooldown::PressureSeen;
-use crate::coverage::{CoverageTally, CoverageVerdict};
+use crate::coverage::{CoveragePair, CoverageTally, CoverageVerdict};
 use crate::ids::{LeaseId, ReportId, RunId};
 use crate::scope::{Refusal, ScopeRules, Validate};
 use crate::slice::SliceBuilder;
@@ -107,8 +107,7 @@ pub struct Run<T: Track> {
 #[derive(Debug)]
 struct Report {
     id: ReportId,
-    stream: String,
-    state_stream: String,
+    pair: CoveragePair,
     verdict: Option<CoverageVerdict>,
 }
 
@@ -235,7 +234,7 @@ impl<T: Track> Run<T> {
         self.last_news = now.time;
         if let Some(report) = self.reports.iter_mut().find(|known| known.id == report && known.verdict.is_none()) {
             self.owed = self.owed.saturating_sub(1);
-            match tally.judge(&report.stream) {
+            match tally.judge(&report.pair.stream) {
                 Ok(verdict) => report.verdict = Some(verdict),
                 Err(violation) => {
                     // Judged, and nothing to be relied upon.

@@ -7,6 +7,7 @@
 //! in the last of them. It never prints what it holds.
 
 use crate::checkpoint::{Cursor, Receipt, Track};
+use crate::gap::GapsConfirmed;
 use crate::ids::{Epoch, GapId, LeaseId, SliceId};
 use gleaner_protocol::{DetailGap, Op, Record};
 use std::ops::Range;
@@ -21,6 +22,8 @@ pub struct Slice<T: Track> {
     records: Vec<Entry>,
     rejected: Vec<(Entry, String)>,
     gap_changes: Vec<GapChange>,
+    /// How many records were said before each of them.
+    records_before: Vec<usize>,
     staged: Vec<Cursor<T>>,
     committed: Vec<Cursor<T>>,
     /// What gaps and cursors hold besides the text.
@@ -42,6 +45,15 @@ pub struct SliceRecord<'a> {
     pub emitted_at: Option<&'a str>,
 }
 
+/// A record or a change of a gap.
+#[derive(Clone, Copy, Debug)]
+pub enum SliceStep<'a> {
+    /// A record to store.
+    Record(SliceRecord<'a>),
+    /// What happens to a gap.
+    Gap(&'a GapChange),
+}
+
 /// What happens to a gap, in the order in which it was said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GapChange {
@@ -54,10 +66,12 @@ pub enum GapChange {
         /// Under which lease.
         lease: LeaseId,
     },
-    /// It is closed, if this lease holds it. See [`Gap::recover`](crate::Gap::recover).
+    /// It is closed, if this lease holds it and the store confirms it. See [`Gap::recover`](crate::Gap::recover).
     Recover {
         /// Which.
         gap_id: GapId,
+        /// Of which stream, as the connector says.
+        stream: String,
         /// Under which lease.
         lease: LeaseId,
     },
@@ -80,6 +94,8 @@ pub struct Written {
     pub gaps: u64,
     /// Gaps that were closed.
     pub recovered: u64,
+    /// What the store found for the gaps that were called recovered.
+    pub confirmed: GapsConfirmed,
 }
 
 impl GapChange {
@@ -87,7 +103,7 @@ impl GapChange {
     fn bytes(&self) -> usize {
         let gap = match self {
             Self::Open(gap) => gap,
-            Self::Attempt { gap_id, lease } | Self::Recover { gap_id, lease } => {
+            Self::Attempt { gap_id, lease } | Self::Recover { gap_id, lease, stream: _ } => {
                 return gap_id.as_str().len() + lease.as_str().len();
             }
         };
@@ -130,6 +146,19 @@ impl<T: Track> Slice<T> {
     #[must_use]
     pub fn gap_changes(&self) -> &[GapChange] {
         &self.gap_changes
+    }
+
+    /// Records and changes of gaps in the order in which they were said: a gap is settled by what came before.
+    pub fn steps(&self) -> impl Iterator<Item = SliceStep<'_>> {
+        let mut changes = self.gap_changes.iter().zip(&self.records_before).peekable();
+        let mut records = self.records().enumerate().peekable();
+        std::iter::from_fn(move || {
+            let nth = records.peek().map_or(usize::MAX, |(nth, _)| *nth);
+            match changes.next_if(|(_, before)| **before <= nth) {
+                Some((change, _)) => Some(SliceStep::Gap(change)),
+                None => records.next().map(|(_, record)| SliceStep::Record(record)),
+            }
+        })
     }
 
     /// Cursors that are kept with the slice and do not count before a [`CommitPlan`](crate::CommitPlan)
@@ -213,6 +242,7 @@ impl<T: Track> SliceBuilder<T> {
     pub(crate) fn gap(&mut self, change: GapChange) {
         self.open.other_bytes += change.bytes();
         self.open.gap_changes.push(change);
+        self.open.records_before.push(self.open.records.len());
     }
 
     /// Of one stream the last cursor counts, so an earlier one that is not out yet is dropped.
@@ -277,6 +307,7 @@ impl<T: Track> Slice<T> {
             records: Vec::new(),
             rejected: Vec::new(),
             gap_changes: Vec::new(),
+            records_before: Vec::new(),
             staged: Vec::new(),
             committed: Vec::new(),
             other_bytes: 0,

@@ -3,9 +3,9 @@
 
 use crate::invariants::Durable;
 use crate::{
-    AttemptLimits, CommitSeq, Cursor, EFFECTS_MAX, Effect, Epoch, Exit, Gap, GapChange, GapId, GapIdentity, GapState,
-    KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, ReportId, Run, RunConfig, RunId, RunOutcome, Slice, Steady, Time,
-    Track, WallTime, Written,
+    AttemptLimits, CommitSeq, Cursor, EFFECTS_MAX, Effect, Epoch, Evidence, Exit, Gap, GapChange, GapId, GapIdentity,
+    GapState, GapsConfirmed, KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, ReportId, Run, RunConfig, RunId,
+    RunOutcome, Slice, Steady, Time, Track, WallTime, Written,
 };
 use gleaner_protocol::{
     Decoder, DetailGap, Event, GapKey, Interaction, Limits, Manifest, ManifestOrigin, Op, RawJson, RuntimeMessage,
@@ -81,13 +81,11 @@ impl ModelStore {
             *counter += 1;
         }
         self.quarantine.extend(slice.rejected().map(|(record, at)| (record.key.to_owned(), at.to_owned())));
-        let closed = |store: &Self| store.gaps.values().filter(|gap| gap.state == GapState::Recovered).count() as u64;
         for change in slice.gap_changes() {
-            let before = closed(self);
-            self.change(change, lease);
+            self.change(change, lease, &mut written.confirmed);
             written.gaps += u64::from(matches!(change, GapChange::Open(_)));
-            written.recovered += closed(self).saturating_sub(before);
         }
+        written.recovered = written.confirmed.closed();
         self.commit(slice.committed());
         written
     }
@@ -101,7 +99,7 @@ impl ModelStore {
         }
     }
 
-    fn change(&mut self, change: &GapChange, lease: &LeaseId) {
+    fn change(&mut self, change: &GapChange, lease: &LeaseId, confirmed: &mut GapsConfirmed) {
         match change {
             GapChange::Open(gap) => {
                 let known = self.gaps.entry(GapIdentity::of("c", "g", gap));
@@ -110,9 +108,12 @@ impl ModelStore {
                     .or_insert_with(|| Gap::open(gap, lease, WallTime::default()));
             }
             GapChange::Attempt { gap_id, lease } => self.served(gap_id.as_str(), |gap| gap.attempt(lease)),
-            GapChange::Recover { gap_id, lease } => self.served(gap_id.as_str(), |gap| {
-                gap.recover(lease);
-            }),
+            GapChange::Recover { gap_id, stream, lease } => {
+                let key = gap_id.as_str().trim_start_matches("key:").to_owned();
+                let is_here = self.records.contains_key(&(stream.clone(), key));
+                let evidence = if is_here { Evidence::Record } else { Evidence::Nothing };
+                self.served(gap_id.as_str(), |gap| confirmed.count(gap.recover(lease, evidence)));
+            }
         }
     }
 
@@ -159,7 +160,7 @@ impl ModelStore {
                 record_key: Some(GapKey::Text(key.clone())),
                 ..DetailGap::default()
             };
-            self.change(&GapChange::Open(Box::new(gap)), lease);
+            self.change(&GapChange::Open(Box::new(gap)), lease, &mut GapsConfirmed::default());
         }
         keys.len() as u64
     }
@@ -210,6 +211,11 @@ impl KeyFacts for Facts<'_> {
 
     fn is_in_quarantine(&self, _: &str) -> bool {
         false
+    }
+
+    /// Everything is here but what says that it is not.
+    fn presence(&self, key: &str) -> crate::Presence {
+        if key.starts_with("unsent") { crate::Presence::Nowhere } else { crate::Presence::Here }
     }
 }
 
@@ -312,13 +318,13 @@ impl<T: Track> World<T> {
             Effect::KeepCoverageKeys { report, field, keys } => {
                 self.store.keys.entry(report).or_default().push(field, &keys).unwrap();
             }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let facts = Facts { gaps: &self.store.gaps, stream: &stream, parent: &state_stream };
+            Effect::TallyCoverage { report, pair } => {
+                let facts = Facts { gaps: &self.store.gaps, stream: &pair.stream, parent: &pair.state_stream };
                 let tally = self.store.keys.entry(report).or_default().tally(&facts);
                 self.run.handle_tally(report, &tally, self.now);
             }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.store.write_unaccounted(report, &stream, &state_stream, &lease);
+            Effect::WriteUnaccounted { report, pair } => {
+                let gaps = self.store.write_unaccounted(report, &pair.stream, &pair.state_stream, &lease);
                 self.run.handle_unaccounted_written(gaps, self.now);
             }
             Effect::LeaseGapsPage { .. } => {

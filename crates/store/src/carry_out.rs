@@ -32,12 +32,12 @@ impl Store {
             Effect::KeepCoverageKeys { report, field, keys } => {
                 self.keep_coverage_keys(session, report, field, &keys)?;
             }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.tally_coverage(session, report, &stream, &state_stream)?;
+            Effect::TallyCoverage { report, pair } => {
+                let tally = self.tally_coverage(session, report, &pair)?;
                 run.handle_tally(report, &tally, now);
             }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let gaps = self.write_unaccounted(session, report, &stream, &state_stream, now.wall)?;
+            Effect::WriteUnaccounted { report, pair } => {
+                let gaps = self.write_unaccounted(session, report, &pair, now.wall)?;
                 run.handle_unaccounted_written(gaps, now);
             }
             Effect::LeaseGapsPage { streams, bytes_max } => {

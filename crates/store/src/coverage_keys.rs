@@ -6,21 +6,27 @@
 
 use crate::error::{Failure, StoreError, from_sql, to_sql};
 use crate::gap_rows::{self, GapRow};
+use crate::hydrated_keys::Where;
 use crate::listings::{self, PendingListing};
 use crate::session::Session;
-use crate::slices::is_in_quarantine;
 use crate::store::Store;
-use gleaner_engine::{CoverageTally, GapIdentity, ReportId, Track, WallTime};
+use gleaner_engine::{CoveragePair, CoverageTally, GapIdentity, ReportId, Track, WallTime};
 use gleaner_protocol::{AbsenceReason, CoverageField, DetailGap, GapKey, GapReason, KeyBlock};
 use rusqlite::{Connection, OptionalExtension};
 
-const REQUIRED: i64 = 1;
-const HYDRATED: i64 = 2;
+pub(crate) const REQUIRED: i64 = 1;
+pub(crate) const HYDRATED: i64 = 2;
 const GAP: i64 = 4;
 const SKIPPED: i64 = 8;
-const OUTCOMES: i64 = HYDRATED | GAP | SKIPPED;
+pub(crate) const OUTCOMES: i64 = HYDRATED | GAP | SKIPPED;
 /// The key was in one list twice.
 const DOUBLED: i64 = 16;
+/// It is called hydrated, and the store has nothing for it.
+pub(crate) const MISSING: i64 = 32;
+/// It is called hydrated, and its record is in quarantine.
+pub(crate) const QUARANTINED: i64 = 64;
+/// It is called hydrated, and only the parent has it.
+pub(crate) const EMPTY: i64 = 128;
 /// Keys in memory at a time.
 const BATCH: i64 = 1000;
 
@@ -34,7 +40,7 @@ const fn bit(field: CoverageField) -> i64 {
 }
 
 /// Which report of which run.
-type Place = (i64, i64);
+pub(crate) type Place = (i64, i64);
 
 fn place<T: Track>(session: &Session<T>, report: ReportId) -> Place {
     (session.run, i64::try_from(report.get()).unwrap_or(i64::MAX))
@@ -73,34 +79,27 @@ impl Store {
         &self,
         session: &mut Session<T>,
         report: ReportId,
-        stream: &str,
-        state_stream: &str,
+        pair: &CoveragePair,
     ) -> Result<CoverageTally, StoreError> {
         let place = place(session, report);
         let (tally, listing) = self.read(|connection| {
-            let stream_id = session.streams.of(stream)?;
+            let stream_id = session.streams.of(&pair.stream)?;
             if !is_kept(connection)? {
-                return Ok((CoverageTally::default(), PendingListing::of_nothing(stream_id, state_stream)));
+                return Ok((CoverageTally::default(), PendingListing::of_nothing(stream_id, &pair.state_stream)));
             }
             let mut tally = count_lists(connection, place)?;
-            let is_gap = format!("lists & {OUTCOMES} = {GAP} AND lists & {REQUIRED} != 0");
-            each_key(connection, place, &is_gap, |key| {
-                let durable = has_durable_gap(connection, session, (stream, state_stream), key)?;
-                tally.gaps_not_durable += u64::from(!durable);
-                Ok(())
+            let parent = session.streams.of(&pair.state_stream).ok().filter(|&parent| parent != stream_id);
+            let keys = Where { connection, place, stream: stream_id, parent, first_seq: session.first_seq };
+            all_or_nothing(connection, || {
+                keys.mark_missing()?;
+                (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
+                count_gaps(connection, session, place, pair, &mut tally)
             })?;
-            let is_hydrated = format!("lists & {OUTCOMES} = {HYDRATED} AND lists & {REQUIRED} != 0");
-            if has_quarantine(connection, stream_id)? {
-                each_key(connection, place, &is_hydrated, |key| {
-                    tally.in_quarantine += u64::from(is_in_quarantine(connection, stream_id, key, session.run)?);
-                    Ok(())
-                })?;
-            }
-            let listing = count_outcomes(connection, place, &tally, (stream_id, state_stream))?;
+            let listing = count_outcomes(connection, place, &tally, (stream_id, &pair.state_stream))?;
             Ok((tally, listing))
         })?;
         // Lists that contradict each other say nothing; the run ends because of them.
-        if tally.judge(stream).is_ok() {
+        if tally.judge(&pair.stream).is_ok() {
             session.pending.listings.push(listing);
         }
         Ok(tally)
@@ -115,21 +114,25 @@ impl Store {
         &mut self,
         session: &mut Session<T>,
         report: ReportId,
-        stream: &str,
-        state_stream: &str,
+        pair: &CoveragePair,
         now: WallTime,
     ) -> Result<u64, StoreError> {
         let place = place(session, report);
+        let (stream, state_stream) = (pair.stream.as_str(), pair.state_stream.as_str());
         let leases = session.leases.clone();
         let written = self.write(&leases, |transaction| {
             listings::nothing_unaccounted(transaction, session.streams.of(stream)?, state_stream)?;
             if !is_kept(transaction)? {
                 return Ok(0);
             }
-            let without = format!("lists & {} = 0 AND lists & {} != 0", HYDRATED | SKIPPED, REQUIRED | GAP);
+            let without = format!(
+                "(lists & {MISSING} != 0 OR (lists & {} = 0 AND lists & {} != 0))",
+                HYDRATED | SKIPPED,
+                REQUIRED | GAP
+            );
             let mut written = 0;
             each_key(transaction, place, &without, |key| {
-                if has_durable_gap(transaction, session, (stream, state_stream), key)? {
+                if has_durable_gap(transaction, session, pair, key)? {
                     return Ok(());
                 }
                 let gap = DetailGap {
@@ -151,7 +154,7 @@ impl Store {
         let listings = session.pending.listings.iter_mut();
         let of_report =
             listings.filter(|listing| session.streams.of(stream).is_ok_and(|id| listing.is_of(id, state_stream)));
-        of_report.for_each(|listing| listing.unaccounted = 0);
+        of_report.for_each(PendingListing::nothing_waits);
         Ok(written)
     }
 }
@@ -192,6 +195,33 @@ fn keep(connection: &Connection, (run, report): Place, field: CoverageField, key
     Ok(())
 }
 
+/// The keys that are called gaps, have no outcome, or are called hydrated in vain: a durable gap accounts for each.
+fn count_gaps<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    place: Place,
+    pair: &CoveragePair,
+    tally: &mut CoverageTally,
+) -> Result<(), Failure> {
+    let kinds = [
+        format!("lists & {OUTCOMES} = {GAP}"),
+        format!("lists & {OUTCOMES} = 0"),
+        format!("lists & {OUTCOMES} = {HYDRATED} AND lists & {MISSING} != 0"),
+    ];
+    let mut without = [0; 3];
+    for (kind, without) in kinds.iter().zip(&mut without) {
+        each_key(connection, place, &format!("{kind} AND lists & {REQUIRED} != 0"), |key| {
+            if !has_durable_gap(connection, session, pair, key)? {
+                *without += 1;
+                tally.wait_for(key);
+            }
+            Ok(())
+        })?;
+    }
+    [tally.gaps_not_durable, tally.without_outcome, tally.unconfirmed] = without;
+    Ok(())
+}
+
 /// What the lists alone show.
 fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, Failure> {
     let one = |condition: String| -> Result<Option<String>, Failure> {
@@ -203,17 +233,17 @@ fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, F
     let several = [HYDRATED | GAP, HYDRATED | SKIPPED, GAP | SKIPPED].map(|two| format!("lists & {two} = {two}"));
     let sql = format!(
         "SELECT count(*) FILTER (WHERE lists & {REQUIRED} != 0), \
-         count(*) FILTER (WHERE lists & {REQUIRED} != 0 AND lists & {OUTCOMES} = 0) \
+         count(*) FILTER (WHERE lists & {REQUIRED} != 0 AND lists & {OUTCOMES} = {SKIPPED}) \
          FROM temp.coverage_keys WHERE run = ?1 AND report = ?2"
     );
-    let (required, without_outcome) =
+    let (required, skipped) =
         connection.query_row(&sql, place, |row| Ok((from_sql(row.get(0)?), from_sql(row.get(1)?))))?;
     Ok(CoverageTally {
         duplicate: one(format!("lists & {DOUBLED} != 0"))?,
         not_required: one(format!("lists & {REQUIRED} = 0"))?,
         overlap: one(several.join(" OR "))?,
         required,
-        without_outcome,
+        skipped,
         ..CoverageTally::default()
     })
 }
@@ -225,27 +255,30 @@ fn count_outcomes(
     tally: &CoverageTally,
     (stream, parent): (i64, &str),
 ) -> Result<PendingListing, Failure> {
-    let count = |outcome: i64| format!("count(*) FILTER (WHERE lists & {OUTCOMES} = {outcome})");
     let sql = format!(
-        "SELECT {}, {}, {} FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {REQUIRED} != 0",
-        count(HYDRATED),
-        count(GAP),
-        count(SKIPPED)
+        "SELECT count(*) FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {REQUIRED} != 0 \
+         AND lists & {OUTCOMES} = {HYDRATED} AND lists & {} = 0",
+        MISSING | QUARANTINED | EMPTY
     );
-    let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let (hydrated, gaps, skipped) = connection.query_row(&sql, place, read)?;
+    let hydrated = from_sql(connection.query_row(&sql, place, |row| row.get(0))?);
+    let CoverageTally { required, skipped, empty, in_quarantine, unconfirmed, .. } = *tally;
+    let others = [hydrated, skipped, empty, in_quarantine, tally.unaccounted()];
     Ok(PendingListing {
-        required: tally.required,
-        hydrated: from_sql(hydrated).saturating_sub(tally.in_quarantine),
-        gaps: from_sql(gaps).saturating_sub(tally.gaps_not_durable),
-        skipped: from_sql(skipped),
-        unaccounted: tally.without_outcome.saturating_add(tally.gaps_not_durable),
+        required,
+        hydrated,
+        // Whatever list it was in: what is left is in a durable gap.
+        gaps: others.into_iter().fold(required, u64::saturating_sub),
+        skipped,
+        unaccounted: tally.unaccounted(),
+        unconfirmed,
+        empty,
+        waiting: tally.waiting.clone(),
         ..PendingListing::of_nothing(stream, parent)
     })
 }
 
 /// Calls with each key of a report that fits, in order, holding a batch of them at a time.
-fn each_key(
+pub(crate) fn each_key(
     connection: &Connection,
     (run, report): Place,
     condition: &str,
@@ -271,23 +304,20 @@ fn each_key(
     }
 }
 
-/// Whether there is an open gap for this key, of the report's stream and parent. A report of a stream
-/// about itself has no parent that its gaps would have to name.
+/// Whether there is an open gap for this key, of the report's stream and parent, or without a parent where there is
+/// only one that it can mean.
 fn has_durable_gap<T: Track>(
     connection: &Connection,
     session: &Session<T>,
-    (stream, state_stream): (&str, &str),
+    pair: &CoveragePair,
     key: &str,
 ) -> Result<bool, Failure> {
-    let mut parents = vec![Some(state_stream.to_owned())];
-    if stream == state_stream {
-        parents.push(None);
-    }
-    for parent_stream in parents {
+    let without = pair.any_parent.then_some(None);
+    for parent_stream in [Some(pair.state_stream.clone())].into_iter().chain(without) {
         let identity = GapIdentity {
             connection: session.start.connection.clone(),
             grant: session.start.grant.clone(),
-            stream: stream.to_owned(),
+            stream: pair.stream.clone(),
             parent_stream,
             subject: format!("key:{key}"),
         };
@@ -297,10 +327,6 @@ fn has_durable_gap<T: Track>(
         }
     }
     Ok(false)
-}
-
-fn has_quarantine(connection: &Connection, stream: i64) -> Result<bool, Failure> {
-    crate::session::exists(connection, "SELECT 1 FROM streams WHERE id = ?1 AND quarantined > 0", [stream])
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use crate::coverage_keys;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
+use crate::held_gaps;
 use crate::lease::give_back;
 use crate::registry;
 use crate::rest_of_run;
@@ -36,7 +37,10 @@ impl Store {
         now: WallTime,
     ) -> Result<(), StoreError> {
         // Temporary, and nobody's but ours.
-        self.read(|connection| coverage_keys::forget(connection, session.run))?;
+        self.read(|connection| {
+            held_gaps::forget(connection, &session)?;
+            coverage_keys::forget(connection, session.run)
+        })?;
         if outcome.reason == TerminalReason::Superseded {
             return Ok(());
         }

@@ -6,6 +6,7 @@
 
 use crate::error::{Failure, StoreError, date_to_sql};
 use crate::gap_rows::{self, COLUMNS, GapRow};
+use crate::held_gaps;
 use crate::session::Session;
 use crate::store::Store;
 use gleaner_engine::{REST_OF_RUN, Track, WallTime};
@@ -94,6 +95,7 @@ fn lease<T: Track>(
         let before = row.gap.state.clone();
         row.gap.lease(&session.start.lease, now);
         row.update(connection, &before)?;
+        held_gaps::hold(connection, session, row)?;
     }
     Ok(page.into_iter().map(|(_, served)| served).collect())
 }

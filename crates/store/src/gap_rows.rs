@@ -5,10 +5,12 @@
 //! but by a purge.
 
 use crate::error::{Failure, date_from_sql, date_to_sql};
+use crate::held_gaps::Brought;
 use crate::row_hash::row_hash;
 use crate::session::{Session, optional_raw_json};
 use gleaner_engine::{
-    AttemptLimits, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Note, Track, WallTime,
+    AttemptLimits, Confirmation, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Note, Recovery,
+    Track, WallTime,
 };
 use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason, RawJson};
 use rusqlite::types::{Value, ValueRef};
@@ -57,6 +59,8 @@ pub(crate) struct GapRow {
     pub(crate) id: i64,
     pub(crate) stream: i64,
     pub(crate) gap: Gap,
+    /// Whether it was closed as empty when it was read.
+    was_empty: bool,
     fixed: Fixed,
 }
 
@@ -77,9 +81,10 @@ struct Fixed {
 pub(crate) const COLUMNS: &str = "id, stream, state, lease, attempts, counted_under, deferred_under, reason, run_cap, \
                        http_status, terminal_reason, not_before, since, locator, list_cursor, identity, connection, \
                        grant_id, parent_stream, record_key, record_key_is_number, run, last_error, ignored_note, \
-                       ignored_at";
+                       ignored_at, confirmed_by";
 
-/// What a row is hashed by, in this order; and after it the note of an ignored one ([`NOTE`]).
+/// What a row is hashed by, in this order; and after it the note of an ignored one ([`NOTE`]), or what a closed one was
+/// confirmed by ([`CONFIRMED`]).
 pub(crate) const HASHED: [&str; 23] = [
     "identity",
     "connection",
@@ -109,12 +114,15 @@ pub(crate) const HASHED: [&str; 23] = [
 /// What only an ignored gap has. It is hashed where it is there.
 pub(crate) const NOTE: [&str; 2] = ["ignored_note", "ignored_at"];
 
+/// What only a closed gap has. It is hashed where it is there.
+pub(crate) const CONFIRMED: &str = "confirmed_by";
+
 /// What follows from the rest.
 const DERIVED: [&str; 2] = ["hash", "part_of_list"];
 
 /// All columns that are written.
 fn written() -> impl Iterator<Item = &'static str> {
-    HASHED.into_iter().chain(NOTE).chain(DERIVED)
+    HASHED.into_iter().chain(NOTE).chain([CONFIRMED]).chain(DERIVED)
 }
 
 impl GapRow {
@@ -156,6 +164,7 @@ impl GapRow {
             since: date_from_sql(row.get(12)?),
             locator: optional_raw_json(row.get(13)?)?,
             list_cursor: optional_raw_json(row.get(14)?)?,
+            confirmed_by: code(25)?.as_deref().and_then(Confirmation::from_code),
         };
         let fixed = Fixed {
             identity: row.get(15)?,
@@ -167,7 +176,8 @@ impl GapRow {
             run: row.get(21)?,
             last_error: row.get(22)?,
         };
-        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap, fixed })
+        let was_empty = is_empty(&gap);
+        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap, was_empty, fixed })
     }
 
     /// In the order of [`HASHED`].
@@ -213,9 +223,19 @@ impl GapRow {
     /// In the order of [`written`].
     fn all_values(&self) -> impl Iterator<Item = Value> {
         let (values, note) = (self.values(), self.note());
-        let hash = row_hash(values.iter().chain(note.iter().flatten()).map(ValueRef::from));
+        let confirmed = self.gap.confirmed_by.map(|by| Value::from(by.code().to_owned()));
+        let hash = row_hash(values.iter().chain(note.iter().flatten()).chain(&confirmed).map(ValueRef::from));
         let note = note.unwrap_or([Value::Null, Value::Null]);
-        values.into_iter().chain(note).chain([Value::Integer(hash), self.is_part_of_list().into()])
+        let derived = [Value::Integer(hash), self.is_part_of_list().into()];
+        values.into_iter().chain(note).chain([confirmed.unwrap_or(Value::Null)]).chain(derived)
+    }
+
+    pub(crate) fn record_key(&self) -> Option<&str> {
+        self.fixed.record_key.as_deref()
+    }
+
+    pub(crate) fn parent_stream(&self) -> Option<&str> {
+        self.fixed.parent_stream.as_deref()
     }
 
     fn is_part_of_list(&self) -> bool {
@@ -241,8 +261,17 @@ impl GapRow {
         let sql = format!("UPDATE gaps SET {columns} WHERE id = ?");
         let values = self.all_values().chain([Value::Integer(self.id)]);
         connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+        let is_empty = is_empty(&self.gap);
+        if is_empty != self.was_empty {
+            let sql = "UPDATE streams SET gaps_empty = gaps_empty + ?2 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute((self.stream, if is_empty { 1 } else { -1 }))?;
+        }
         count(connection, self.stream, Some(before), &self.gap.state)
     }
+}
+
+fn is_empty(gap: &Gap) -> bool {
+    gap.confirmed_by == Some(Confirmation::Empty)
 }
 
 pub(crate) const fn state_name(state: &GapState) -> &'static str {
@@ -288,20 +317,38 @@ fn count(connection: &Connection, stream: i64, from: Option<&GapState>, to: &Gap
     Ok(())
 }
 
-/// Carries out one change of a slice. Answers whether it closed a gap.
+/// Carries out one change of a slice.
 pub(crate) fn change<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     change: &GapChange,
+    brought: &mut Brought<'_>,
     now: WallTime,
-) -> Result<bool, Failure> {
+) -> Result<(), Failure> {
     match change {
-        GapChange::Open(gap) => open(connection, session, gap, now).map(|_| false),
-        GapChange::Attempt { gap_id, lease } => served(connection, session, gap_id, |gap| gap.attempt(lease)),
-        GapChange::Recover { gap_id, lease } => served(connection, session, gap_id, |gap| {
-            // What came of it shows in the state; a gap that this run does not hold stays as it is.
-            gap.recover(lease);
-        }),
+        GapChange::Open(gap) => {
+            brought.gap(session.streams.of(&gap.stream)?);
+            open(connection, session, gap, now).map(|_| ())
+        }
+        GapChange::Attempt { gap_id, lease } => {
+            if let Some(mut row) = served(connection, session, gap_id)? {
+                let before = row.gap.state.clone();
+                row.gap.attempt(lease);
+                row.update(connection, &before)?;
+            }
+            Ok(())
+        }
+        GapChange::Recover { gap_id, stream, lease } => {
+            // One that nobody knows is as little recovered as one that this run does not hold.
+            let Some(mut row) = served(connection, session, gap_id)? else {
+                return brought.count(None, Recovery::NotHeld);
+            };
+            let evidence = brought.evidence(&row, session.streams.of(stream)?)?;
+            let before = row.gap.state.clone();
+            let recovery = row.gap.recover(lease, evidence);
+            row.update(connection, &before)?;
+            brought.count(Some(&row), recovery)
+        }
     }
 }
 
@@ -359,7 +406,7 @@ fn insert<T: Track>(
         run: session.run,
         last_error: gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned()),
     };
-    let row = GapRow { id: 0, stream, gap: fresh.clone(), fixed };
+    let row = GapRow { id: 0, stream, gap: fresh.clone(), was_empty: false, fixed };
     let columns = written().collect::<Vec<_>>();
     let places = vec!["?"; columns.len()].join(", ");
     let sql = format!("INSERT INTO gaps ({}) VALUES ({places})", columns.join(", "));
@@ -367,23 +414,10 @@ fn insert<T: Track>(
     Ok(())
 }
 
-/// Something happens to a gap that was served. One that is not of this connection is left alone. Answers whether it was
-/// closed by it.
-fn served<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    id: &GapId,
-    change: impl FnOnce(&mut Gap),
-) -> Result<bool, Failure> {
-    let Some(identity) = parse_gap_id(id) else { return Ok(false) };
-    let Some(mut row) = GapRow::find(connection, &identity)? else { return Ok(false) };
-    if !session.streams.has(row.stream) {
-        return Ok(false);
-    }
-    let before = row.gap.state.clone();
-    change(&mut row.gap);
-    row.update(connection, &before)?;
-    Ok(row.gap.state == GapState::Recovered && before != GapState::Recovered)
+/// A gap that was served. One that is not of this connection is left alone.
+fn served<T: Track>(connection: &Connection, session: &Session<T>, id: &GapId) -> Result<Option<GapRow>, Failure> {
+    let Some(identity) = parse_gap_id(id) else { return Ok(None) };
+    Ok(GapRow::find(connection, &identity)?.filter(|row| session.streams.has(row.stream)))
 }
 
 /// Puts back what was held, by a run that ended or by one that never did. One after the other: a

@@ -16,6 +16,11 @@ pub(crate) struct PendingListing {
     pub(crate) gaps: u64,
     pub(crate) skipped: u64,
     pub(crate) unaccounted: u64,
+    /// Of those, called hydrated.
+    pub(crate) unconfirmed: u64,
+    pub(crate) empty: u64,
+    /// The first keys that the checkpoint waits for.
+    pub(crate) waiting: Vec<String>,
 }
 
 impl PendingListing {
@@ -29,18 +34,30 @@ impl PendingListing {
     }
 
     pub(crate) fn write(&self, connection: &Connection, run: i64) -> Result<(), Failure> {
-        let sql = "INSERT OR REPLACE INTO listings VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let sql =
+            "INSERT OR REPLACE INTO listings (stream, parent, run, required, hydrated, gaps, skipped, unaccounted,
+                   unconfirmed, empty, waiting) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         let counts = [self.required, self.hydrated, self.gaps, self.skipped, self.unaccounted].map(to_sql);
         let [required, hydrated, gaps, skipped, unaccounted] = counts;
-        let values = (self.stream, &self.parent, run, required, hydrated, gaps, skipped, unaccounted);
+        let [unconfirmed, empty] = [self.unconfirmed, self.empty].map(to_sql);
+        // Texts can always be written.
+        let waiting = (!self.waiting.is_empty()).then(|| serde_json::to_string(&self.waiting).unwrap_or_default());
+        let of = (self.stream, &self.parent);
+        let values = (of.0, of.1, run, required, hydrated, gaps, skipped, unaccounted, unconfirmed, empty, waiting);
         connection.prepare_cached(sql)?.execute(values)?;
         Ok(())
+    }
+
+    /// What the checkpoint waited for is written as gaps now.
+    pub(crate) fn nothing_waits(&mut self) {
+        (self.unaccounted, self.unconfirmed) = (0, 0);
+        self.waiting.clear();
     }
 }
 
 /// What a report left without an outcome is written as gaps now.
 pub(crate) fn nothing_unaccounted(connection: &Connection, stream: i64, parent: &str) -> Result<(), Failure> {
-    let sql = "UPDATE listings SET unaccounted = 0 WHERE stream = ?1 AND parent = ?2";
+    let sql = "UPDATE listings SET unaccounted = 0, unconfirmed = 0, waiting = NULL WHERE stream = ?1 AND parent = ?2";
     connection.prepare_cached(sql)?.execute((stream, parent))?;
     Ok(())
 }

@@ -6,17 +6,19 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
+use crate::held_gaps::HeldGaps;
 use crate::lease::Lease;
 use crate::listings::PendingListing;
 use crate::registry;
 use crate::renewal;
-use crate::store::Store;
+use crate::store::{Store, meta_number};
 use crate::trace;
 use gleaner_engine::{
     AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, RunPurpose, Track, WallTime,
 };
 use gleaner_protocol::{RawJson, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 /// What a run is about.
@@ -57,8 +59,12 @@ pub struct Session<T: Track> {
     pub(crate) epoch: Epoch,
     pub(crate) run: i64,
     pub(crate) connection: i64,
+    /// The first number that a version of this run can have.
+    pub(crate) first_seq: u64,
     pub(crate) streams: StreamIds,
     pub(crate) pending: Pending,
+    /// The gaps that it was served; none before the first.
+    pub(crate) held: RefCell<Option<HeldGaps>>,
     bookmarks: Vec<Cursor<T>>,
     interrupted: u64,
 }
@@ -160,7 +166,7 @@ impl Store {
         // Without it nothing would be fenced, and the run of somebody else would be taken for dead.
         Lease::has_connection(&leases, &start.connection)?;
         let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
-        let (connection, run, streams, bookmarks, interrupted) = self.write(&leases, |transaction| {
+        let (connection, run, streams, bookmarks, interrupted, first_seq) = self.write(&leases, |transaction| {
             let connection = registry::find(transaction, &start.connection)?;
             gap_rows::release_all(transaction, connection, start.limits)?;
             let interrupted = end_interrupted(transaction, connection, now)?;
@@ -170,10 +176,12 @@ impl Store {
             trace::forget_old(transaction, connection)?;
             let streams = StreamIds::read(transaction, connection, &start.connection)?;
             let bookmarks = read_bookmarks::<T>(transaction, connection)?;
-            Ok((connection, run, streams, bookmarks, interrupted))
+            let first_seq = meta_number(transaction, "next_seq")?;
+            Ok((connection, run, streams, bookmarks, interrupted, first_seq))
         })?;
         let pending = Pending::default();
-        Ok(Session { start, leases, epoch, run, connection, streams, pending, bookmarks, interrupted })
+        let held = RefCell::default();
+        Ok(Session { start, leases, epoch, run, connection, first_seq, streams, pending, held, bookmarks, interrupted })
     }
 }
 

@@ -7,10 +7,14 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
+use crate::held_gaps::Brought;
 use crate::row_hash::{optional_text, row_hash, text};
-use crate::session::{Session, exists};
+use crate::session::Session;
 use crate::store::{Store, meta_number, set_meta_number};
-use gleaner_engine::{CommitPlan, Cursor, GapChange, Receipt, Slice, SliceId, SliceRecord, Track, WallTime, Written};
+use gleaner_engine::{
+    CommitPlan, Cursor, GapChange, GapsConfirmed, Receipt, Slice, SliceId, SliceRecord, SliceStep, Track, WallTime,
+    Written,
+};
 use gleaner_protocol::Op;
 use rusqlite::types::ValueRef;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
@@ -30,28 +34,34 @@ impl Store {
         now: WallTime,
     ) -> Result<Receipt<T>, StoreError> {
         let leases = session.leases.clone();
-        let written = self.write(&leases, |transaction| {
+        let (written, came) = self.write(&leases, |transaction| {
+            let held = session.held.borrow();
+            let mut brought = Brought::new(transaction, session.run, held.as_ref());
             let mut writer = SliceWriter::new(transaction, session, now)?;
-            for record in slice.records() {
-                writer.record(record)?;
+            for step in slice.steps() {
+                match step {
+                    SliceStep::Record(record) => brought.record(writer.record(record)?, &record)?,
+                    SliceStep::Gap(change) => gap_rows::change(transaction, session, change, &mut brought, now)?,
+                }
             }
             let mut written = writer.finish()?;
             for (record, pointer) in slice.rejected() {
                 quarantine(transaction, session, record, pointer, now)?;
                 written.rejected += 1;
             }
-            for change in slice.gap_changes() {
-                let closed = gap_rows::change(transaction, session, change, now)?;
-                written.gaps += u64::from(matches!(change, GapChange::Open(_)));
-                written.recovered += u64::from(closed);
-            }
+            let gaps = slice.gap_changes().iter().filter(|change| matches!(change, GapChange::Open(_))).count();
+            let (confirmed, came) = brought.finish();
+            (written.gaps, written.recovered, written.confirmed) = (gaps as u64, confirmed.closed(), confirmed);
             count(transaction, session.run, &slice, written)?;
             stage(transaction, session, slice.staged())?;
             commit_cursors(transaction, session, slice.committed(), Some(slice.id()), now)?;
             session.pending.write(transaction, session.run)?;
-            Ok(written)
+            Ok((written, came))
         })?;
         session.pending.written();
+        if let Some(held) = session.held.get_mut() {
+            held.written(came);
+        }
         Ok(slice.into_receipt(session.epoch, written))
     }
 
@@ -123,7 +133,8 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         })
     }
 
-    fn record(&mut self, record: SliceRecord<'_>) -> Result<(), Failure> {
+    /// Writes it, and answers whose it is.
+    fn record(&mut self, record: SliceRecord<'_>) -> Result<i64, Failure> {
         let stream = self.stream(record.stream)?;
         let is_new = self.insert_record.execute((stream, record.key, to_sql(self.next_seq)))? == 1;
         let previous = if is_new { None } else { Some(self.present(stream, record.key)?) };
@@ -133,7 +144,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         }
         if previous.as_ref().is_some_and(|present| present.is_same(&record)) {
             self.written.unchanged += 1;
-            return Ok(());
+            return Ok(stream);
         }
         let deleted = record.op == Op::Delete;
         let was_there = previous.as_ref().is_some_and(|present| !present.deleted);
@@ -163,7 +174,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         }
         self.insert(stream, record, previous.map(|present| present.seq))?;
         self.next_seq += 1;
-        Ok(())
+        Ok(stream)
     }
 
     fn insert(&mut self, stream: i64, record: SliceRecord<'_>, previous: Option<u64>) -> Result<(), Failure> {
@@ -241,10 +252,21 @@ fn count<T: Track>(connection: &Connection, run: i64, slice: &Slice<T>, written:
                changed_records = ifnull(changed_records, 0) + ?5, unchanged = unchanged + ?6,
                collected = collected + ?4 + ?5 + ?6, deleted = deleted + ?7, rejected = rejected + ?8,
                gaps = gaps + ?9, recovered = recovered + ?10 WHERE id = ?1";
-    let Written { new, changed, unchanged, deleted, rejected, gaps, recovered } = written;
+    let Written { new, changed, unchanged, deleted, rejected, gaps, recovered, confirmed } = written;
     let (slices, seen) = (slice.id().get(), slice.records().len() as u64 + rejected);
     let counts = [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered].map(to_sql);
     connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter([run].into_iter().chain(counts)))?;
+    if confirmed == GapsConfirmed::default() { Ok(()) } else { count_confirmed(connection, run, confirmed) }
+}
+
+fn count_confirmed(connection: &Connection, run: i64, confirmed: GapsConfirmed) -> Result<(), Failure> {
+    let GapsConfirmed { by_record, empty, unconfirmed, lists, list_records, list_gaps } = confirmed;
+    let sql = "UPDATE runs SET recovered_by_record = recovered_by_record + ?2, recovered_empty = recovered_empty + ?3,
+               recovered_unconfirmed = recovered_unconfirmed + ?4, recovered_lists = recovered_lists + ?5,
+               list_records = list_records + ?6, list_gaps = list_gaps + ?7 WHERE id = ?1";
+    let [by_record, empty, unconfirmed, lists, records, gaps] =
+        [by_record, empty, unconfirmed, lists, list_records, list_gaps].map(to_sql);
+    connection.prepare_cached(sql)?.execute((run, by_record, empty, unconfirmed, lists, records, gaps))?;
     Ok(())
 }
 
@@ -337,9 +359,4 @@ fn goes_back<T: Track>(connection: &Connection, stream: i64, cursor: &Cursor<T>)
     let from = connection.query_row(sql, (stream, T::NAME), |row| row.get::<_, i64>(0)).optional()?;
     let (stream, to) = (cursor.stream().to_owned(), cursor.seq().get());
     Ok(StoreError::CommitGoesBack { stream, from: from.map_or(0, from_sql), to })
-}
-
-/// Whether a record of this run is in quarantine.
-pub(crate) fn is_in_quarantine(connection: &Connection, stream: i64, key: &str, run: i64) -> Result<bool, Failure> {
-    exists(connection, "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2 AND run = ?3", (stream, key, run))
 }

@@ -9,7 +9,7 @@ mod rows;
 mod schema;
 
 use crate::error::{Failure, StoreError, from_sql};
-use crate::gap_rows::{HASHED, NOTE, gap_id};
+use crate::gap_rows::{CONFIRMED, HASHED, NOTE, gap_id};
 use crate::read::Reader;
 use crate::row_hash::row_hash;
 use gleaner_engine::invariants::Durable;
@@ -125,10 +125,15 @@ fn is_what_was_hashed(row: &rusqlite::Row<'_>, values: usize) -> Result<bool, Fa
 }
 
 fn check_gaps(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let without_note = format!("SELECT {}, hash, id FROM gaps WHERE state != 'ignored'", HASHED.join(", "));
-    let with_note = HASHED.into_iter().chain(NOTE).collect::<Vec<_>>();
-    let with_note = format!("SELECT {}, hash, id FROM gaps WHERE state = 'ignored'", with_note.join(", "));
-    for (sql, hashed) in [(without_note, HASHED.len()), (with_note, HASHED.len() + NOTE.len())] {
+    let kinds: [(&[&str], &str); 3] = [
+        (&[], "state != 'ignored' AND confirmed_by IS NULL"),
+        (&NOTE, "state = 'ignored'"),
+        (&[CONFIRMED], "state != 'ignored' AND confirmed_by IS NOT NULL"),
+    ];
+    for (also, which) in kinds {
+        let columns = HASHED.iter().chain(also).copied().collect::<Vec<_>>();
+        let hashed = columns.len();
+        let sql = format!("SELECT {}, hash, id FROM gaps WHERE {which}", columns.join(", "));
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -178,6 +183,11 @@ fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<
             "it is ignored without a note, or has a note and is not ignored",
         ),
         (
+            "gaps",
+            "SELECT id FROM gaps WHERE confirmed_by IS NOT NULL AND state != 'recovered' LIMIT 100",
+            "it is open, and something is said to have closed it",
+        ),
+        (
             "records",
             "SELECT previous FROM versions WHERE previous IN (SELECT seq FROM records) LIMIT 100",
             "it points at a version that is not its last",
@@ -204,6 +214,7 @@ fn check_counters(connection: &Connection, found: &mut Vec<Damage>) -> Result<()
         ("gaps_recovered", gaps("recovered")),
         ("gaps_terminal", gaps("terminal")),
         ("gaps_ignored", gaps("ignored")),
+        ("gaps_empty", "(SELECT count(*) FROM gaps g WHERE g.stream = s.id AND g.confirmed_by = 'empty')".to_owned()),
     ];
     for (counter, real) in counted {
         let sql = format!("SELECT s.id, s.{counter}, {real} FROM streams s WHERE s.{counter} != {real}");
@@ -313,7 +324,8 @@ impl Durable for Account<'_> {
             "SELECT 1 FROM records r JOIN streams s ON s.id = r.stream
              WHERE s.connection = ?1 AND s.name = ?2 AND r.key = ?3",
             "SELECT 1 FROM gaps g JOIN streams s ON s.id = g.stream
-             WHERE s.connection = ?1 AND s.name = ?2 AND g.record_key = ?3 AND g.state != 'recovered'",
+             WHERE s.connection = ?1 AND s.name = ?2 AND g.record_key = ?3
+             AND (g.state != 'recovered' OR g.confirmed_by IN ('record', 'empty'))",
             "SELECT 1 FROM quarantine q JOIN streams s ON s.id = q.stream
              WHERE s.connection = ?1 AND s.name = ?2 AND q.key = ?3",
         ];

@@ -360,7 +360,10 @@ fn rows_without_a_hash_are_read_and_their_references_followed() {
         ("INSERT INTO events VALUES (5, 1, 0, 'progress', '{')", "events row 5: it is no message of a connector"),
         ("INSERT INTO events VALUES (5, 1, 0, 'rumor', '{}')", "events row 5: it is no message of a connector"),
         ("INSERT INTO events VALUES (5, 9, 0, 'progress', '{}')", "events row 5: its run is not in runs"),
-        ("INSERT INTO listings VALUES (1, 'items', 1, 3, -1, 0, 0, 0)", "listings row 1: a count is less than zero"),
+        (
+            "INSERT INTO listings VALUES (1, 'items', 1, 3, -1, 0, 0, 0, 0, 0, NULL)",
+            "listings row 1: a count is less than zero",
+        ),
         ("INSERT INTO staged VALUES (1, 9, '{}', 1)", "staged row 9: its stream is not in streams"),
         ("DELETE FROM meta WHERE name = 'store_id'", "meta: the store has no id"),
     ];

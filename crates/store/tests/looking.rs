@@ -42,7 +42,8 @@ fn a_share_needs_a_listing_and_is_never_whole_while_something_is_missing() {
     let recovered = format!(
         "{{\"type\":\"DETAIL_GAP_RECOVERED\",\"stream\":\"details\",\"gap_id\":\"{id}\",\"reference_only\":true}}\n"
     );
-    sitting.feed((ask.to_owned() + &recovered + &done(0)).as_bytes()).expect("works");
+    let lines = ask.to_owned() + &record("details", "9", "{}") + &recovered + &done(1);
+    sitting.feed(lines.as_bytes()).expect("works");
     sitting.end().expect("works");
     assert_eq!(share(&home, "details"), Share::Known(10_000));
     assert_eq!(of(&home, "details").share(CoveragePolicy::Unsupported), Share::Unknown(WhyUnknown::NotCollected));
@@ -322,9 +323,9 @@ fn a_store_of_schema_1_is_brought_up_to_date_with_its_gaps() {
     insert(4, "'k'", "'no json'");
     insert(5, "'rest'", "'{\"kind\":\"backlog\"}'");
     let error = Reader::open(&home.path()).expect_err("only a writer may change it");
-    assert!(matches!(error, StoreError::OlderSchema { found: 1, known: 5, .. }), "{error}");
+    assert!(matches!(error, StoreError::OlderSchema { found: 1, known: 6, .. }), "{error}");
     drop(home.open());
     let parts = home.sql::<String>("SELECT group_concat(part_of_list) FROM (SELECT * FROM gaps ORDER BY id)");
     assert_eq!(parts, "0,1,1,0,1");
-    assert_eq!(home.sql::<i64>("SELECT * FROM pragma_user_version"), 5);
+    assert_eq!(home.sql::<i64>("SELECT * FROM pragma_user_version"), 6);
 }

@@ -86,6 +86,9 @@ fn the_lists_of_operations_meet_everything_that_they_are_made_for() {
         "a gap ignored while a run held it",
         "a part of a list that cannot be ignored",
         "a gap recovered",
+        "a gap closed as empty",
+        "a key called hydrated of which there is nothing",
+        "a gap called recovered for which nothing came",
         "an ignored gap reported again",
         "an ignored gap taken back",
         "a rest cut after the calendar was set back",
@@ -130,6 +133,16 @@ fn a_gap_recovered_while_the_store_is_behind_is_settled() {
         Op::Page,
         Op::Record { stream: 0, key: 0, body: 0 },
     ]);
+}
+
+#[test]
+fn a_gap_that_is_called_recovered_is_closed_only_with_what_it_stood_for() {
+    let (found, over) = (Op::Gap { stream: 0, key: 0, cause: 8 }, Op::Done { how: 0 });
+    for how in 0..5 {
+        play(&[found, over, Op::Page, Op::Lie { nth: 0, how }, over]);
+        play(&[found, over, Op::Page, Op::Lie { nth: 0, how }, Op::Pass, Op::Lie { nth: 0, how: 4 }, over]);
+        play(&[found, over, Op::Page, Op::Ignore { nth: 0, note: 0 }, Op::Lie { nth: 0, how }, over]);
+    }
 }
 
 #[test]
@@ -191,7 +204,7 @@ fn control_each_promise_notices_a_store_that_breaks_it() {
         (
             "INSERT INTO gaps SELECT id + 100, x'00', connection, stream, grant_id, parent_stream, record_key,
           record_key_is_number, 'pending', lease, attempts, counted_under, deferred_under, reason, run_cap, http_status,
-          terminal_reason, last_error, not_before, since, due, locator, list_cursor, run, hash, part_of_list, ignored_note, ignored_at FROM gaps;
+          terminal_reason, last_error, not_before, since, due, locator, list_cursor, run, hash, part_of_list, ignored_note, ignored_at, confirmed_by FROM gaps;
           DELETE FROM gaps WHERE id < 100",
             "\"A5\"",
         ),

@@ -56,7 +56,8 @@ struct CountsView {
 
 impl RunView {
     pub(crate) fn of(connection: &str, run: RunSummary) -> Self {
-        let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted } = run.counts;
+        let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, confirmed: _ } =
+            run.counts;
         let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
         let (collected, new, changed, repeated) = (run.counts.collected(), known(new), known(changed), run.repeated);
         let sentence = run.reason.map(|reason| format!("{} {}", reason.wording().what, reason.wording().next));

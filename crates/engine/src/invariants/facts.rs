@@ -119,6 +119,19 @@ pub enum Fact {
         gap: GapId,
         /// To whom.
         lease: LeaseId,
+        /// Of which stream.
+        stream: String,
+        /// The key of what is missing; `None` where it stands for a part of a list.
+        key: Option<String>,
+    },
+    /// A record or deletion that was accepted is durable, changed or not. What is in quarantine is not.
+    Stored {
+        /// The stream.
+        stream: String,
+        /// The key.
+        key: String,
+        /// Its top-level fields that are a text or a number, as text.
+        fields: Vec<String>,
     },
     /// A gap was closed, in one transaction with everything that was said before.
     GapSettled {

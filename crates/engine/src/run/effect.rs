@@ -1,6 +1,8 @@
 //! What a run wants done, and how it ended.
 
 use crate::checkpoint::{CommitPlan, Cursor, Track, Withheld};
+use crate::coverage::CoveragePair;
+use crate::gap::GapsConfirmed;
 use crate::ids::{CommitSeq, ReportId};
 use crate::slice::{Slice, Written};
 use gleaner_protocol::{
@@ -27,20 +29,16 @@ pub enum Effect<T: Track> {
     TallyCoverage {
         /// Which report.
         report: ReportId,
-        /// The detail stream: gaps are looked for in it.
-        stream: String,
-        /// Their parent.
-        state_stream: String,
+        /// About what.
+        pair: CoveragePair,
     },
     /// Store: write what nothing accounts for as gaps with the reason `unaccounted`, then
     /// [`handle_unaccounted_written`](super::Run::handle_unaccounted_written).
     WriteUnaccounted {
         /// Which report.
         report: ReportId,
-        /// The stream of the gaps.
-        stream: String,
-        /// Their parent.
-        state_stream: String,
+        /// The stream of the gaps, and their parent.
+        pair: CoveragePair,
     },
     /// Store: lease a page of gaps, then [`handle_gaps_page`](super::Run::handle_gaps_page). Every
     /// change of gaps before it is written.
@@ -108,6 +106,8 @@ pub struct Counts {
     pub gaps: u64,
     /// Gaps that were closed.
     pub recovered: u64,
+    /// What the store found for the gaps that were called recovered.
+    pub confirmed: GapsConfirmed,
     /// Required keys that nobody accounted for and that are gaps now.
     pub unaccounted: u64,
 }
@@ -142,6 +142,7 @@ impl Counts {
         self.rejected += written.rejected;
         self.gaps += written.gaps;
         self.recovered += written.recovered;
+        self.confirmed.add(written.confirmed);
     }
 }
 

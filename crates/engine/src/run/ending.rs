@@ -286,13 +286,10 @@ impl<T: Track> Run<T> {
     fn write_unaccounted(&mut self) {
         for report in &self.reports {
             let short = matches!(report.verdict, Some(CoverageVerdict::Short { unaccounted: 1.. }));
-            if short && self.ledger.has_committed(&report.state_stream) {
+            if short && self.ledger.has_committed(&report.pair.state_stream) {
                 self.owed += 1;
-                self.effects.push_back(Effect::WriteUnaccounted {
-                    report: report.id,
-                    stream: report.stream.clone(),
-                    state_stream: report.state_stream.clone(),
-                });
+                let pair = report.pair.clone();
+                self.effects.push_back(Effect::WriteUnaccounted { report: report.id, pair });
             }
         }
     }
@@ -340,12 +337,12 @@ impl<T: Track> Run<T> {
     /// The checkpoints whose account falls short, or is missing.
     fn shortfalls(&self) -> BTreeSet<String> {
         let complete = |stream: &str, parent: &str| {
-            let of_pair = |report: &&super::Report| report.stream == stream && report.state_stream == parent;
+            let of_pair = |report: &&super::Report| report.pair.stream == stream && report.pair.state_stream == parent;
             self.reports.iter().find(of_pair).is_some_and(|report| report.verdict == Some(CoverageVerdict::Complete))
         };
         let missing = missing_reports(&self.manifest, |stream| self.rules.contains(stream), complete);
         let short = self.reports.iter().filter(|report| report.verdict != Some(CoverageVerdict::Complete));
-        missing.map(str::to_owned).chain(short.map(|report| report.state_stream.clone())).collect()
+        missing.map(str::to_owned).chain(short.map(|report| report.pair.state_stream.clone())).collect()
     }
 
     fn finish(&mut self, committed: Vec<(String, CommitSeq)>, commit_is_unknown: bool) {

@@ -5,15 +5,15 @@
 
 use super::{Effect, Report, Run, TraceEvent};
 use crate::checkpoint::Track;
-use crate::coverage::check_pair;
+use crate::coverage::{CoveragePair, check_pair, gaps_need_no_parent};
 use crate::ids::{GapId, LeaseId, ReportId};
 use crate::page::page_bytes;
 use crate::scope::Admitted;
 use crate::slice::GapChange;
 use crate::time::Now;
 use gleaner_protocol::{
-    ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, Event, GapsPageRequest, KeyBlock,
-    Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
+    Checkpoint, ConnectorMessage, CoverageField, CoverageReport, DetailGap, DetailGapRecovered, Event, GapsPageRequest,
+    KeyBlock, Record, STREAM_COLLECTION_FAILED, SkipResult, State, Violation, ViolationCode,
 };
 
 impl<T: Track> Run<T> {
@@ -91,11 +91,12 @@ impl<T: Track> Run<T> {
         Ok(())
     }
 
-    /// One connector leaves the lease out: it means this run's.
+    /// Whether the gap is closed is the store's to say. One connector leaves the lease out: it means this run's.
     fn take_recovered(&mut self, recovered: &DetailGapRecovered) -> Result<(), Violation> {
         self.rules.stream(&recovered.stream)?;
         let lease = recovered.lease_id.as_ref().map_or_else(|| self.lease.clone(), LeaseId::new);
-        self.slice.gap(GapChange::Recover { gap_id: GapId::new(&recovered.gap_id), lease });
+        let (gap_id, stream) = (GapId::new(&recovered.gap_id), recovered.stream.clone());
+        self.slice.gap(GapChange::Recover { gap_id, stream, lease });
         Ok(())
     }
 
@@ -140,17 +141,22 @@ impl<T: Track> Run<T> {
         let CoverageReport { stream, state_stream, .. } = end;
         self.rules.stream(stream)?;
         check_pair(&self.manifest, stream, state_stream)?;
-        if self.reports.iter().any(|report| report.stream == *stream && report.state_stream == *state_stream) {
+        let checkpoint = self.manifest.stream(stream).map(|stream| &stream.checkpoint);
+        if matches!(checkpoint, Some(Checkpoint::Own)) {
+            self.rules.stream(state_stream)?;
+        }
+        let is_same = |report: &Report| report.pair.stream == *stream && report.pair.state_stream == *state_stream;
+        if self.reports.iter().any(is_same) {
             return Err(Violation::new(ViolationCode::CoverageRepeated).of_stream(stream));
         }
         let id = self.keys_of.take().unwrap_or_else(|| next_report(&self.reports));
-        let (stream, state_stream) = (stream.clone(), state_stream.clone());
         // The gaps that the report relies on must be durable before they are looked for.
         self.flush();
         self.owed += 1;
-        let ask = Effect::TallyCoverage { report: id, stream: stream.clone(), state_stream: state_stream.clone() };
-        self.effects.push_back(ask);
-        self.reports.push(Report { id, stream, state_stream, verdict: None });
+        let any_parent = stream == state_stream || gaps_need_no_parent(&self.manifest, stream);
+        let pair = CoveragePair { stream: stream.clone(), state_stream: state_stream.clone(), any_parent };
+        self.effects.push_back(Effect::TallyCoverage { report: id, pair: pair.clone() });
+        self.reports.push(Report { id, pair, verdict: None });
         Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::source::{Detail, Target};
 use super::walk::{End, Walked};
 use super::work::{NoPage, Work, ends_the_run, invalid};
 use crate::emit::Emitted;
-use crate::fetch_error::FetchError;
+use crate::fetch_error::{FetchError, FetchErrorKind};
 use crate::pages::REST_OF_STREAM;
 use crate::stop::Stop;
 use gleaner_protocol::{DetailGap, ServedGap};
@@ -88,6 +88,10 @@ impl Work<'_, '_> {
 
     fn recover_one(&mut self, gap: &ServedGap, fetched: Result<Detail, FetchError>) -> Result<(), Stop> {
         let error = match fetched {
+            // The runtime closes a gap only with a record.
+            Ok(detail) if detail.records.is_empty() => {
+                FetchError::new(FetchErrorKind::NotFound, "the provider has nothing for it")
+            }
             Ok(detail) => match self.send(detail)? {
                 Emitted::Sent => {
                     self.ledger.note(key_of(gap), Outcome::Hydrated);

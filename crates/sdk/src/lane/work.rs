@@ -294,7 +294,10 @@ impl<'a, 'r> Work<'a, 'r> {
         let error = match fetched {
             Ok(records) => {
                 self.send_listed(item)?;
+                let is_empty = records.records.is_empty();
                 let outcome = match self.send(records)? {
+                    // Nothing was sent for it, so nothing can be called hydrated.
+                    Emitted::Sent if is_empty => Some(Outcome::Skipped),
                     Emitted::Sent => Some(Outcome::Hydrated),
                     Emitted::OutOfScope => Some(Outcome::Skipped),
                     Emitted::Rejected => None,
@@ -361,7 +364,8 @@ impl<'a, 'r> Work<'a, 'r> {
             last_error: Some(run_cap()),
             ..self.gap(BACKLOG_KEY, &self.deferral())
         };
-        self.say_gap(gap)
+        // It is no record, so it is in no list of the coverage report.
+        self.run.emitter.gap(gap)
     }
 
     /// The record of the list's own stream.

@@ -79,6 +79,8 @@ pub struct StreamSummary {
     pub gaps_terminal: u64,
     /// Gaps that the owner does without. They are missing, and need nobody.
     pub gaps_ignored: u64,
+    /// Of the closed ones, those that were closed as empty: only another stream has their key.
+    pub gaps_empty: u64,
     /// The newest change.
     pub last_seq: Option<u64>,
     /// When that was.
@@ -99,7 +101,7 @@ impl StreamSummary {
     }
 }
 
-const COUNTERS: [&str; 9] = [
+const COUNTERS: [&str; 10] = [
     "records",
     "tombstones",
     "versions",
@@ -109,6 +111,7 @@ const COUNTERS: [&str; 9] = [
     "gaps_recovered",
     "gaps_terminal",
     "gaps_ignored",
+    "gaps_empty",
 ];
 
 impl Reader {
@@ -260,6 +263,7 @@ fn read_counters(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<StreamS
         gaps_recovered: count(6)?,
         gaps_terminal: count(7)?,
         gaps_ignored: count(8)?,
+        gaps_empty: count(9)?,
         last_seq: row.get::<_, Option<i64>>(at + COUNTERS.len())?.map(from_sql),
         last_stored_at: row.get::<_, Option<i64>>(at + COUNTERS.len() + 1)?.map(date_from_sql),
         ..StreamSummary::default()

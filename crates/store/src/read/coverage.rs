@@ -44,6 +44,12 @@ pub struct Listing {
     pub skipped: u64,
     /// Of those, without an outcome and without a gap.
     pub unaccounted: u64,
+    /// Of the unaccounted ones, those that the connector called hydrated and of which nothing is stored.
+    pub unconfirmed: u64,
+    /// Named and called hydrated, and only the list itself has them: there is nothing to collect.
+    pub empty: u64,
+    /// The first of the unaccounted keys.
+    pub waiting: Vec<String>,
     /// The run that reported last.
     pub run_id: String,
     /// When that run ended, or began if it goes on.
@@ -191,7 +197,7 @@ impl Reader {
 
 fn listings(connection: &Connection, of: i64) -> Result<BTreeMap<String, Listing>, Failure> {
     let sql = "SELECT s.name, l.required, l.hydrated, l.gaps, l.skipped, l.unaccounted, r.run_id,
-               ifnull(r.ended_at, r.started_at) FROM streams s JOIN listings l ON l.stream = s.id
+               ifnull(r.ended_at, r.started_at), l.unconfirmed, l.empty, l.waiting FROM streams s JOIN listings l ON l.stream = s.id
                JOIN runs r ON r.id = l.run WHERE s.connection = ?1 ORDER BY l.run";
     let reports = rows(connection, sql, [of], |row| {
         let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -203,20 +209,32 @@ fn listings(connection: &Connection, of: i64) -> Result<BTreeMap<String, Listing
             unaccounted: count(5)?,
             run_id: row.get(6)?,
             at: date_from_sql(row.get(7)?),
+            unconfirmed: count(8)?,
+            empty: count(9)?,
+            waiting: row.get::<_, Option<String>>(10)?.map(|json| keys_of(&json)).unwrap_or_default(),
         };
         Ok((row.get::<_, String>(0)?, listing))
     })?;
     let mut sums = BTreeMap::<String, Listing>::new();
-    for (stream, report) in reports {
+    for (stream, mut report) in reports {
         let sum = sums.entry(stream).or_default();
+        let waiting = std::mem::take(&mut sum.waiting).into_iter().chain(std::mem::take(&mut report.waiting)).collect();
         *sum = Listing {
             required: sum.required + report.required,
             hydrated: sum.hydrated + report.hydrated,
             gaps: sum.gaps + report.gaps,
             skipped: sum.skipped + report.skipped,
             unaccounted: sum.unaccounted + report.unaccounted,
+            unconfirmed: sum.unconfirmed + report.unconfirmed,
+            empty: sum.empty + report.empty,
+            waiting,
             ..report
         };
     }
     Ok(sums)
+}
+
+/// A list that we wrote.
+fn keys_of(json: &str) -> Vec<String> {
+    serde_json::from_str(json).unwrap_or_default()
 }

@@ -44,6 +44,9 @@ pub struct GapSummary {
     pub locator: Option<String>,
     /// What the owner wrote when they ignored it, if they did.
     pub ignored: Option<Ignored>,
+    /// What a closed one was closed by: `record`, `empty` (only another stream has its key) or `list`. Absent for gaps
+    /// that an older version closed.
+    pub confirmed_by: Option<String>,
 }
 
 impl GapSummary {
@@ -188,7 +191,7 @@ impl Reader {
             let sql = format!(
                 "SELECT g.id, g.identity, s.name, g.parent_stream, g.record_key, g.state, g.reason, g.terminal_reason, \
                  g.run_cap, g.attempts, g.since, g.not_before, g.last_error, g.locator, g.http_status, \
-                 g.ignored_note, g.ignored_at \
+                 g.ignored_note, g.ignored_at, g.confirmed_by \
                  FROM gaps g {index} JOIN streams s ON s.id = g.stream WHERE g.id > ?3 AND g.connection = ?1 \
                  AND (?2 IS NULL OR g.stream = ?2) {open} ORDER BY g.id LIMIT ?4"
             );
@@ -300,5 +303,6 @@ fn read_gap(row: &Row<'_>) -> rusqlite::Result<GapSummary> {
             (Some(note), Some(at)) => Some(Ignored { note, at: date_from_sql(at) }),
             (_, None) | (None, _) => None,
         },
+        confirmed_by: row.get(17)?,
     })
 }

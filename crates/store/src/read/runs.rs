@@ -3,7 +3,7 @@
 use super::{Reader, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::registry;
-use gleaner_engine::{Counts, RunPurpose, Track, WallTime};
+use gleaner_engine::{Counts, GapsConfirmed, RunPurpose, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
 
@@ -75,7 +75,8 @@ pub struct TracedEvent {
 const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, pressure, seen, collected, deleted, \
                    rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
                    collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
-                   connector_version, credential, error_retryable, error_action, new_records, changed_records";
+                   connector_version, credential, error_retryable, error_action, new_records, changed_records, \
+                   recovered_by_record, recovered_empty, recovered_unconfirmed, recovered_lists, list_records, list_gaps";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -99,6 +100,14 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
             gaps: count(11)?,
             recovered: count(12)?,
             unaccounted: count(13)?,
+            confirmed: GapsConfirmed {
+                by_record: count(31)?,
+                empty: count(32)?,
+                unconfirmed: count(33)?,
+                lists: count(34)?,
+                list_records: count(35)?,
+                list_gaps: count(36)?,
+            },
         },
         tells_new_from_changed: new.is_some() || count(8)? == 0,
         slices: count(14)?,

@@ -61,6 +61,7 @@ impl World {
             let (state, terminal) = state_of(gap);
             let shown = (row.state.as_str(), row.terminal_reason.as_deref(), row.attempts);
             assert_eq!(shown, (state, terminal, gap.attempts), "{name:?}");
+            assert_eq!(row.confirmed_by.as_deref(), gap.confirmed_by, "{name:?}");
             let note = if let State::Ignored(note, _) = &gap.state { Some(note) } else { None };
             assert_eq!(row.ignored.as_ref().map(|ignored| &ignored.note), note, "{name:?}");
             let shown = (row.reason.as_deref(), row.run_cap, row.locator.as_ref());
@@ -84,6 +85,7 @@ impl World {
             promise::a4_commits_go_forward(facts),
             promise::a5_gaps_disappear_only_when_settled(&BTreeSet::new(), &db, facts),
             promise::a11_tombstones_were_asked_for(&db, facts),
+            promise::a12_closed_gaps_were_confirmed(facts),
             promise::p1_accepted_records_were_asked_for(&everything, facts),
             promise::p3_runs_end_once(facts),
             promise::l1_one_holder(facts),
@@ -135,7 +137,7 @@ const fn state_of(gap: &ModelGap) -> (&'static str, Option<&'static str>) {
 }
 
 fn booked(run: &RunSummary) -> Booked {
-    let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted } = run.counts;
+    let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, .. } = run.counts;
     let track = if run.track == Steady::NAME { Steady::NAME } else { CatchUp::NAME };
     Booked {
         id: run.run_id.clone(),

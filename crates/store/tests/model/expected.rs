@@ -53,12 +53,35 @@ pub(crate) struct ModelCounts {
 /// Something that a connector said and that a slice carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Said {
-    Record { place: Place, body: Option<String> },
-    Bad { place: Place, body: String },
-    Gap { name: GapName, cause: Cause, locator: Option<String> },
-    Attempt { name: GapName, lease: String },
-    Recover { name: GapName, lease: String },
-    Cursor { stream: String, seq: u64, token: String, slice: bool },
+    Record {
+        place: Place,
+        body: Option<String>,
+    },
+    Bad {
+        place: Place,
+        body: String,
+    },
+    Gap {
+        name: GapName,
+        cause: Cause,
+        locator: Option<String>,
+    },
+    Attempt {
+        name: GapName,
+        lease: String,
+    },
+    /// In the name of a stream, which may be another one.
+    Recover {
+        name: GapName,
+        lease: String,
+        stream: String,
+    },
+    Cursor {
+        stream: String,
+        seq: u64,
+        token: String,
+        slice: bool,
+    },
 }
 
 /// How a run will end. A later, weightier one wins.
@@ -97,6 +120,8 @@ pub(crate) struct Going {
     pub(crate) seen: u64,
     pub(crate) ending: Option<Ending>,
     wrote_unaccounted: bool,
+    /// What came for each gap since it was served: nothing, a record, or only one of another stream.
+    came: BTreeMap<GapName, Option<&'static str>>,
     /// The last slice that had records or gaps.
     pub(crate) last_slice: Vec<Said>,
 }
@@ -140,6 +165,7 @@ impl Expected {
             seen: 0,
             ending: None,
             wrote_unaccounted: false,
+            came: BTreeMap::new(),
             last_slice: Vec::new(),
         });
     }
@@ -189,7 +215,10 @@ impl Expected {
     fn apply(&mut self, said: &Said) {
         let going = self.going.as_mut().unwrap();
         match said {
-            Said::Record { place, body } => self.keep(place, body.as_ref()),
+            Said::Record { place, body } => {
+                going.bring(place, body.as_deref());
+                self.keep(place, body.as_ref());
+            }
             Said::Bad { place, body } => drop(self.quarantine.insert(place.clone(), body.clone())),
             Said::Gap { name, cause, locator } => {
                 let run = going.id.clone();
@@ -197,11 +226,13 @@ impl Expected {
                 self.counts().gaps += 1;
             }
             Said::Attempt { name, lease } => self.gaps.get_mut(name).unwrap().attempt(lease),
-            Said::Recover { name, lease } => {
-                let gap = self.gaps.get_mut(name).unwrap();
-                let was_closed = gap.state == State::Recovered;
-                gap.recover(lease);
-                let closed = gap.state == State::Recovered && !was_closed;
+            Said::Recover { name, lease, stream } => {
+                let came = match going.came.get(name) {
+                    _ if *stream != name.0 => None,
+                    _ if name.2.starts_with("loc:") => Some("list"),
+                    came => came.copied().flatten(),
+                };
+                let closed = self.gaps.get_mut(name).unwrap().recover(lease, came);
                 self.counts().recovered += u64::from(closed);
             }
             Said::Cursor { stream, seq, token, slice: true } => {
@@ -224,23 +255,25 @@ impl Expected {
 
     /// The gaps that a page must hold now; they are held from here on.
     pub(crate) fn lease_page(&mut self) -> BTreeSet<GapName> {
-        let going = self.going.as_ref().unwrap();
+        let going = self.going.as_mut().unwrap();
         let in_scope = |name: &GapName| going.streams.contains(&name.0.as_str());
         let due = self.gaps.iter_mut().filter(|(name, gap)| in_scope(name) && gap.is_due_for(&going.id));
         let lease = |(name, gap): (&GapName, &mut ModelGap)| {
             gap.state = State::Held(going.id.clone());
             name.clone()
         };
-        due.map(lease).collect()
+        let page = due.map(lease).collect::<BTreeSet<_>>();
+        going.came.extend(page.iter().map(|name| (name.clone(), None)));
+        page
     }
 
     /// Judges the report from what is durable now.
     pub(crate) fn tally(&mut self) {
         let mut going = self.going.take().unwrap();
         let report = going.report.as_mut().unwrap();
-        let [required, hydrated, gaps, skips] = &report.lists;
+        let [required, hydrated, _, skips] = &report.lists;
         let accounted =
-            |key: &&String| hydrated.contains(key) || skips.contains(key) || gaps.contains(key) && self.has_gap(key);
+            |key: &&String| hydrated.contains(key) && self.has_detail(key) || skips.contains(key) || self.has_gap(key);
         report.unaccounted = Some(required.iter().filter(|key| !accounted(key)).count() as u64);
         self.going = Some(going);
     }
@@ -249,14 +282,27 @@ impl Expected {
         self.gaps.get(&detail_gap(key)).is_some_and(|gap| gap.state != State::Recovered)
     }
 
+    /// Whether what a report calls hydrated is here, in quarantine, or empty: only trips have it, and no detail has the
+    /// key of a trip.
+    pub(crate) fn has_detail(&self, key: &str) -> bool {
+        let of = |stream: &'static str| self.records.iter().filter(move |((of, _), _)| of == stream);
+        let is_it = |(place, kept): (&Place, &Kept)| {
+            place.1 == key || kept.body.as_deref().is_some_and(|body| fields_of(body).iter().any(|field| field == key))
+        };
+        let is_trip = |wanted: &str| of("trips").any(|((_, trip), _)| trip == wanted);
+        let may_be_empty = of("details").next().is_some() && !of("details").any(|((_, detail), _)| is_trip(detail));
+        let in_quarantine = self.quarantine.contains_key(&("details".to_owned(), key.to_owned()));
+        of("details").any(is_it) || in_quarantine || may_be_empty && is_trip(key)
+    }
+
     /// Keys that nothing accounts for are gaps now. Answers their names.
     pub(crate) fn write_unaccounted(&mut self) -> Vec<GapName> {
         let going = self.going.as_mut().unwrap();
         assert!(going.owes_unaccounted(), "unaccounted keys were written out of turn");
         going.wrote_unaccounted = true;
-        let [required, hydrated, _, skips] = &going.report.as_ref().unwrap().lists;
-        let left = required.iter().filter(|key| !hydrated.contains(key) && !skips.contains(key)).cloned();
-        let (left, run) = (left.collect::<Vec<_>>(), going.id.clone());
+        let ([required, hydrated, _, skips], run) = (going.report.as_ref().unwrap().lists.clone(), going.id.clone());
+        let is_left = |key: &&String| !(hydrated.contains(key) && self.has_detail(key)) && !skips.contains(key);
+        let left = required.iter().filter(is_left).cloned().collect::<Vec<_>>();
         let names = left.iter().filter(|key| !self.has_gap(key)).map(|key| detail_gap(key)).collect::<Vec<_>>();
         let cause = Cause { reason: "unaccounted", run_cap: false, status: None };
         for name in &names {
@@ -343,6 +389,19 @@ impl Going {
         }
     }
 
+    /// A record is durable: it may be what a gap stands for.
+    fn bring(&mut self, (stream, key): &Place, body: Option<&str>) {
+        let fields = body.map(fields_of).unwrap_or_default();
+        for (name, came) in &mut self.came {
+            let Some(wanted) = name.2.strip_prefix("key:") else { continue };
+            if name.0 == *stream && (key == wanted || fields.iter().any(|field| field == wanted)) {
+                *came = Some("record");
+            } else if key == wanted && name.1.as_ref().is_none_or(|parent| parent == stream) {
+                *came = came.or(Some("empty"));
+            }
+        }
+    }
+
     /// A slice ends here.
     pub(crate) fn flush(&mut self) {
         if !self.open.is_empty() {
@@ -383,6 +442,17 @@ impl Going {
             Some(Ending::Cancelled) => "cancelled",
         }
     }
+}
+
+/// The texts and numbers of a body.
+pub(crate) fn fields_of(body: &str) -> Vec<String> {
+    let body = serde_json::from_str::<BTreeMap<String, serde_json::Value>>(body).unwrap();
+    let field = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => Some(text),
+        serde_json::Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    body.into_values().filter_map(field).collect()
 }
 
 fn detail_gap(key: &str) -> GapName {

@@ -21,13 +21,15 @@ pub(crate) struct ModelGap {
     pub(crate) attempts: u32,
     pub(crate) cause: Cause,
     pub(crate) locator: Option<String>,
+    pub(crate) confirmed_by: Option<&'static str>,
     counted_by: Option<String>,
     deferred_by: String,
 }
 
 impl ModelGap {
     pub(crate) fn open(cause: Cause, locator: Option<String>, run: &str) -> Self {
-        Self { state: State::Pending, attempts: 0, cause, locator, counted_by: None, deferred_by: run.to_owned() }
+        let (confirmed_by, counted_by, deferred_by) = (None, None, run.to_owned());
+        Self { state: State::Pending, attempts: 0, cause, locator, confirmed_by, counted_by, deferred_by }
     }
 
     pub(crate) fn is_due_for(&self, run: &str) -> bool {
@@ -57,6 +59,7 @@ impl ModelGap {
             self.locator = locator;
         }
         run.clone_into(&mut self.deferred_by);
+        self.confirmed_by = None;
         self.lay_down();
     }
 
@@ -80,10 +83,17 @@ impl ModelGap {
         true
     }
 
-    pub(crate) fn recover(&mut self, run: &str) {
-        if self.is_held_by(run) {
-            self.state = State::Recovered;
+    /// Answers whether that closed it: only with what came for it.
+    pub(crate) fn recover(&mut self, run: &str, came: Option<&'static str>) -> bool {
+        if !self.is_held_by(run) {
+            return false;
         }
+        self.confirmed_by = came;
+        match came {
+            Some(_) => self.state = State::Recovered,
+            None => self.attempt(run),
+        }
+        came.is_some()
     }
 
     pub(crate) fn release(&mut self) {

@@ -173,13 +173,13 @@ impl<T: Track> LiveRun<T> {
                 self.store.keep_coverage_keys(session, report, field, &keys).unwrap();
                 Step::Other
             }
-            Effect::TallyCoverage { report, stream, state_stream } => {
-                let tally = self.store.tally_coverage(session, report, &stream, &state_stream).unwrap();
+            Effect::TallyCoverage { report, pair } => {
+                let tally = self.store.tally_coverage(session, report, &pair).unwrap();
                 self.run.handle_tally(report, &tally, now);
                 Step::Tallied
             }
-            Effect::WriteUnaccounted { report, stream, state_stream } => {
-                let written = self.store.write_unaccounted(session, report, &stream, &state_stream, now.wall);
+            Effect::WriteUnaccounted { report, pair } => {
+                let written = self.store.write_unaccounted(session, report, &pair, now.wall);
                 let gaps = self.refused(written, now)?;
                 self.run.handle_unaccounted_written(gaps, now);
                 Step::Unaccounted(gaps)

@@ -56,11 +56,17 @@ pub(crate) enum Op {
     PutBackAndRecover {
         nth: usize,
     },
+    /// Called recovered without its record, or with something else in its place.
+    Lie {
+        nth: usize,
+        how: u8,
+    },
     /// A page, everything on it tried and put back for this reason, and the end of the run.
     Sweep {
         cause: usize,
     },
-    /// An outcome for each of four keys: hydrated, gap, skipped, none, and a gap that nobody reported.
+    /// An outcome for each of four keys: hydrated, gap, skipped, none, a gap that nobody reported, and called hydrated
+    /// without having been sent.
     Coverage {
         outcomes: [u8; 4],
     },
@@ -131,7 +137,7 @@ fn data() -> impl Strategy<Value = Op> {
 
 /// Mostly one that a report may have.
 fn outcome() -> impl Strategy<Value = u8> {
-    prop_oneof![4 => Just(0_u8), 2 => Just(1), 2 => Just(2), 1 => Just(3), 1 => Just(4)]
+    prop_oneof![4 => Just(0_u8), 2 => Just(1), 2 => Just(2), 1 => Just(3), 1 => Just(4), 1 => Just(5)]
 }
 
 fn recovery() -> impl Strategy<Value = Op> {
@@ -141,7 +147,8 @@ fn recovery() -> impl Strategy<Value = Op> {
         2 => nth.clone().prop_map(|nth| Op::Attempt { nth }),
         4 => nth.clone().prop_map(|nth| Op::Recover { nth }),
         3 => (nth.clone(), 0_usize..9).prop_map(|(nth, cause)| Op::PutBack { nth, cause }),
-        3 => nth.prop_map(|nth| Op::PutBackAndRecover { nth }),
+        3 => nth.clone().prop_map(|nth| Op::PutBackAndRecover { nth }),
+        4 => (nth, 0_u8..5).prop_map(|(nth, how)| Op::Lie { nth, how }),
         3 => (2_usize..9).prop_map(|cause| Op::Sweep { cause }),
     ]
 }

@@ -3,7 +3,7 @@
 //! Commits and the fate of gaps come out of the file, not out of the model: a store that does
 //! something else than it was asked leaves a fact that some promise forbids.
 
-use super::expected::Said;
+use super::expected::{Said, fields_of};
 use super::gaps::GapName;
 use gleaner_engine::invariants::Fact;
 use gleaner_engine::{CommitSeq, Epoch, GapId, LeaseId, RunId};
@@ -60,19 +60,23 @@ impl Trace {
     /// A slice of this run is durable.
     pub(crate) fn slice_written(&mut self, reader: &Reader, run: &str, slice: &[Said]) {
         let touches = |said: &Said| matches!(said, Said::Gap { .. } | Said::Recover { .. });
-        if !slice.iter().any(touches) {
-            return;
-        }
-        let before = self.refresh(reader);
+        let before = if slice.iter().any(touches) { self.refresh(reader) } else { self.rows.clone() };
         let is_recovered = |rows: &BTreeMap<GapName, (GapId, String)>, name: &GapName| {
             rows.get(name).is_some_and(|(_, state)| state == "recovered")
         };
         for said in slice {
             match said {
+                Said::Record { place: (stream, key), body } => {
+                    let fields = body.as_deref().map(fields_of).unwrap_or_default();
+                    self.facts.push(Fact::Stored { stream: stream.clone(), key: key.clone(), fields });
+                }
                 Said::Gap { name, .. } => self.gap_written(run, name),
-                Said::Recover { name, lease } if !is_recovered(&before, name) && is_recovered(&self.rows, name) => {
+                Said::Recover { name, lease, stream }
+                    if !is_recovered(&before, name) && is_recovered(&self.rows, name) =>
+                {
                     // Of several who say so, the one that could have been right is meant.
-                    let ours = Said::Recover { name: name.clone(), lease: run.to_owned() };
+                    let (of, stream) = (name.clone(), stream.clone());
+                    let ours = Said::Recover { name: of, lease: run.to_owned(), stream };
                     let lease = LeaseId::new(if slice.contains(&ours) { run } else { lease });
                     let fact = Fact::GapSettled { gap: self.rows[name].0.clone(), lease };
                     if self.facts.last() != Some(&fact) {

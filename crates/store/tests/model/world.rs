@@ -141,6 +141,7 @@ impl World {
                 world.put_back(served, RUN_CAP);
                 world.say_recovered(served);
             }),
+            Op::Lie { nth, how } => self.with_served(nth, |world, served| world.lie(served, how)),
             Op::Coverage { outcomes } => self.coverage(outcomes),
             Op::Sweep { cause } => self.sweep(CAUSES[cause]),
             Op::StreamFailed { stream } => self.stream_failed(STREAMS[stream]),
@@ -269,9 +270,12 @@ impl World {
             if matches!(said, Said::Gap { name, .. } if ignored(name)) {
                 self.met.insert("an ignored gap reported again");
             }
-            let Said::Recover { name, lease } = said else { continue };
-            self.met.insert(match &self.expected.gaps[name].state {
+            let Said::Recover { name, lease, .. } = said else { continue };
+            let gap = &self.expected.gaps[name];
+            self.met.insert(match &gap.state {
+                State::Recovered if gap.confirmed_by == Some("empty") => "a gap closed as empty",
                 State::Recovered => "a gap recovered",
+                _ if gap.is_held_by(lease) => "a gap called recovered for which nothing came",
                 _ if lease == run => "a gap called recovered by the run that deferred it again",
                 _ => "a gap called recovered by a run that does not hold it",
             });
@@ -317,10 +321,20 @@ impl World {
     fn tallied(&mut self) {
         self.expected.tally();
         let report = self.expected.going.as_ref().and_then(|going| going.report.as_ref()).unwrap();
+        let [_, hydrated, ..] = &report.lists;
+        if hydrated.iter().any(|key| !self.expected.has_detail(key)) {
+            self.met.insert("a key called hydrated of which there is nothing");
+        }
         if report.unaccounted == Some(0) {
             self.met.insert("a complete report");
             let (stream, state_stream) = ("details".to_owned(), "trips".to_owned());
-            self.trace.of_run.push(Fact::Covered { stream, state_stream, lists: report.lists.clone() });
+            // What is in no list and not missing either has a durable gap.
+            let [required, hydrated, mut gaps, skips] = report.lists.clone();
+            let in_none = |key: &&String| ![&hydrated, &gaps, &skips].into_iter().any(|list| list.contains(key));
+            let by_gap = required.iter().filter(in_none).cloned().collect::<Vec<_>>();
+            gaps.extend(by_gap);
+            let lists = [required, hydrated, gaps, skips];
+            self.trace.of_run.push(Fact::Covered { stream, state_stream, lists });
         }
     }
 
@@ -329,7 +343,9 @@ impl World {
         for gap in page {
             let name = self.trace.name(&self.reader, &gap.gap_id);
             names.insert(name.clone());
-            self.trace.facts.push(Fact::GapLeased { gap: GapId::new(&gap.gap_id), lease: LeaseId::new(run) });
+            let (id, lease, key) = (GapId::new(&gap.gap_id), LeaseId::new(run), name.2.strip_prefix("key:"));
+            let (stream, key) = (name.0.clone(), key.map(str::to_owned));
+            self.trace.facts.push(Fact::GapLeased { gap: id, lease, stream, key });
             let watermark = gap.detail_locator.as_ref().map(|raw| {
                 let digits = raw.as_str().trim_matches(|c: char| !c.is_ascii_digit());
                 digits.parse().unwrap()

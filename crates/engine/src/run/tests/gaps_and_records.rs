@@ -46,13 +46,32 @@ fn recovery_goes_on_until_a_page_is_empty_and_a_gap_deferred_again_is_not_settle
             world.line(&gap("details", "trips", "a", "retry_exhausted"));
         }
         for gap in &response.detail_gaps {
+            world.line(&record("details", gap.gap_id.trim_start_matches("key:")));
             world.line(&recovered.replace("key:KEY", &gap.gap_id));
         }
     }
     assert_eq!(served, ["key:a", "key:b", "key:c"], "none twice in one run");
-    world.line(&done("succeeded", 0));
+    world.line(&done("succeeded", 3));
     assert_eq!(world.store.open_gaps(), ["key:a"]);
     assert_eq!(world.held_gaps(), 0);
+    let counts = world.outcome().counts;
+    assert_eq!((counts.recovered, counts.confirmed.by_record, counts.confirmed.unconfirmed), (2, 2, 1));
+}
+
+#[test]
+fn a_gap_is_settled_by_what_was_said_before_it_and_the_order_is_kept_in_the_slice() {
+    let mut world = world(ALL);
+    world.eager = false;
+    let recovered = r#"{"type":"DETAIL_GAP_RECOVERED","gap_id":"key:a","stream":"details","reference_only":true}"#;
+    world.lines(&[&record("details", "a"), recovered, &record("details", "b"), &record("details", "c"), recovered]);
+    world.line(&slice_state("trips", 1));
+    let Some(Effect::WriteSlice(slice)) = world.run.poll_effect() else { panic!("no slice") };
+    let steps = slice.steps().map(|step| match step {
+        crate::SliceStep::Record(record) => record.key.to_owned(),
+        crate::SliceStep::Gap(crate::GapChange::Recover { stream, .. }) => format!("recovered {stream}"),
+        crate::SliceStep::Gap(_) => String::new(),
+    });
+    assert_eq!(steps.collect::<Vec<_>>(), ["a", "recovered details", "b", "c", "recovered details"]);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What the connector says, to the engine in lines and to the model in plain words.
 //!
-//! It keeps its promises: what it lists it sends, reports or names as missing before the cursor that covers
-//! it, a record comes before the news that its gap is closed, and nothing is said of a detail after its
-//! report. It never waits for an answer.
+//! It keeps its promises, but for one: what it lists it sends, reports or names as missing before the cursor that
+//! covers it, and nothing is said of a detail after its report; but now and then it calls a gap recovered for which it
+//! sent nothing. It never waits for an answer.
 
 use super::{Served, World, key_name, place, tail_list};
 use crate::model::check;
@@ -55,7 +55,10 @@ impl World {
     }
 
     pub(super) fn record(&mut self, stream: &str, key: &str, body: u8) {
-        let body = format!(r#"{{"v":{body}}}"#);
+        self.record_with(stream, key, format!(r#"{{"v":{body}}}"#));
+    }
+
+    fn record_with(&mut self, stream: &str, key: &str, body: String) {
         self.say(&lines::record(stream, key, &body));
         self.accept(stream, key);
         self.tell(Said::Record { place: place(stream, key), body: Some(body) });
@@ -135,8 +138,31 @@ impl World {
     }
 
     pub(super) fn say_recovered(&mut self, served: &Served) {
-        self.say(&lines::recovered(&served.name.0, &served.id, &served.lease));
-        self.tell(Said::Recover { name: served.name.clone(), lease: served.lease.clone() });
+        self.say_recovered_as(served, &served.name.0);
+    }
+
+    fn say_recovered_as(&mut self, served: &Served, stream: &str) {
+        self.say(&lines::recovered(stream, &served.id, &served.lease));
+        let (name, lease) = (served.name.clone(), served.lease.clone());
+        self.tell(Said::Recover { name, lease, stream: stream.to_owned() });
+    }
+
+    /// Says "recovered" about a gap and sends nothing, something else, or less than it stood for.
+    pub(super) fn lie(&mut self, served: &Served, how: u8) {
+        let Some(key) = served.name.2.strip_prefix("key:").map(str::to_owned) else { return };
+        let (stream, other) = (served.name.0.clone(), if served.name.0 == "trips" { "photos" } else { "trips" });
+        match how {
+            // A record that names the key in a field is what such a gap may stand for.
+            0 => self.record_with(&stream, &format!("of-{key}"), format!(r#"{{"v":0,"of":"{key}"}}"#)),
+            1 => self.record(other, &key, 0),
+            2 => self.bad(&stream, &key, r#"{"bad":1}"#),
+            3 => {
+                self.record(&stream, &key, 0);
+                return self.say_recovered_as(served, other);
+            }
+            _ => {}
+        }
+        self.say_recovered(served);
     }
 
     /// The record comes first, then the news that its gap is closed.
@@ -198,7 +224,10 @@ impl World {
             let wanted = outcomes.iter().zip(0_u8..).filter(|(outcome, _)| wanted.contains(outcome));
             wanted.map(|(_, key)| key_name(key)).collect::<Vec<_>>()
         };
-        let lists = [keys(&[0, 1, 2, 3, 4]), keys(&[0]), keys(&[1, 4]), keys(&[2])];
+        let lists = [keys(&[0, 1, 2, 3, 4, 5]), keys(&[0, 5]), keys(&[1, 4]), keys(&[2])];
+        for key in keys(&[0]) {
+            self.record("details", &key, 0);
+        }
         for key in keys(&[1]) {
             self.gap("details", &key, NEW, CAUSES[8]);
         }
