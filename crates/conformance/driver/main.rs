@@ -36,6 +36,7 @@ fn check(words: &[OsString]) -> Option<i32> {
             environment
         },
         secrets: Vec::new(),
+        provider_variable: None,
         folder: None,
         scratch: None,
         guard: vec![ourselves.clone(), "guard".into()],

@@ -83,7 +83,17 @@ impl<'a> Bench<'a> {
     /// Starts the connector once, in a store of its own.
     pub(crate) fn start_fresh(&mut self, ask: &Ask, board: &mut Board<'_>) -> Result<Observed, String> {
         let mut store = self.fresh_store()?;
-        self.start(ask, &mut store, board)
+        self.start_in_fresh(ask, &mut store, board)
+    }
+
+    /// The same in a store that nothing was written to.
+    pub(crate) fn start_in_fresh(
+        &mut self,
+        ask: &Ask,
+        store: &mut Store,
+        board: &mut Board<'_>,
+    ) -> Result<Observed, String> {
+        self.start(ask, store, board).map(|run| Observed { is_fresh: true, ..run })
     }
 
     /// Starts the connector once.
@@ -95,7 +105,7 @@ impl<'a> Bench<'a> {
         let deadline = self.deadline()?;
         board.tell(&Finding::Start(ask.name));
         self.starts += 1;
-        let mark = format!("{}-{}", std::process::id(), self.folder.path().join(self.starts.to_string()).display());
+        let mark = self.mark();
         let (keeper, line) = Keeper::begin(store, &self.ground, ask)?;
         let slow = if let Treatment::Slow(slow) = ask.treatment { Some(slow) } else { None };
         let child = Child::start(self.subject, &self.environment(&ask.without), mark, slow);
@@ -110,6 +120,16 @@ impl<'a> Bench<'a> {
         let run = trial.observe(exit)?;
         self.check_time(run.late != Some(Late::End))?;
         Ok(run)
+    }
+
+    /// A word by which the processes of this start are known.
+    pub(crate) fn mark(&self) -> String {
+        format!("{}-{}", std::process::id(), self.folder.path().join(self.starts.to_string()).display())
+    }
+
+    /// A file that no other start knows of.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     pub(crate) fn environment(&self, without: &[String]) -> Environment {
@@ -270,6 +290,7 @@ impl<'t, 's> Trial<'t, 's> {
             line_count: self.lines.count(),
             is_cut: self.lines.is_cut(),
             lines: self.lines.lines,
+            is_fresh: false,
             served,
             drained,
             outcome: self.keeper.outcome()?,

@@ -215,6 +215,12 @@ pub const CHECKS: &[Check] = &[
         "Compare the field that `consent_time_field` names.",
     ),
     check(
+        "complete_after_scope",
+        "Runs that ask for less take nothing from a later run of everything",
+        "A narrowed run passes over records; what takes them for collected never collects them.",
+        "Keep no state but the cursor of START, and collect everything where that is null.",
+    ),
+    check(
         "unknown_start_keys",
         "Keys of START that it does not know are ignored",
         "Newer runtimes say more.",
@@ -283,6 +289,18 @@ pub const CHECKS: &[Check] = &[
         "Copy `gap_id` and `lease_id` from what was served.",
     ),
     check(
+        "gap_streams",
+        "A gap is answered, and fetched, as one of its own stream",
+        "With the function of another stream the wrong record is fetched, and the right one stays missing.",
+        "Look at `stream` of each served gap, and repeat it in the answer.",
+    ),
+    check(
+        "recovered_with_record",
+        "A gap is called recovered only after its record was sent",
+        "Otherwise the gap is closed, and the record is missing without a word.",
+        "Send RECORD before DETAIL_GAP_RECOVERED; leave alone what you skip, or put it back with DETAIL_GAP.",
+    ),
+    check(
         "gap_pages",
         "It asks for gaps until there are no more",
         "A page is no cap: the rest would wait for another run.",
@@ -312,6 +330,24 @@ pub const CHECKS: &[Check] = &[
         "Every required key has an outcome",
         "The checkpoint is withheld, and everything is collected again.",
         "Each required key is hydrated, a gap that was sent, or skipped.",
+    ),
+    check(
+        "hydrated_with_record",
+        "A key is called hydrated only if its record was sent",
+        "The checkpoint moves past a record that nobody has.",
+        "List in `hydrated_keys` what you sent; what the scope left out goes into `optional_skip_keys`.",
+    ),
+    check(
+        "coverage_last",
+        "The coverage report of a stream comes after its last record and gap",
+        "A report before the end of its pass says something about records that are not there yet.",
+        "Send DETAIL_COVERAGE when the pass is over.",
+    ),
+    check(
+        "coverage_names_gaps",
+        "`gap_keys` names every gap that was sent",
+        "The report and the gaps contradict each other.",
+        "Add the key of each DETAIL_GAP to `gap_keys`; one that stands for many records is excepted.",
     ),
     check(
         "coverage_reported",
@@ -351,6 +387,12 @@ pub const CHECKS: &[Check] = &[
         "Exit with 0 after `succeeded`, with another code otherwise.",
     ),
     check(
+        "honest_end",
+        "A run that leaves something out says so",
+        "A success without gaps and skips means that nothing is missing.",
+        "Send a DETAIL_GAP or SKIP_RESULT for what you leave out, or end with `failed`.",
+    ),
+    check(
         "waits_for_ack",
         "It waits for the end of its input before it exits",
         "The end of input says that everything is saved.",
@@ -380,6 +422,12 @@ pub const CHECKS: &[Check] = &[
         "It ends soon after SIGTERM",
         "What ignores it is killed in the middle of its work.",
         "Finish the slice, say DONE `cancelled`, and exit.",
+    ),
+    check(
+        "retry_after_kept",
+        "A Retry-After is kept even if it is killed in between",
+        "A provider that is asked again too early may lock the account.",
+        "Write down until when to wait, at the place that `GLEANER_PACE_STATE` names, before anything else.",
     ),
     check(
         "no_processes_left",

@@ -1,5 +1,6 @@
 //! What a run shows about a connector. Nothing here starts anything: runs go in, verdicts come out.
 
+pub(crate) mod claims;
 pub(crate) mod coverage;
 pub(crate) mod gaps;
 pub(crate) mod lines;

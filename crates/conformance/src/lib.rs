@@ -27,6 +27,7 @@ mod judge;
 mod keeper;
 mod observed;
 mod plan;
+mod refusal;
 mod report;
 mod resume;
 mod runtime_run;

@@ -131,6 +131,8 @@ pub(crate) struct Observed {
     pub(crate) line_count: u64,
     /// There was more than is kept, so it cannot be compared.
     pub(crate) is_cut: bool,
+    /// Nothing was stored before it.
+    pub(crate) is_fresh: bool,
     pub(crate) served: Vec<ServedGap>,
     /// It was told that there are no more gaps.
     pub(crate) drained: bool,

@@ -10,7 +10,7 @@ use crate::keeper::Ground;
 use crate::observed::Observed;
 use crate::report::{Board, Finding, Report};
 use crate::subject::Subject;
-use crate::{resume, runtime_run, selection, treatment};
+use crate::{refusal, resume, runtime_run, selection, treatment};
 use gleaner_protocol::{BindingKind, Manifest, RawJson};
 use gleaner_runtime::Redactor;
 use gleaner_store::Store;
@@ -66,6 +66,8 @@ pub(crate) struct Plan<'a> {
     /// What is asked for.
     pub(crate) streams: Vec<String>,
     has_secrets: bool,
+    /// Two runs from the beginning gave the same keys, so that runs can be compared.
+    pub(crate) same_keys: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -75,7 +77,7 @@ impl<'a> Plan<'a> {
         let collected = manifest.streams.iter().filter(|stream| !stream.coverage_policy.collects_nothing());
         let streams =
             if wanted.is_empty() { collected.map(|stream| stream.name.clone()).collect() } else { wanted.clone() };
-        Self { bench, manifest, streams, has_secrets }
+        Self { bench, manifest, streams, has_secrets, same_keys: false }
     }
 
     fn carry_out(&mut self, board: &mut Board<'_>) {
@@ -90,18 +92,20 @@ impl<'a> Plan<'a> {
         resume::recover(self, &full, &mut store, board);
         resume::go_on(self, &full, &mut store, board);
         drop(store);
-        let again = resume::again(self, &full, board);
+        self.same_keys = resume::again(self, &full, board);
         runtime_run::first_incremental(self, board);
         selection::one_stream(self, board);
         selection::resources(self, &full, board);
         selection::fields(self, &full, board);
         selection::time_range(self, &full, board);
-        resume::kill(self, &full, again, board);
+        selection::everything_after(self, &full, board);
+        resume::kill(self, &full, board);
         treatment::missing_credentials(self, board);
         treatment::budget(self, &full, board);
         treatment::slow_reader(self, &full, board);
-        treatment::end_of_input(self, board);
+        treatment::end_of_input(self, &full, board);
         treatment::terminate(self, &full, board);
+        refusal::retry_after(self, board);
     }
 
     /// Names of credentials that were not given, one text per group.
@@ -121,7 +125,7 @@ impl<'a> Plan<'a> {
                 return None;
             }
         };
-        let full = match self.bench.start(&ask, &mut store, board) {
+        let full = match self.bench.start_in_fresh(&ask, &mut store, board) {
             Ok(full) => full,
             Err(why) => {
                 if self.bench.spawn_failed {
@@ -151,6 +155,7 @@ impl<'a> Plan<'a> {
     /// What holds in every start.
     pub(crate) fn judge_always(&self, run: &Observed, board: &mut Board<'_>) {
         judge::secrets::judge(run, &self.bench.ground.redactor, self.has_secrets, board);
+        judge::claims::judge(run, board);
     }
 
     /// Starts it in a store of its own for one check, which fails if the run does not succeed.

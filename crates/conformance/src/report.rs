@@ -149,6 +149,11 @@ impl<'p> Board<'p> {
         self.put(id, Verdict::Failed { what: self.redactor.mask(&what.into()), line, hint: hint(id) });
     }
 
+    /// Whether a check is known not to hold.
+    pub(crate) fn has_failed(&self, id: &str) -> bool {
+        matches!(self.verdicts.get(id), Some(Verdict::Failed { .. }))
+    }
+
     /// A fault, or none: then it holds.
     pub(crate) fn judge(&mut self, id: &'static str, fault: Option<(String, Option<u64>)>) {
         match fault {

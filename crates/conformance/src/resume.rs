@@ -100,8 +100,8 @@ pub(crate) fn again(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>)
 }
 
 /// Killed at several points, and started again each time.
-pub(crate) fn kill(plan: &mut Plan<'_>, full: &Observed, same_keys: bool, board: &mut Board<'_>) {
-    if !same_keys {
+pub(crate) fn kill(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
+    if !plan.same_keys {
         for id in ["resume_complete", "resume_bounded"] {
             board.skip(id, "two runs from the beginning do not give the same keys");
         }

@@ -1,10 +1,11 @@
-//! Starts that ask for less: one stream, one record, some fields, a range of time.
+//! Starts that ask for less: one stream, one record, some fields, a range of time; and one that asks for everything
+//! afterwards.
 
 use crate::ask::Ask;
-use crate::observed::{Line, Observed};
-use crate::plan::Plan;
+use crate::observed::{Line, Observed, Place};
+use crate::plan::{Plan, judge_success};
 use crate::report::Board;
-use gleaner_protocol::{Checkpoint, StreamManifest, StreamScope, TimeRange};
+use gleaner_protocol::{Checkpoint, CollectionMode, StreamManifest, StreamScope, TimeRange};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -13,13 +14,17 @@ pub(crate) fn one_stream(plan: &mut Plan<'_>, board: &mut Board<'_>) {
     if plan.streams.len() < 2 {
         return board.skip("one_stream", "there is only one stream");
     }
-    let alone = |name: &&String| plan.manifest.stream(name).is_some_and(|stream| stream.checkpoint == Checkpoint::Own);
-    let Some(name) = plan.streams.iter().find(alone).cloned() else {
+    let Some(name) = stream_alone(plan) else {
         return board.skip("one_stream", "no stream can be collected without another");
     };
     if plan.start_for("one_stream", &Ask::full("one stream", &[name]), board).is_some() {
         board.pass("one_stream");
     }
+}
+
+fn stream_alone(plan: &Plan<'_>) -> Option<String> {
+    let alone = |name: &&String| plan.manifest.stream(name).is_some_and(|stream| stream.checkpoint == Checkpoint::Own);
+    plan.streams.iter().find(alone).cloned()
 }
 
 /// The streams in scope that claim something, each with its records in the full run.
@@ -47,20 +52,79 @@ fn narrowed(plan: &Plan<'_>, name: &'static str, scope: &StreamScope) -> Ask {
 
 /// One record of a stream that claims to be selectable by records.
 pub(crate) fn resources(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
-    let streams = claiming(plan, full, |stream| stream.selection.resources);
-    let Some((stream, records)) = streams.into_iter().find(|(_, records)| records.len() > 1) else {
+    let Some((scope, key)) = one_record(plan, full) else {
         return board.skip("resources", "no stream with several records claims `selection.resources`");
     };
-    let Some(key) = records.get(records.len() / 2).and_then(|line| line.key()) else { return };
-    let scope = StreamScope { resources: vec![key.clone()], ..StreamScope::all_of(&stream.name) };
     let ask = narrowed(plan, "one record", &scope);
     let Some(run) = plan.start_for("resources", &ask, board) else { return };
-    if run.known().contains(&(stream.name.clone(), key.clone())) {
+    if run.known().contains(&(scope.name.clone(), key.clone())) {
         board.pass("resources");
     } else {
-        let what = format!("stream {:?}: the record {key:?} was asked for and did not come", stream.name);
+        let what = format!("stream {:?}: the record {key:?} was asked for and did not come", scope.name);
         board.warn("resources", what, None);
     }
+}
+
+/// One record of the full run, and its key.
+fn one_record(plan: &Plan<'_>, full: &Observed) -> Option<(StreamScope, String)> {
+    let streams = claiming(plan, full, |stream| stream.selection.resources);
+    let (stream, records) = streams.into_iter().find(|(_, records)| records.len() > 1)?;
+    let key = records.get(records.len() / 2)?.key()?;
+    Some((StreamScope { resources: vec![key.clone()], ..StreamScope::all_of(&stream.name) }, key))
+}
+
+/// Everything, after runs that asked for less, with the state that a runtime gives then: none, because it keeps the state
+/// of each scope apart from that of an ordinary run. Then one record again, now that there are gaps.
+pub(crate) fn everything_after(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
+    const ID: &str = "complete_after_scope";
+    if !plan.same_keys {
+        return board.skip(ID, "two runs from the beginning do not give the same keys");
+    }
+    if board.has_failed("first_incremental") {
+        return board.skip(ID, "a first run with nothing saved does not work");
+    }
+    for ask in asks_for_less(plan, full) {
+        match plan.bench.start_fresh(&ask, board) {
+            Ok(run) => plan.judge_always(&run, board),
+            Err(why) => return board.skip(ID, why),
+        }
+    }
+    let ask = Ask::from_state("everything, after runs that asked for less", &plan.streams);
+    let run = plan.bench.fresh_store().and_then(|mut store| {
+        let run = plan.bench.start_in_fresh(&ask, &mut store, board)?;
+        Ok((run, store))
+    });
+    let (run, mut store) = match run {
+        Ok(run) => run,
+        Err(why) => return board.skip(ID, why),
+    };
+    plan.judge_always(&run, board);
+    if !judge_success(ID, &run, board) {
+        return;
+    }
+    let (expected, known) = (full.known(), run.known());
+    let lost = expected.difference(&known).collect::<Vec<_>>();
+    let what = |(stream, key): &&Place| {
+        let number = lost.len();
+        format!("{number} records do not come any more, for instance stream {stream:?}, key {key:?}")
+    };
+    board.judge(ID, lost.first().map(|place| (what(place), None)));
+    let Some((scope, _)) = one_record(plan, full).filter(|_| !full.gaps().is_empty()) else { return };
+    let mut ask = narrowed(plan, "one record, while there are gaps", &scope);
+    ask.mode = CollectionMode::Incremental;
+    // What it says about the gaps is judged; whether it succeeds with less is the business of other checks.
+    if let Ok(run) = plan.bench.start(&ask, &mut store, board) {
+        plan.judge_always(&run, board);
+    }
+}
+
+/// One stream, one record, a range of time: incremental, as an owner asks for them.
+fn asks_for_less(plan: &Plan<'_>, full: &Observed) -> Vec<Ask> {
+    let alone = stream_alone(plan).filter(|_| plan.streams.len() > 1);
+    let mut asks = alone.map(|name| Ask::full("one stream, incremental", &[name])).into_iter().collect::<Vec<_>>();
+    asks.extend(one_record(plan, full).map(|(scope, _)| narrowed(plan, "one record, incremental", &scope)));
+    asks.extend(later_part(plan, full).map(|scope| narrowed(plan, "a range of time, incremental", &scope)));
+    asks.into_iter().map(|ask| Ask { mode: CollectionMode::Incremental, ..ask }).collect()
 }
 
 /// All but one field of a stream that claims to be selectable by fields.
@@ -93,8 +157,19 @@ fn needed_fields(stream: &StreamManifest) -> BTreeSet<String> {
 
 /// The later part of a stream whose records have times.
 pub(crate) fn time_range(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
+    let Some(scope) = later_part(plan, full) else {
+        return board.skip("time_range", "no stream has several times in UTC in its `consent_time_field`");
+    };
+    let ask = narrowed(plan, "a range of time", &scope);
+    if plan.start_for("time_range", &ask, board).is_some() {
+        board.pass("time_range");
+    }
+}
+
+/// From the middle of the times that the full run has.
+fn later_part(plan: &Plan<'_>, full: &Observed) -> Option<StreamScope> {
     let streams = claiming(plan, full, |stream| stream.consent_time_field.is_some());
-    let found = streams.iter().find_map(|(stream, records)| {
+    streams.iter().find_map(|(stream, records)| {
         let field = stream.consent_time_field.as_deref()?;
         // Texts of one form are in the order of their times; only such a stream is asked.
         let times = records.iter().filter_map(|line| line.data()?.get(field)?.as_str()).collect::<BTreeSet<_>>();
@@ -102,12 +177,5 @@ pub(crate) fn time_range(plan: &mut Plan<'_>, full: &Observed, board: &mut Board
         let since = times.iter().nth(times.len() / 2).filter(|_| alike && times.len() > 1)?;
         let time_range = Some(TimeRange { since: Some((*since).to_owned()), until: None });
         Some(StreamScope { time_range, ..StreamScope::all_of(&stream.name) })
-    });
-    let Some(scope) = found else {
-        return board.skip("time_range", "no stream has several times in UTC in its `consent_time_field`");
-    };
-    let ask = narrowed(plan, "a range of time", &scope);
-    if plan.start_for("time_range", &ask, board).is_some() {
-        board.pass("time_range");
-    }
+    })
 }

@@ -20,6 +20,9 @@ pub struct Subject {
     pub environment: Environment,
     /// What must not be seen, besides the variables that the manifest names as credentials.
     pub secrets: Vec<String>,
+    /// The variable from which it takes the address of its provider. Without it nobody can stand in for the provider,
+    /// and what it does when it is refused is not checked.
+    pub provider_variable: Option<String>,
     /// Where it runs.
     pub folder: Option<PathBuf>,
     /// Where scratch stores are made. `None` means the system's temporary folder.
@@ -66,6 +69,8 @@ pub struct Limits {
     pub linger: Duration,
     /// How often it is killed.
     pub kills: u32,
+    /// For how long it is watched whether it asks a provider again that told it to wait.
+    pub refusal: Duration,
 }
 
 impl Default for Limits {
@@ -79,6 +84,7 @@ impl Default for Limits {
             slow: Duration::from_secs(3),
             linger: Duration::from_millis(500),
             kills: 5,
+            refusal: Duration::from_secs(4),
         }
     }
 }

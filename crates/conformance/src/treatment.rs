@@ -1,6 +1,7 @@
 //! Starts that treat a connector roughly: no credentials, no budget, a slow reader, no input, SIGTERM.
 
 use crate::ask::{Ask, Treatment};
+use crate::judge;
 use crate::observed::{Late, Observed};
 use crate::plan::Plan;
 use crate::report::Board;
@@ -42,6 +43,7 @@ pub(crate) fn budget(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>
     let budget = Some(RunBudget { max_requests: Some(1), max_duration_ms: None });
     let ask = Ask { budget, ..Ask::full("a budget of one request", &plan.streams) };
     let Some(run) = plan.start_for(ID, &ask, board) else { return };
+    judge_end(plan, &run, full, board);
     let deferred = run.of_type("DETAIL_GAP").any(|line| {
         let class = line.value.as_ref().and_then(|value| value.get("last_error")?.get("class"));
         class == Some(&Value::from("run_cap_deferred"))
@@ -50,6 +52,15 @@ pub(crate) fn budget(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>
         board.pass(ID);
     } else {
         board.skip(ID, "it shows no sign of knowing `run_budget`");
+    }
+}
+
+/// What was cut short must say so; it can be seen only where runs can be compared.
+fn judge_end(plan: &Plan<'_>, run: &Observed, full: &Observed, board: &mut Board<'_>) {
+    if plan.same_keys {
+        judge::claims::judge_end(run, full, board);
+    } else {
+        board.skip("honest_end", "two runs from the beginning do not give the same keys");
     }
 }
 
@@ -64,7 +75,7 @@ pub(crate) fn slow_reader(plan: &mut Plan<'_>, full: &Observed, board: &mut Boar
 }
 
 /// Its input ends right after START.
-pub(crate) fn end_of_input(plan: &mut Plan<'_>, board: &mut Board<'_>) {
+pub(crate) fn end_of_input(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
     const ID: &str = "early_end_of_input";
     let ask = Ask::full("no more input", &plan.streams).treated(Treatment::EndOfInput);
     let run = match plan.bench.start_fresh(&ask, board) {
@@ -72,6 +83,7 @@ pub(crate) fn end_of_input(plan: &mut Plan<'_>, board: &mut Board<'_>) {
         Err(why) => return board.skip(ID, why),
     };
     plan.judge_always(&run, board);
+    judge_end(plan, &run, full, board);
     let last = run.lines.last().map(|line| line.number);
     if run.late.is_some() {
         board.fail(ID, "its input ended, and it did not", last);
@@ -95,6 +107,7 @@ pub(crate) fn terminate(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<
         Err(why) => return board.skip(ID, why),
     };
     plan.judge_always(&run, board);
+    judge_end(plan, &run, full, board);
     let limit = plan.bench.subject.limits.after_term;
     let ignored = run.late == Some(Late::ExitAfterTerm);
     let what = || (format!("it still ran {limit:?} after SIGTERM"), run.lines.last().map(|line| line.number));

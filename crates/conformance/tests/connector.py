@@ -3,7 +3,7 @@
 Without a fault it passes every check. `--fault NAME` makes it wrong in one way; the table in suite.rs
 says which check catches it. Standard library only.
 """
-import json, os, select, signal, sys, time
+import json, os, select, signal, sys, time, urllib.error, urllib.request
 
 FAULT = sys.argv[sys.argv.index("--fault") + 1] if "--fault" in sys.argv else ""
 ALBUMS, PHOTOS, PAGE = 24, 24, 4
@@ -105,6 +105,11 @@ def wanted(stream, key, when=None):
 def first(stream, total):
     cursor = (START.get("state") or {}).get(stream) or {}
     at = cursor.get("next", 0)
+    if is_fault("complete_after_scope") and START["collection_mode"] == "incremental" and not START.get("state"):
+        # A memory of its own, which does not know what was asked for.
+        at = total if MEMORY else at
+        if any(scope.get("resources") for scope in SCOPE.values()):
+            open(os.environ["SHOP_MEMORY"], "w").close()
     if is_fault("resume_bounded") and at < total:
         return 0
     if is_fault("continues_with_little") and is_complete():
@@ -141,7 +146,9 @@ def walk_photos():
             if not wanted("photos", f"p{n}", taken_at(n)):
                 continue
             required.append(f"p{n}")
-            if budget is not None and len(required) > budget:
+            if budget is not None and len(required) > budget and is_fault("honest_end"):
+                required.pop()
+            elif budget is not None and len(required) > budget:
                 if is_fault("run_budget"):
                     done("failed", error={"message": "budget_used_up", "retryable": True})
                 gaps.append(f"p{n}")
@@ -151,13 +158,16 @@ def walk_photos():
                 reason = "because" if is_fault("gap_reasons") else "temporary_unavailable"
                 gap(n, reason, last_error={"class": "http_error", "http_status": 503})
             else:
-                photo(n)
+                if n != 5 or not is_fault("hydrated_with_record"):
+                    photo(n)
                 hydrated.append(f"p{n}")
         state("photos", {"next": page + PAGE}, slice=True)
     report(required, hydrated, gaps)
 
 
 def report(required, hydrated, gaps):
+    if is_fault("coverage_names_gaps"):
+        gaps = gaps[1:]
     if is_fault("coverage_consistent"):
         hydrated = hydrated + hydrated[:1]
     if is_fault("coverage_complete"):
@@ -165,6 +175,8 @@ def report(required, hydrated, gaps):
     if not is_fault("coverage_reported") and "albums" in SCOPE:
         say("DETAIL_COVERAGE", reference_only=True, stream="photos", state_stream="albums",
             required_keys=required, hydrated_keys=hydrated, gap_keys=gaps, considered=len(required), covered=len(hydrated))
+    if is_fault("coverage_last") and hydrated:
+        photo(int(hydrated[0][1:]))
 
 
 def recover():
@@ -173,9 +185,15 @@ def recover():
         for served in page:
             if is_fault("gaps_answered") and request == 1:
                 continue
-            photo(int(served["record_key"][1:]))
+            key, stream = served["record_key"], "albums" if is_fault("gap_streams") else "photos"
+            if not wanted("photos", key) and not is_fault("recovered_with_record"):
+                continue  # It waits.
+            if is_fault("gap_streams"):
+                record("albums", key, {"id": key, "title": "?", "size": 0})
+            elif wanted("photos", key):
+                photo(int(key[1:]))
             gap_id = served["gap_id"] + "x" * is_fault("gap_ids")
-            say("DETAIL_GAP_RECOVERED", gap_id=gap_id, lease_id=served["lease_id"], stream="photos", reference_only=True)
+            say("DETAIL_GAP_RECOVERED", gap_id=gap_id, lease_id=served["lease_id"], stream=stream, reference_only=True)
         if is_fault("gap_pages"):
             return
         request += 1
@@ -215,6 +233,24 @@ def begin_badly():
         print("token", os.environ.get("SHOP_TOKEN"), file=sys.stderr, flush=True)
 
 
+def ask_provider():
+    """Asks the provider, unless it said to come back later: also if that was said to a process that is gone."""
+    memory = os.environ.get("GLEANER_PACE_STATE")
+    if not os.environ.get("SHOP_URL"):
+        return
+    if memory and os.path.exists(memory) and not is_fault("retry_after_kept"):
+        with open(memory) as file:
+            if json.load(file)["until"] > time.time():
+                done("failed", error={"message": "shop_rate_limited", "retryable": True})
+    try:
+        urllib.request.urlopen(os.environ["SHOP_URL"], timeout=5).close()
+    except urllib.error.HTTPError as error:
+        if memory:
+            with open(memory, "w") as file:
+                json.dump({"until": time.time() + int(error.headers["Retry-After"])}, file)
+        time.sleep(60)
+
+
 def speak_badly():
     bad = {
         "utf8": b'{"type":"PROGRESS","message":"\xff"}\n',
@@ -241,6 +277,7 @@ def main():
         "object": "collection_rate", "current_interval_ms": 50, "effective_rate_per_min": 1200,
         "ceiling_interval_ms": 20, "ceiling_rate_per_min": 3000, "last_backoff": None})
     speak_badly()
+    ask_provider()
     recover()
     if not START.get("recovery_only") or is_fault("recovery_only"):
         look_at_input()
@@ -261,4 +298,5 @@ def main():
 
 START = json.loads(sys.stdin.buffer.readline())
 SCOPE = {stream["name"]: stream for stream in START["scope"]["streams"]}
+MEMORY = os.path.exists(os.environ.get("SHOP_MEMORY", ""))
 main()

@@ -54,6 +54,7 @@ fn limits() -> Limits {
         slow: Duration::from_millis(300),
         linger: Duration::from_millis(300),
         kills: 2,
+        refusal: Duration::from_millis(1500),
     }
 }
 
@@ -61,6 +62,11 @@ fn subject(program: &str, fault: &str, manifest: &Value) -> Subject {
     let driver = env!("CARGO_BIN_EXE_conformance-driver");
     let mut environment = Environment::for_connector(std::env::vars_os(), &[]);
     environment.set("SHOP_TOKEN", SECRET);
+    if fault == "complete_after_scope" {
+        let memory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("memory-{}", std::process::id()));
+        drop(std::fs::remove_file(&memory));
+        environment.set("SHOP_MEMORY", memory);
+    }
     let python = python();
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{program}c")).into_os_string();
     let mut command = vec![python.into(), "-S".into(), "-E".into(), program];
@@ -73,6 +79,7 @@ fn subject(program: &str, fault: &str, manifest: &Value) -> Subject {
         streams: Vec::new(),
         environment,
         secrets: Vec::new(),
+        provider_variable: ["", "retry_after_kept"].contains(&fault).then(|| "SHOP_URL".to_owned()),
         folder: None,
         // In memory where there is such a folder: the disk is synced after every slice.
         scratch: Some(PathBuf::from("/dev/shm")).filter(|folder| folder.is_dir()),

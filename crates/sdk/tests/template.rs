@@ -32,6 +32,7 @@ fn the_rust_template_passes_every_check() {
         streams: Vec::new(),
         environment,
         secrets: Vec::new(),
+        provider_variable: None,
         folder: None,
         scratch: None,
         guard: vec![example("counter"), "guard".into()],

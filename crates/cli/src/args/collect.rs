@@ -151,6 +151,9 @@ pub(crate) struct ConformanceArgs {
     /// The streams to ask for [default: all of the manifest].
     #[arg(long = "stream", value_name = "STREAM", value_delimiter = ',')]
     pub(crate) streams: Vec<String>,
+    /// The variable from which the connector takes its provider's address: a provider on this machine refuses it then.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider_variable: Option<String>,
     /// Chooses the points at which it is killed; the same number chooses the same ones.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,

@@ -62,6 +62,7 @@ fn subject(args: &ConformanceArgs) -> Result<Subject, CliError> {
         streams: args.streams.clone(),
         environment: Environment::for_connector(std::env::vars_os(), &declared),
         secrets: Vec::new(),
+        provider_variable: args.provider_variable.clone(),
         folder: None,
         scratch: None,
         guard: word("guard"),
