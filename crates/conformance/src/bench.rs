@@ -13,6 +13,7 @@ use gleaner_engine::{Exit, WallTime};
 use gleaner_runtime::Environment;
 use gleaner_store::Store;
 use rustix::process::Signal;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -127,9 +128,11 @@ impl<'a> Bench<'a> {
         format!("{}-{}", std::process::id(), self.folder.path().join(self.starts.to_string()).display())
     }
 
-    /// A file that no other start knows of.
-    pub(crate) fn file(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+    /// The folder for what outlives a kill, for its owner alone.
+    pub(crate) fn pacing_folder(&self) -> Result<PathBuf, String> {
+        let folder = self.folder.path().join("pacing");
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map(|()| folder).map_err(|error| error.to_string())
     }
 
     pub(crate) fn environment(&self, without: &[String]) -> Environment {

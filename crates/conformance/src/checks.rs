@@ -427,7 +427,7 @@ pub const CHECKS: &[Check] = &[
         "retry_after_kept",
         "A Retry-After is kept even if it is killed in between",
         "A provider that is asked again too early may lock the account.",
-        "Write down until when to wait, at the place that `GLEANER_PACE_STATE` names, before anything else.",
+        "Write down until when to wait, in the folder that `GLEANER_PACING_DIR` names, before anything else.",
     ),
     check(
         "no_processes_left",

@@ -16,8 +16,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 const ID: &str = "retry_after_kept";
-/// Where a connector keeps what it must not forget about its provider.
-const PACE_STATE: &str = "GLEANER_PACE_STATE";
+/// Names the folder in which a connector keeps what it must not forget about its provider, as in every run.
+const PACING_VARIABLE: &str = "GLEANER_PACING_DIR";
 /// What the provider says, in seconds: longer than all checks together.
 const RETRY_AFTER: u32 = 600;
 /// How long a connector has to take the answer in before it is killed.
@@ -97,7 +97,7 @@ fn start(
     let (_keeper, line) = Keeper::begin(&mut store, &plan.bench.ground, &ask)?;
     let mut environment = plan.bench.environment(&[]);
     environment.set(variable, format!("http://{}", provider.address));
-    environment.set(PACE_STATE, plan.bench.file("pace-state.json"));
+    environment.set(PACING_VARIABLE, plan.bench.pacing_folder()?);
     let mut child = Child::start(plan.bench.subject, &environment, plan.bench.mark(), None)?;
     child.send(line);
     meanwhile(provider, &child);

@@ -235,19 +235,18 @@ def begin_badly():
 
 def ask_provider():
     """Asks the provider, unless it said to come back later: also if that was said to a process that is gone."""
-    memory = os.environ.get("GLEANER_PACE_STATE")
     if not os.environ.get("SHOP_URL"):
         return
-    if memory and os.path.exists(memory) and not is_fault("retry_after_kept"):
+    memory = os.path.join(os.environ["GLEANER_PACING_DIR"], "shop.json")
+    if os.path.exists(memory) and not is_fault("retry_after_kept"):
         with open(memory) as file:
             if json.load(file)["until"] > time.time():
                 done("failed", error={"message": "shop_rate_limited", "retryable": True})
     try:
         urllib.request.urlopen(os.environ["SHOP_URL"], timeout=5).close()
     except urllib.error.HTTPError as error:
-        if memory:
-            with open(memory, "w") as file:
-                json.dump({"until": time.time() + int(error.headers["Retry-After"])}, file)
+        with open(memory, "w") as file:
+            json.dump({"until": time.time() + int(error.headers["Retry-After"])}, file)
         time.sleep(60)
 
 

@@ -128,7 +128,7 @@ fn a_history_fills_in_over_several_bounded_runs() {
         assert_eq!(world.gaps(), [(gap.to_owned(), true)], "one gap for the rest, by the owner's cap");
     }
     let report = world.run(&settings, budget);
-    assert_eq!((report.outcome.counts.collected, world.records("numbers")), (0, 950), "nothing is collected twice");
+    assert_eq!((report.outcome.counts.collected(), world.records("numbers")), (0, 950), "nothing is collected twice");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_catch_up_run_does_not_advance_the_steady_state_incremental_cursor() {
         "it has a bookmark of its own: {catch_up:?}"
     );
     let next = world.run(&[("COUNT_TO", "310")], None);
-    assert_eq!(next.outcome.counts.collected, 10, "and what is new goes on where it was");
+    assert_eq!(next.outcome.counts.collected(), 10, "and what is new goes on where it was");
 }
 
 #[test]
@@ -156,5 +156,5 @@ fn the_checkpoint_never_advances_past_the_last_page_for_which_a_durable_write_wa
     assert_ne!(report.outcome.reason, TerminalReason::Succeeded);
     assert_eq!(world.records("numbers"), 300, "pages before the failure are kept");
     let report = world.run(&[("COUNT_TO", "500")], None);
-    assert_eq!((report.outcome.counts.collected, world.records("numbers")), (200, 500), "and not collected again");
+    assert_eq!((report.outcome.counts.collected(), world.records("numbers")), (200, 500), "and not collected again");
 }
