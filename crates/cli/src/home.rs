@@ -31,6 +31,13 @@ impl Home {
         &self.root
     }
 
+    /// Where the pace, the gates and the refusals of each account are kept, one file per provider and credential. A
+    /// whole path: connectors may run in another folder.
+    pub(crate) fn pacing_folder(&self) -> PathBuf {
+        let folder = self.root.join("pacing");
+        std::path::absolute(&folder).unwrap_or(folder)
+    }
+
     /// Where runs can be reached.
     pub(crate) fn control_folder(&self) -> PathBuf {
         self.root.join("run")

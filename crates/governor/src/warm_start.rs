@@ -61,6 +61,15 @@ impl Learned {
         }
     }
 
+    /// The same with the pace of `other`, if that is slower and still fresh: of two memories the more careful one.
+    #[must_use]
+    pub fn at_slower_pace(self, other: &Self, wall_now: WallTime) -> Self {
+        if !other.is_fresh(wall_now) || other.interval <= self.interval {
+            return self;
+        }
+        Self { interval: other.interval, limit_per_s: other.limit_per_s, window: other.window, ..self }
+    }
+
     /// Whether the learned rate may still be used: neither too old nor from the future.
     #[must_use]
     pub fn is_fresh(&self, wall_now: WallTime) -> bool {

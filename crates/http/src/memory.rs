@@ -1,7 +1,8 @@
 //! Where what was learned outlives the process: a folder with one small file per key.
 //!
 //! A file is replaced whole (written beside, synced, renamed), so a crash leaves the old text or the new
-//! one and never half of one. Files are readable by their owner alone. They hold rates and times; the
+//! one and never half of one. Two processes with the same key write one after the other, and each takes over the gate
+//! and the refusals that the other has written down. Files are readable by their owner alone. They hold rates and times; the
 //! credential is in none of them, not even hashed without a secret.
 
 use crate::key::{Key, Secret};
@@ -19,6 +20,8 @@ use tokio::time::Instant;
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 /// Files that nobody has written to for this long say nothing any more: no gate is longer.
 const KEEP: Duration = RETRY_AFTER_MAX;
+/// The file with the secret. It is there for as long as the folder is, so writers take turns by its lock.
+const SECRET: &str = "secret";
 /// Longest file that is read; the governor's own limit on such a text.
 const FILE_MAX: u64 = 4096;
 
@@ -47,7 +50,7 @@ impl Memory {
             move |source| MemoryError { path, source }
         };
         make_private_folder(folder).map_err(fail(folder))?;
-        let secret_file = folder.join("secret");
+        let secret_file = folder.join(SECRET);
         let secret = load_or_make_secret(&secret_file).map_err(fail(&secret_file))?;
         drop_old_files(folder).map_err(fail(folder))?;
         Ok((Self { folder: folder.to_owned() }, secret))
@@ -55,7 +58,7 @@ impl Memory {
 
     pub(crate) fn slot(&self, key: &Key) -> Slot {
         let file = self.folder.join(format!("{}.learned", key.file_stem()));
-        Slot { file, saved_at: Mutex::new(None) }
+        Slot { file, lock: self.folder.join(SECRET), state: Mutex::default() }
     }
 }
 
@@ -63,47 +66,88 @@ impl Memory {
 #[derive(Debug)]
 pub(crate) struct Slot {
     file: PathBuf,
+    /// Whose lock writers of all processes take.
+    lock: PathBuf,
     /// Also held while writing, so that writers follow each other.
-    saved_at: Mutex<Option<Instant>>,
+    state: Mutex<SlotState>,
+}
+
+#[derive(Debug, Default)]
+struct SlotState {
+    saved_at: Option<Instant>,
+    /// What we last wrote or read. Another text in the file is somebody else's.
+    seen: Option<Vec<u8>>,
+}
+
+/// What a slot remembers.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) learned: Option<Learned>,
+    /// Why it remembers nothing although there is a file, for people.
+    pub(crate) trouble: Option<String>,
+}
+
+/// What another process has written about the same key.
+#[derive(Debug)]
+pub(crate) struct Others {
+    pub(crate) learned: Learned,
+    /// What both knew before.
+    pub(crate) before: Option<Learned>,
 }
 
 impl Slot {
     /// What was written down, if it can be read. A file that cannot be is no memory.
-    pub(crate) fn load(&self) -> Option<Learned> {
+    pub(crate) fn load(&self) -> Loaded {
+        let trouble = |why: &str| {
+            let message = format!("the remembered pace in {} {why}; starting without it", self.file.display());
+            tracing::warn!("{message}");
+            Loaded { learned: None, trouble: Some(message) }
+        };
+        let text = match self.read() {
+            Ok(Some(text)) => text,
+            Ok(None) => return Loaded::default(),
+            Err(error) => return trouble(&format!("cannot be read ({error})")),
+        };
+        let Some(learned) = Learned::decode(&text) else { return trouble("is damaged, or not Gleaner's") };
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).seen = Some(text);
+        Loaded { learned: Some(learned), trouble: None }
+    }
+
+    /// The text of the file, if there is one.
+    fn read(&self) -> io::Result<Option<Vec<u8>>> {
         let mut text = Vec::new();
         match fs::File::open(&self.file).and_then(|file| file.take(FILE_MAX).read_to_end(&mut text)) {
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
-            Err(error) => {
-                tracing::warn!(file = %self.file.display(), %error, "what was learned cannot be read");
-                return None;
-            }
+            Ok(_) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
         }
-        let learned = Learned::decode(&text);
-        if learned.is_none() {
-            tracing::warn!(file = %self.file.display(), "not a text of learned rates; starting without it");
-        }
-        learned
     }
 
     /// Whether it is time to write again.
     pub(crate) fn is_due(&self) -> bool {
         // Somebody is writing: that is soon enough.
-        let Ok(mut saved_at) = self.saved_at.try_lock() else { return false };
-        let is_due = saved_at.is_none_or(|at| at.elapsed() >= SAVE_EVERY);
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        let is_due = state.saved_at.is_none_or(|at| at.elapsed() >= SAVE_EVERY);
         if is_due {
             // Whoever asks next does not write, too.
-            *saved_at = Some(Instant::now());
+            state.saved_at = Some(Instant::now());
         }
         is_due
     }
 
-    /// Writes what `learned` gives, after everyone who came before.
-    pub(crate) fn save(&self, learned: impl FnOnce() -> Option<Learned>) -> io::Result<()> {
-        let mut saved_at = self.saved_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(learned) = learned() else { return Ok(()) };
-        replace(&self.file, format!("{learned}\n").as_bytes())?;
-        *saved_at = Some(Instant::now());
+    /// Writes what `learned` gives, after everyone who came before, in this process and in others. `learned` is told
+    /// what another process has written since.
+    pub(crate) fn save(&self, learned: impl FnOnce(Option<&Others>) -> Option<Learned>) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // Held until it is dropped, or the process is killed. Where there are no locks, the risk is a lost update.
+        let _turn = fs::File::open(&self.lock).and_then(|file| file.lock().map(|()| file)).ok();
+        let others = self.read().ok().flatten().filter(|text| state.seen.as_ref() != Some(text));
+        let before = || state.seen.as_deref().and_then(Learned::decode);
+        let others = others.and_then(|text| Some(Others { learned: Learned::decode(&text)?, before: before() }));
+        let Some(learned) = learned(others.as_ref()) else { return Ok(()) };
+        let text = format!("{learned}\n").into_bytes();
+        replace(&self.file, &text)?;
+        *state = SlotState { saved_at: Some(Instant::now()), seen: Some(text) };
         Ok(())
     }
 }

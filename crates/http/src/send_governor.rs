@@ -12,7 +12,7 @@ use crate::clock::{Clock, wall_now};
 use crate::figures::Figures;
 use crate::governors::Settings;
 use crate::key::Key;
-use crate::memory::Slot;
+use crate::memory::{Others, Slot};
 use crate::patience::Patience;
 use crate::queue::{Number, Queue};
 use crate::refusal::{Refusal, Refused};
@@ -37,6 +37,9 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     state: Mutex<State>,
     slot: Option<Slot>,
+    /// Whether the slot had something to begin with, and why not although there is a file.
+    is_remembered: bool,
+    memory_trouble: Option<String>,
 }
 
 /// What changes, behind one lock that is never held across an `await`.
@@ -50,11 +53,14 @@ impl SendGovernor {
     pub(crate) fn new(key: Key, settings: Settings, slot: Option<Slot>) -> Self {
         let clock = Clock::new();
         let mut governor = Governor::with_config(key.provider(), settings.config);
-        if let Some(learned) = slot.as_ref().and_then(Slot::load) {
-            governor.restore(&learned, clock.now(), wall_now());
+        let loaded = slot.as_ref().map(Slot::load).unwrap_or_default();
+        if let Some(learned) = &loaded.learned {
+            governor.restore(learned, clock.now(), wall_now());
         }
         let state = Mutex::new(State { governor, queue: Queue::default(), figures: Figures::default() });
-        Self { shared: Arc::new(Shared { key: Arc::new(key), clock, settings, state, slot }) }
+        let (is_remembered, memory_trouble) = (loaded.learned.is_some(), loaded.trouble);
+        let key = Arc::new(key);
+        Self { shared: Arc::new(Shared { key, clock, settings, state, slot, is_remembered, memory_trouble }) }
     }
 
     /// Whose limit it keeps.
@@ -91,10 +97,22 @@ impl SendGovernor {
         InFlight { shared: &self.shared, permit: Some(permit) }
     }
 
-    /// Takes what was learned elsewhere, for example from a connector's cursor.
+    /// Takes what was learned elsewhere, for example from a connector's cursor. Where the registry remembers this key,
+    /// too, the more careful of both counts.
     pub fn restore(&self, learned: &Learned) {
         let now = self.shared.clock.now();
-        self.shared.lock().governor.restore(learned, now, wall_now());
+        let governor = &mut self.shared.lock().governor;
+        if self.shared.is_remembered {
+            governor.restore_also(learned, now, wall_now());
+        } else {
+            governor.restore(learned, now, wall_now());
+        }
+    }
+
+    /// Why nothing is remembered of this key although there is a file, for people.
+    #[must_use]
+    pub fn memory_trouble(&self) -> Option<&str> {
+        self.shared.memory_trouble.as_deref()
     }
 
     /// What is worth remembering; `None` after an opt-out of pacing.
@@ -118,6 +136,9 @@ impl SendGovernor {
         self.shared.save();
     }
 }
+
+/// Dates are whole milliseconds, of which one is lost at each end: a remembered gate must not open early.
+const WALL_CLOCK_ERROR: Duration = Duration::from_millis(2);
 
 /// The only sleep before a send: until the time that was named, or until the bell says that something
 /// has changed.
@@ -225,14 +246,29 @@ impl Shared {
     }
 
     pub(crate) fn learned(&self) -> Option<Learned> {
-        self.lock().governor.learned(self.clock.now(), wall_now())
+        self.learned_beside(None)
+    }
+
+    /// The same with what another process has written down about this key: its gate and its refusals are kept here, too.
+    fn learned_beside(&self, others: Option<&Others>) -> Option<Learned> {
+        let (now, wall_now) = (self.clock.now(), wall_now());
+        let governor = &mut self.lock().governor;
+        if let Some(others) = others {
+            governor.hear_of(&others.learned, others.before.as_ref(), now, wall_now);
+        }
+        let mut learned = governor.learned(now, wall_now)?;
+        learned.gate_until = learned.gate_until.map(|until| until + WALL_CLOCK_ERROR);
+        Some(match others {
+            Some(others) => learned.at_slower_pace(&others.learned, wall_now),
+            None => learned,
+        })
     }
 
     /// Writes down what was learned. The text is made under the slot's lock: of two writers the later
     /// one writes the newer text.
     fn save(&self) {
         let Some(slot) = &self.slot else { return };
-        if let Err(error) = slot.save(|| self.learned()) {
+        if let Err(error) = slot.save(|others| self.learned_beside(others)) {
             self.lock().figures.memory_errors += 1;
             tracing::warn!(key = %self.key, %error, "what was learned could not be written down");
         }

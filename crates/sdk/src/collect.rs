@@ -168,7 +168,7 @@ impl<'r> Collect<'r> {
         if self.client.is_none() {
             // Where a recording answers there is no pace to begin with, to show or to remember.
             if !self.tape.is_playing() {
-                self.take_pace_of(governor);
+                self.take_pace_of(governor)?;
             }
             self.client = Some(client.clone());
         }
@@ -195,18 +195,22 @@ impl<'r> Collect<'r> {
         let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;
         let elsewhere = Elsewhere::new(self.provider(), governor)?;
         if self.governor.is_none() {
-            self.take_pace_of(elsewhere.governor());
+            self.take_pace_of(elsewhere.governor())?;
         }
         Ok(elsewhere)
     }
 
     /// Begins at the pace that the last run had found, and shows and remembers this one.
-    fn take_pace_of(&mut self, governor: &SendGovernor) {
+    fn take_pace_of(&mut self, governor: &SendGovernor) -> Result<(), Stop> {
         if let Some(learned) = &self.learned {
             learned.restore(governor);
         }
+        if let Some(trouble) = governor.memory_trouble() {
+            self.say(trouble)?;
+        }
         self.emitter.remember_pace_of(governor.clone());
         self.governor = Some(governor.clone());
+        Ok(())
     }
 
     /// Whose limit it is.

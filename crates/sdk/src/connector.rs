@@ -24,6 +24,7 @@ use gleaner_protocol::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -173,14 +174,35 @@ impl Prepared {
         let started = clock.now();
         let mut emitter = Emitter::new(wire, &manifest, &schemas, clock, filter);
         let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, can_ask(&start), is_playing);
-        let mut run = collect(&manifest, emitter, start, started, around, tape);
+        let (governors, trouble) = governors(around.variable, is_playing);
+        let mut run = collect(&manifest, emitter, start, started, around, tape, governors);
         let result = credentials.and_then(|credentials| {
+            trouble.map_or(Ok(()), |trouble| run.say(trouble))?;
             run.take_credentials(credentials);
             collect_without_panic(connector, &mut run)
         });
         let result = run.close(result);
         let done = done(&result, run.emitter.counts().sent, |text| run.emitter.masked(text));
         run.emitter.done(done.clone()).is_ok().then_some(done.status)
+    }
+}
+
+/// The folder in which the pace, the gates and the refusals of each account outlive a run, also one that is killed. The
+/// runtime says where it is.
+pub const PACING_VARIABLE: &str = "GLEANER_PACING_DIR";
+
+/// Send governors that remember where the runtime says, and why they do not, for people. A recording is not asked for
+/// its pace.
+fn governors(variable: &dyn Fn(&str) -> Option<String>, is_playing: bool) -> (Governors, Option<String>) {
+    let Some(folder) = variable(PACING_VARIABLE).filter(|folder| !folder.is_empty() && !is_playing) else {
+        return (Governors::new(), None);
+    };
+    match Governors::remembering(Path::new(&folder)) {
+        Ok(governors) => (governors, None),
+        Err(error) => {
+            let message = format!("a rate limit of the provider is forgotten if this run is killed: {error}");
+            (Governors::new(), Some(message))
+        }
     }
 }
 
@@ -196,6 +218,7 @@ fn collect<'r>(
     started: gleaner_engine::Time,
     around: &Surroundings<'r>,
     tape: Tape,
+    governors: Governors,
 ) -> Collect<'r> {
     let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
     let someone_can_answer = can_ask(&start);
@@ -228,7 +251,7 @@ fn collect<'r>(
         cursors,
         started,
         learned,
-        governors: Governors::new(),
+        governors,
         client: None,
         governor: None,
         accounted_for: BTreeSet::new(),

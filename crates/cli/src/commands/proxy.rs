@@ -84,7 +84,7 @@ impl Signals {
 
 fn config(args: &ProxyArgs) -> Result<Config, CliError> {
     let mut config = Config::new(Upstream::parse(&args.upstream)?);
-    config.governors = Governors::remembering(&Home::find(&args.home)?.root().join("pacing"))?;
+    config.governors = Governors::remembering(&Home::find(&args.home)?.pacing_folder())?;
     config.listen = args.listen.unwrap_or(LISTEN);
     config.per_authorization = args.per_authorization;
     config.allow_insecure_upstream = args.allow_insecure_upstream;

@@ -17,6 +17,7 @@ use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, RunPurp
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
 use gleaner_schedule::Kind;
+use gleaner_sdk::PACING_VARIABLE;
 use gleaner_sdk::exchanges::RECORD_VARIABLE;
 use gleaner_store::{ConnectionState, HeldBy, LeaseOn, Store};
 use std::ffi::OsString;
@@ -190,7 +191,7 @@ fn request(
         purpose: RunPurpose::Full,
         grant: GRANT.to_owned(),
         grant_expires_at: settings.expires_at(),
-        launch: launch(&manifest, settings, credentials, budget)?,
+        launch: launch(home, &manifest, settings, credentials, budget)?,
         bindings: bindings::offered(home, name, &manifest, interact(args) != Interact::None)?,
         budget: (budget != RunBudget::default()).then_some(budget),
         overrun: OVERRUN,
@@ -213,6 +214,7 @@ pub(crate) fn ourselves() -> Result<PathBuf, CliError> {
 
 /// How the connector is started, and what it finds around it.
 pub(crate) fn launch(
+    home: &Home,
     manifest: &Manifest,
     settings: &Settings,
     credentials: &Credentials,
@@ -236,6 +238,7 @@ pub(crate) fn launch(
     if let Some(millis) = budget.max_duration_ms {
         environment.set("GLEANER_MAX_DURATION_MS", millis.to_string());
     }
+    environment.set(PACING_VARIABLE, home.pacing_folder());
     credentials.put_into(&mut environment);
     Ok(Launch {
         command: settings.start_words(manifest).unwrap_or_default(),

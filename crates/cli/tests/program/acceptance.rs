@@ -3,6 +3,7 @@
 //! the provider's own account of who asked what and when.
 
 mod bounds;
+mod killed;
 mod pace;
 mod recovery;
 mod steps;

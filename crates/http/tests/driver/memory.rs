@@ -1,9 +1,11 @@
 //! What outlives the process: a folder with a file per key.
 
 use crate::support::{Provider, Reply, fetch, fetch_with, secs};
+use gleaner_http::governor::{Learned, Outcome, WallTime};
 use gleaner_http::{Governors, Patience, Settings};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn texts(folder: &Path) -> Vec<(String, String)> {
     let mut texts: Vec<_> = fs::read_dir(folder)
@@ -69,6 +71,7 @@ async fn a_file_that_makes_no_sense_is_no_memory_and_is_replaced() {
         let again = Governors::remembering(folder.path()).unwrap();
         let governor = again.governor(&again.key("example", None), &Settings::default()).unwrap();
         assert_eq!(governor.collection_rate().unwrap().current_interval_ms, 1000.0);
+        assert!(governor.memory_trouble().is_some_and(|trouble| trouble.contains("is damaged, or not Gleaner's")));
         again.save();
         assert!(texts(folder.path())[0].1.starts_with("gleaner-learned-1 "));
     }
@@ -92,6 +95,69 @@ fn two_processes_on_one_folder_tear_no_file() {
     });
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "the secret and the one key: {left:?}");
+}
+
+/// The text of the one key in a folder.
+fn text(folder: &Path) -> String {
+    texts(folder).remove(0).1
+}
+
+#[tokio::test]
+async fn of_two_processes_neither_erases_the_other_s_gate_or_refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    let registries = [(); 2].map(|()| Governors::remembering(folder.path()).unwrap());
+    let [catch_up, steady] = registries
+        .each_ref()
+        .map(|governors| governors.governor(&governors.key("example", Some(b"token")), &Settings::default()).unwrap());
+    let refused = Provider::first(vec![Reply::throttled("100")]);
+    fetch_with(&catch_up, &refused, &Patience::single_attempt()).await.unwrap();
+    // The other one knows nothing of it yet, and writes last.
+    registries[1].save();
+    let written = text(folder.path());
+    assert!(written.contains("gate_until_ms=") && written.matches("strike_ms=").count() == 1, "{written}");
+    assert!(steady.waiting().unwrap().remaining.unwrap() > secs(90), "it has heard of the gate");
+    for _ in 0..3 {
+        registries.iter().for_each(Governors::save);
+    }
+    let written = text(folder.path());
+    assert_eq!(written.matches("strike_ms=").count(), 1, "one refusal is one, however often it is written: {written}");
+}
+
+#[tokio::test]
+async fn two_processes_that_are_refused_at_once_keep_the_later_gate_and_both_refusals() {
+    let folder = tempfile::tempdir().unwrap();
+    let registries = [(); 2].map(|()| Governors::remembering(folder.path()).unwrap());
+    let mut in_flight = Vec::new();
+    for governors in &registries {
+        let governor = governors.governor(&governors.key("example", None), &Settings::default()).unwrap();
+        in_flight.push(governor.admit(&Patience::default()).await.unwrap().sent());
+    }
+    // The one that is refused for longer writes first.
+    for (sent, wait) in in_flight.into_iter().zip([secs(100), secs(10)]) {
+        sent.answer(&Outcome::throttled(Some(wait)), 9).await;
+    }
+    let written = text(folder.path());
+    assert_eq!(written.matches("strike_ms=").count(), 2, "{written}");
+    for governors in [&registries[1], &Governors::remembering(folder.path()).unwrap()] {
+        let governor = governors.governor(&governors.key("example", None), &Settings::default()).unwrap();
+        assert!(governor.waiting().unwrap().remaining.unwrap() > secs(80), "{:?}", governor.waiting());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_a_file_and_a_cursor_the_more_careful_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = Settings::default();
+    let governors = Governors::remembering(folder.path()).unwrap();
+    governors.governor(&governors.key("example", None), &settings).unwrap();
+    governors.save();
+    let now = WallTime::from_unix_millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64);
+    for (cursor_ms, expected_ms) in [(20, 1000.0), (3000, 3000.0)] {
+        let again = Governors::remembering(folder.path()).unwrap();
+        let governor = again.governor(&again.key("example", None), &settings).unwrap();
+        governor.restore(&Learned::from_interval(Duration::from_millis(cursor_ms), now));
+        assert_eq!(governor.collection_rate().unwrap().current_interval_ms, expected_ms);
+    }
 }
 
 #[test]
