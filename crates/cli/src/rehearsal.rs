@@ -179,7 +179,7 @@ impl Rehearsal<'_> {
             max_requests: self.args.max_requests.into_iter().chain(max_requests).min(),
             max_duration_ms: max_duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
         };
-        let mut launch = launch(&self.home, &self.manifest, &self.settings, &self.credentials, budget)?;
+        let mut launch = launch(&self.home, &self.name, &self.manifest, &self.settings, &self.credentials, budget)?;
         if limit.is_some() {
             launch.environment.set(RECORD_VARIABLE, record);
         }

@@ -114,7 +114,7 @@ impl Trial<'_> {
             purpose: gleaner_engine::RunPurpose::Full,
             grant: "check".to_owned(),
             grant_expires_at: None,
-            launch: launch(self.home, self.manifest, self.settings, self.credentials, budget)?,
+            launch: launch(self.home, self.name, self.manifest, self.settings, self.credentials, budget)?,
             bindings: bindings::offered(self.home, self.name, self.manifest, false)?,
             budget: Some(budget),
             overrun: OVERRUN,

@@ -6,6 +6,7 @@
 use crate::budget::Budget;
 use crate::caps::Caps;
 use crate::clock::Clock;
+use crate::connector::ACCOUNT_VARIABLE;
 use crate::credentials::Credentials;
 use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Played, Recording, Tape, for_author};
@@ -191,7 +192,7 @@ impl<'r> Collect<'r> {
         settings.config.max_concurrency = habits.max_concurrency;
         settings.config.is_careful = habits.is_careful;
         settings.launch_jitter = habits.launch_jitter;
-        let key = self.governors.key(self.provider(), self.credentials.fingerprint().as_ref().map(String::as_bytes));
+        let key = self.governors.key(self.provider(), self.account().as_ref().map(String::as_bytes));
         let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;
         let elsewhere = Elsewhere::new(self.provider(), governor)?;
         if self.governor.is_none() {
@@ -216,6 +217,11 @@ impl<'r> Collect<'r> {
     /// Whose limit it is.
     fn provider(&self) -> &'r str {
         self.manifest.provider.as_deref().unwrap_or(&self.manifest.connector_key)
+    }
+
+    /// What tells its account from others: its credentials, or without any what the runtime calls it.
+    fn account(&self) -> Option<String> {
+        self.credentials.fingerprint().or_else(|| self.setting(ACCOUNT_VARIABLE))
     }
 
     /// Masks these from now on in everything that is said for people: what a sign-in brought, such as a token.
@@ -256,7 +262,7 @@ impl<'r> Collect<'r> {
 
     fn client_builder(&self, sample: Option<&Arc<Played>>) -> ClientBuilder {
         let mut builder = Client::builder(self.provider()).settings(self.settings()).governors(self.governors.clone());
-        if let Some(account) = self.credentials.fingerprint() {
+        if let Some(account) = self.account() {
             builder = builder.credential(account);
         }
         self.tape.put_into(builder, sample)

@@ -191,6 +191,9 @@ impl Prepared {
 /// runtime says where it is.
 pub const PACING_VARIABLE: &str = "GLEANER_PACING_DIR";
 
+/// Whose pace it is where a connector has no credentials: the runtime's name of the account. Kept as a keyed hash.
+pub const ACCOUNT_VARIABLE: &str = "GLEANER_PACING_ACCOUNT";
+
 /// Send governors that remember where the runtime says, and why they do not, for people. A recording is not asked for
 /// its pace.
 fn governors(variable: &dyn Fn(&str) -> Option<String>, is_playing: bool) -> (Governors, Option<String>) {

@@ -54,7 +54,7 @@ pub use budget::Budget;
 pub use caps::{Caps, TAIL_CHUNK_WITH_A_CAP, variable_names};
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use collect::{Collect, Habits};
-pub use connector::{Connector, PACING_VARIABLE, Surroundings, run_connector, run_on};
+pub use connector::{ACCOUNT_VARIABLE, Connector, PACING_VARIABLE, Surroundings, run_connector, run_on};
 pub use credentials::Credentials;
 pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};

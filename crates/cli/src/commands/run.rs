@@ -17,8 +17,8 @@ use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, RunPurp
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
 use gleaner_schedule::Kind;
-use gleaner_sdk::PACING_VARIABLE;
 use gleaner_sdk::exchanges::RECORD_VARIABLE;
+use gleaner_sdk::{ACCOUNT_VARIABLE, PACING_VARIABLE};
 use gleaner_store::{ConnectionState, HeldBy, LeaseOn, Store};
 use std::ffi::OsString;
 use std::io::IsTerminal;
@@ -191,7 +191,7 @@ fn request(
         purpose: RunPurpose::Full,
         grant: GRANT.to_owned(),
         grant_expires_at: settings.expires_at(),
-        launch: launch(home, &manifest, settings, credentials, budget)?,
+        launch: launch(home, name, &manifest, settings, credentials, budget)?,
         bindings: bindings::offered(home, name, &manifest, interact(args) != Interact::None)?,
         budget: (budget != RunBudget::default()).then_some(budget),
         overrun: OVERRUN,
@@ -215,6 +215,7 @@ pub(crate) fn ourselves() -> Result<PathBuf, CliError> {
 /// How the connector is started, and what it finds around it.
 pub(crate) fn launch(
     home: &Home,
+    name: &str,
     manifest: &Manifest,
     settings: &Settings,
     credentials: &Credentials,
@@ -239,6 +240,7 @@ pub(crate) fn launch(
         environment.set("GLEANER_MAX_DURATION_MS", millis.to_string());
     }
     environment.set(PACING_VARIABLE, home.pacing_folder());
+    environment.set(ACCOUNT_VARIABLE, name);
     credentials.put_into(&mut environment);
     Ok(Launch {
         command: settings.start_words(manifest).unwrap_or_default(),

@@ -5,7 +5,7 @@ use super::Notes;
 use crate::notes_provider::Reply;
 use crate::place::files_below;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const RETRY_AFTER: Duration = Duration::from_secs(3);
@@ -19,11 +19,17 @@ fn refusing() -> Notes {
     notes
 }
 
+/// The file of the one account.
+fn learned(notes: &Notes) -> Option<PathBuf> {
+    let files = files_below(&notes.place.home().join("pacing"));
+    files.into_iter().find(|file| file.extension().is_some_and(|end| end == "learned"))
+}
+
 /// Waits until the refusal is on disk. Only the test's own patience has an end.
 fn wait_for_gate(notes: &Notes) {
     let began = Instant::now();
     let is_there = |file: &Path| fs::read_to_string(file).is_ok_and(|text| text.contains("gate_until_ms="));
-    while !files_below(&notes.place.home().join("pacing")).iter().any(|file| is_there(file)) {
+    while !learned(notes).is_some_and(|file| is_there(&file)) {
         assert!(began.elapsed() < Duration::from_secs(60), "no gate was written down");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -89,8 +95,7 @@ fn the_files_are_the_owner_s_alone_and_name_no_credential() {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600, "{}", file.display());
     }
     // A file that was damaged costs what it remembered, and the run says so.
-    let file = files_below(&folder).into_iter().find(|file| file.extension().is_some_and(|end| end == "learned"));
-    fs::write(file.unwrap(), b"\xff not ours").unwrap();
+    fs::write(learned(&notes).unwrap(), b"\xff not ours").unwrap();
     notes.provider.heal();
     let (code, last) = notes.run(&[], 20);
     assert_eq!(code, 0, "{last}");
