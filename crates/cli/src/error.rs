@@ -66,6 +66,20 @@ impl CliError {
         }
     }
 
+    /// What it says, for programs; the hint is for people.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Self::Usage { message, .. }
+            | Self::Failed { message, .. }
+            | Self::NotInitialised { message, .. }
+            | Self::Held { message, .. }
+            | Self::Resting { message, .. }
+            | Self::NeedsOwner { message, .. }
+            | Self::CredentialsRefused { message, .. } => message,
+            Self::BrokenPipe => "nobody reads the output",
+        }
+    }
+
     /// Says it on stderr.
     pub(crate) fn report(&self) -> ExitCode {
         match self {

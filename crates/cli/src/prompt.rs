@@ -43,7 +43,8 @@ pub(crate) fn ask(question: Interaction, variables: &[String], orders: Sender<Co
     let closed = Arc::new(AtomicBool::new(false));
     let is_closed = Arc::clone(&closed);
     let fields = fields(question.kind, question.schema.as_ref(), variables);
-    let thread = thread::spawn(move || {
+    let (request_id, sender) = (question.request_id.clone(), orders.clone());
+    let thread = thread::Builder::new().name("prompt".to_owned()).spawn(move || {
         // Without a terminal the owner declines.
         let typed = read_answer(&question.message, &fields, &is_closed).unwrap_or(Typed::Declined);
         let (status, data) = match typed {
@@ -55,7 +56,12 @@ pub(crate) fn ask(question: Interaction, variables: &[String], orders: Sender<Co
         // A run that is over needs no answer.
         drop(orders.send(Control::Answer(response)));
     });
-    Prompt { closed, thread: Some(thread) }
+    if thread.is_err() {
+        // Nobody can type an answer.
+        let response = InteractionResponse { request_id, status: InteractionStatus::Cancelled, data: None };
+        drop(sender.send(Control::Answer(response)));
+    }
+    Prompt { closed, thread: thread.ok() }
 }
 
 /// What came of a question.

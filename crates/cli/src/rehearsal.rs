@@ -22,7 +22,7 @@ use crate::output::{Output, report_to_stderr, visible};
 use crate::recorded;
 use crate::scope;
 use crate::stop_signals;
-use crate::trial::{hold, keep, scratch_folder};
+use crate::trial::{hold, keep, scratch_folder, start_keeping};
 use gleaner_engine::{CooldownPolicy, Steady};
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Redactor, RunReport, RunRequest};
@@ -148,7 +148,7 @@ impl Rehearsal<'_> {
         let leases = hold(&mut store, &self.name, account.as_ref())?;
         let (over, is_over) = channel();
         thread::scope(|scope| {
-            scope.spawn(move || keep(&mut store, &leases, &is_over));
+            start_keeping(scope, move || keep(&mut store, &leases, &is_over))?;
             let rehearsed = self.perform(record);
             drop::<Sender<()>>(over);
             rehearsed

@@ -17,15 +17,25 @@ const THREADS_MAX: usize = 8;
 pub(crate) fn in_order<T: Send, E>(
     count: usize,
     work: impl Fn(usize) -> T + Sync,
+    take: impl FnMut(usize, T) -> Result<(), E>,
+) -> Result<(), E> {
+    in_order_with(count, work, take, thread::Builder::new)
+}
+
+fn in_order_with<T: Send, E>(
+    count: usize,
+    work: impl Fn(usize) -> T + Sync,
     mut take: impl FnMut(usize, T) -> Result<(), E>,
+    builder: impl Fn() -> thread::Builder,
 ) -> Result<(), E> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX).min(count);
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let (sender, results) = mpsc::sync_channel(threads.max(1));
     thread::scope(|scope| {
+        let mut started = 0;
         for _ in 0..threads {
             let (sender, work, next, stop) = (sender.clone(), &work, &next, &stop);
-            scope.spawn(move || {
+            let thread = builder().spawn_scoped(scope, move || {
                 while !stop.load(Ordering::Relaxed) {
                     let index = next.fetch_add(1, Ordering::Relaxed);
                     if index >= count || sender.send((index, work(index))).is_err() {
@@ -33,8 +43,14 @@ pub(crate) fn in_order<T: Send, E>(
                     }
                 }
             });
+            // The system gives no more threads: fewer are slower and do the same.
+            let Ok(_) = thread else { break };
+            started += 1;
         }
         drop(sender);
+        if started == 0 {
+            return (0..count).try_for_each(|index| take(index, work(index)));
+        }
         let mut early = BTreeMap::new();
         let mut due = 0;
         for (index, result) in results {
@@ -63,6 +79,19 @@ mod tests {
         });
         assert_eq!(result, Ok(()));
         assert_eq!(taken, (0..50).map(|i| (i, i)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn without_a_thread_the_jobs_are_done_here() {
+        let mut taken = Vec::new();
+        let take = |index: usize, value: usize| {
+            taken.push((index, value));
+            Ok::<_, ()>(())
+        };
+        // No system has so much memory for a stack.
+        let refused = || thread::Builder::new().stack_size(1 << 47);
+        assert_eq!(in_order_with(3, |index| index, take, refused), Ok(()));
+        assert_eq!(taken, [(0, 0), (1, 1), (2, 2)]);
     }
 
     #[test]

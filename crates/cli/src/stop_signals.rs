@@ -50,8 +50,8 @@ pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {
 /// returns: one that came before would end us in the middle of what is to be tidied up.
 fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
     let (ready, is_ready) = channel();
-    thread::spawn(move || {
-        // Without it Ctrl-C ends us the hard way, which a store survives.
+    // Without it Ctrl-C ends us the hard way, which a store survives.
+    let started = thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_io().build() else { return };
         runtime.block_on(async {
             let (Ok(mut interrupt), Ok(mut terminate)) =
@@ -74,5 +74,5 @@ fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
         });
     });
     // An error means that it cannot listen, and ended.
-    let _can_listen = is_ready.recv();
+    let _can_listen = started.is_ok() && is_ready.recv().is_ok();
 }

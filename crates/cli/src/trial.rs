@@ -76,7 +76,7 @@ impl Trial<'_> {
         let leases = hold(&mut store, self.name, account.as_ref())?;
         let (over, is_over) = channel();
         thread::scope(|scope| {
-            scope.spawn(move || keep(&mut store, &leases, &is_over));
+            start_keeping(scope, move || keep(&mut store, &leases, &is_over))?;
             let verdict = self.call();
             drop::<Sender<()>>(over);
             verdict
@@ -154,6 +154,19 @@ fn cheapest_stream(manifest: &Manifest) -> Option<&str> {
     alone.or_else(|| streams.next()).map(|stream| stream.name.as_str())
 }
 
+/// Starts the thread that keeps the leases. Without it another process would take them for those of a dead one.
+pub(crate) fn start_keeping<'s>(
+    scope: &'s thread::Scope<'s, '_>,
+    keep: impl FnOnce() + Send + 's,
+) -> Result<(), CliError> {
+    let started = thread::Builder::new().name("leases".to_owned()).spawn_scoped(scope, keep);
+    let refused = |error| CliError::Failed {
+        message: format!("the system gives no thread: {error}"),
+        hint: "end other programs or raise the limit on processes, then try again".to_owned(),
+    };
+    started.map(drop).map_err(refused)
+}
+
 /// Gives signs of life until the trial is over, then gives everything back.
 pub(crate) fn keep(store: &mut Store, leases: &[Lease], is_over: &Receiver<()>) {
     while is_over.recv_timeout(HEARTBEAT) == Err(RecvTimeoutError::Timeout) {
@@ -179,11 +192,15 @@ impl Watcher {
         }
         // A run that is over needs no order.
         drop(self.orders.send(Control::Cancel));
-        let orders = self.orders.clone();
-        thread::spawn(move || {
+        let at_last = self.orders.clone();
+        let started = thread::Builder::new().spawn(move || {
             thread::sleep(STOP_MAX);
-            drop(orders.send(Control::CancelNow));
+            drop(at_last.send(Control::CancelNow));
         });
+        // Without a thread that could wait it gets no time to end by itself.
+        if started.is_err() {
+            drop(self.orders.send(Control::CancelNow));
+        }
     }
 }
 

@@ -311,17 +311,22 @@ pub(crate) struct Engine(Arc<Running>);
 
 #[derive(Debug)]
 struct Running {
-    handle: Handle,
-    /// Taken out when it is dropped.
+    /// Taken out when it is dropped, and not before.
     runtime: Option<Runtime>,
 }
 
 impl Engine {
     pub(crate) fn start() -> Result<Self, Error> {
-        let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("gleaner-http").enable_all().build();
-        let runtime =
-            runtime.map_err(|error| Error::Setup { what: "its thread cannot be started", source: error.into() })?;
-        Ok(Self(Arc::new(Running { handle: runtime.handle().clone(), runtime: Some(runtime) })))
+        // The runtime panics where its thread cannot be started. Without one, calls drive it on their own threads.
+        let has_thread = std::thread::Builder::new().spawn(|| ()).is_ok_and(|thread| thread.join().is_ok());
+        Self::start_with(has_thread)
+    }
+
+    fn start_with(thread: bool) -> Result<Self, Error> {
+        let mut builder = if thread { Builder::new_multi_thread() } else { Builder::new_current_thread() };
+        let runtime = builder.worker_threads(1).thread_name("gleaner-http").enable_all().build();
+        let runtime = runtime.map_err(|error| Error::Setup { what: "it cannot be started", source: error.into() })?;
+        Ok(Self(Arc::new(Running { runtime: Some(runtime) })))
     }
 
     /// Waits for `call` on this thread.
@@ -329,7 +334,11 @@ impl Engine {
         if Handle::try_current().is_ok() {
             return Err(Error::BlockingInAsync);
         }
-        self.0.handle.block_on(call)
+        match &self.0.runtime {
+            // Not by its handle: that would not drive a runtime without a thread.
+            Some(runtime) => runtime.block_on(call),
+            None => Err(Error::BlockingInAsync),
+        }
     }
 }
 
@@ -340,5 +349,26 @@ impl Drop for Running {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_thread_of_its_own_calls_are_driven_by_whoever_waits() {
+        let engine = Engine::start_with(false).unwrap();
+        std::thread::scope(|scope| {
+            // A timer that fires shows that somebody drives it.
+            let wait = || {
+                engine.run(async {
+                    let expired = tokio::time::timeout(Duration::from_millis(5), std::future::pending::<()>()).await;
+                    Ok(expired.is_err())
+                })
+            };
+            let threads = [(); 4].map(|()| scope.spawn(wait));
+            assert!(threads.into_iter().all(|thread| matches!(thread.join().unwrap(), Ok(true))));
+        });
     }
 }

@@ -7,6 +7,7 @@
 //! One client says one line and hears one line. Lines are bounded, clients are few, and each has a time
 //! limit, so that one who says nothing keeps nobody waiting; the run itself never waits for a client.
 
+use crate::process::start_thread;
 use crate::request::Control;
 use gleaner_engine::{AnswerTaken, Epoch};
 use gleaner_protocol::{RawJson, RuntimeMessage};
@@ -200,8 +201,9 @@ impl ControlSocket {
         fs::set_permissions(&short, fs::Permissions::from_mode(0o600))?;
         let closed = Arc::new(AtomicBool::new(false));
         let (ours, is_closed) = (Arc::clone(&listener), Arc::clone(&closed));
-        thread::spawn(move || serve(&ours, &is_closed, &deliver));
-        Ok(Self { listener, closed, path: folder.join(name(epoch)) })
+        let socket = Self { listener, closed, path: folder.join(name(epoch)) };
+        start_thread("listener", move || serve(&ours, &is_closed, &deliver))?;
+        Ok(socket)
     }
 }
 
@@ -251,12 +253,16 @@ fn serve(listener: &UnixListener, closed: &AtomicBool, deliver: &Arc<Deliver>) {
             clients.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
-        let (deliver, clients) = (Arc::clone(deliver), Arc::clone(&clients));
-        thread::spawn(move || {
+        let (deliver, attended) = (Arc::clone(deliver), Arc::clone(&clients));
+        let started = start_thread("client", move || {
             // A client that is gone or talks nonsense is nobody's trouble but its own.
             drop(attend(stream, &*deliver));
-            clients.fetch_sub(1, Ordering::Relaxed);
+            attended.fetch_sub(1, Ordering::Relaxed);
         });
+        // Without a thread this client is hung up on as well; it may ask again.
+        if started.is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 

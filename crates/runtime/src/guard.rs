@@ -16,6 +16,7 @@
 //! ```
 
 use crate::frames::{Frame, read_frame};
+use crate::process::start_thread;
 use crate::process_tree;
 use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
 use std::ffi::OsString;
@@ -59,8 +60,14 @@ pub fn guard_main(exec_command: &[OsString]) -> i32 {
     let group = pid_of(&child);
     let input = child.stdin.take();
     let (to_input, input_frames) = channel();
-    thread::spawn(move || write_input(input, &input_frames));
-    thread::spawn(move || obey(group, &to_input));
+    let started = start_thread("input", move || write_input(input, &input_frames))
+        .and_then(|_| start_thread("orders", move || obey(group, &to_input)));
+    if let Err(error) = started {
+        report(&format!("cannot start the connector: the system gives no thread: {error}"));
+        drop(child.kill().and_then(|()| child.wait()));
+        end_leftovers();
+        return CANNOT_START;
+    }
     let status = child.wait();
     end_leftovers();
     status.map_or(CANNOT_START, end_alike)

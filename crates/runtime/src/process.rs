@@ -64,6 +64,9 @@ pub enum LaunchError {
     /// The system refused.
     #[error("the connector could not be started: {0}")]
     Spawn(#[source] io::Error),
+    /// There is no thread to listen to it with.
+    #[error("the connector could not be started: the system gives no thread: {0}")]
+    Thread(#[source] io::Error),
 }
 
 /// A running connector.
@@ -85,21 +88,40 @@ impl Process {
         let mut child = spawn(launch)?;
         let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (orders, frames) = channel();
-        if let Some(input) = input {
-            thread::spawn(move || write_orders(input, &frames));
-        }
-        if let Some(output) = output {
-            let events = events.clone();
-            thread::spawn(move || read_output(output, &events, wrap));
-        }
         let kept = Arc::new(Mutex::new(tail));
-        let reads_errors = errors.map(|errors| {
+        let begin = || {
+            if let Some(input) = input {
+                start_thread("orders", move || write_orders(input, &frames))?;
+            }
+            if let Some(output) = output {
+                let events = events.clone();
+                start_thread("output", move || read_output(output, &events, wrap))?;
+            }
             let kept = Arc::clone(&kept);
-            thread::spawn(move || read_errors(errors, &kept))
+            errors.map(|errors| start_thread("errors", move || read_errors(errors, &kept))).transpose()
+        };
+        // The child is handed over last: until then it can be ended here.
+        let waits_for = Arc::new(Mutex::new(Some(child)));
+        let begun = begin().and_then(|reads_errors| {
+            let (events, waits_for) = (events.clone(), Arc::clone(&waits_for));
+            start_thread("wait", move || {
+                let child = waits_for.lock().ok().and_then(|mut child| child.take());
+                if let Some(child) = child {
+                    wait(child, &events, wrap);
+                }
+            })?;
+            Ok(reads_errors)
         });
-        let events = events.clone();
-        thread::spawn(move || wait(child, &events, wrap));
-        Ok(Self { orders, errors: kept, reads_errors })
+        match begun {
+            Ok(reads_errors) => Ok(Self { orders, errors: kept, reads_errors }),
+            Err(error) => {
+                // Nobody would hear it. Its guard takes the connector along.
+                if let Some(mut child) = waits_for.lock().ok().and_then(|mut child| child.take()) {
+                    drop(child.kill().and_then(|()| child.wait()));
+                }
+                Err(LaunchError::Thread(error))
+            }
+        }
     }
 
     /// Sends bytes to its input. They wait in memory until it reads; the engine bounds how many.
@@ -135,6 +157,11 @@ impl Process {
         // Nobody is there any more: its end is on the way as an event.
         drop(self.orders.send(frame));
     }
+}
+
+/// Starts a thread. `thread::spawn` panics where the system gives none; a run says so and ends.
+pub(crate) fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<thread::JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
 fn spawn(launch: &Launch) -> Result<Child, LaunchError> {

@@ -9,7 +9,7 @@ mod effects;
 
 use crate::control_socket::ControlSocket;
 use crate::observer::Observer;
-use crate::process::{Process, ProcessEvent};
+use crate::process::{LaunchError, Process, ProcessEvent, start_thread};
 use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
 use crate::start;
 use crate::stderr_tail::StderrTail;
@@ -21,7 +21,6 @@ use gleaner_protocol::{Decoder, Event, InteractionStatus, Limits, RawJson, Termi
 use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunAbout, RunStart, Session, Settled, Store, StoreError};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
-use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Pieces of output that wait: some 256 KB, so that reading and storing overlap.
@@ -55,23 +54,12 @@ pub fn run<T: Track>(
     let clock = Clock::start();
     let mut supervisor = Supervisor::<T>::begin(store, request, clock, observer)?;
     let (events, inputs) = sync_channel(WAITING_MAX);
-    forward(control, events.clone());
+    supervisor.forward(control, events.clone())?;
     let socket = supervisor.listen(&events)?;
     supervisor.launch(&events)?;
     supervisor.drive(&inputs);
     drop(socket);
     Ok(supervisor.report())
-}
-
-/// Orders come from anywhere; here they join the output, so that there is one queue and one order.
-fn forward(control: Receiver<Control>, events: SyncSender<Input>) {
-    thread::spawn(move || {
-        while let Ok(order) = control.recv() {
-            if events.send(Input::Control(order, None)).is_err() {
-                return;
-            }
-        }
-    });
 }
 
 /// The two clocks of a run.
@@ -229,6 +217,24 @@ impl<T: Track> Supervisor<'_, T> {
             Err(error) => {
                 self.give_up()?;
                 Err(RunError::Control { folder, error })
+            }
+        }
+    }
+
+    /// Orders come from anywhere; here they join the output, so that there is one queue and one order.
+    fn forward(&mut self, control: Receiver<Control>, events: SyncSender<Input>) -> Result<(), RunError> {
+        let started = start_thread("control", move || {
+            while let Ok(order) = control.recv() {
+                if events.send(Input::Control(order, None)).is_err() {
+                    return;
+                }
+            }
+        });
+        match started {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                self.give_up()?;
+                Err(LaunchError::Thread(error).into())
             }
         }
     }

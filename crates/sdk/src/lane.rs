@@ -44,6 +44,7 @@ mod ledger;
 mod place;
 mod recovery;
 mod source;
+mod threads;
 mod ties;
 mod walk;
 mod work;
@@ -65,7 +66,7 @@ use work::Work;
 /// After how many items a cursor is sent. A kill repeats so many and a page at most, and a commit costs a
 /// sync: with a hundred it is little beside a hundred requests.
 const BATCH: usize = 100;
-/// The most details that are fetched at the same time: each is a thread.
+/// The most details that are fetched at the same time: each is a thread, where the system gives so many.
 const CONCURRENCY_MAX: usize = 64;
 
 /// A lane that is about to run.

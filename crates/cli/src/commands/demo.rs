@@ -6,12 +6,14 @@
 
 use crate::args::collect::DemoArgs;
 use crate::demo::{self, LOST, MANIFEST, NOTES, provider};
-use crate::error::{CliError, EXIT_FAILED};
+use crate::error::CliError;
 use crate::output::{Output, Tone, visible};
 use gleaner_lab::builtin;
 use gleaner_lab::oracle;
 use gleaner_lab::scenario::Scenario;
+use gleaner_store::{GapFilter, PAGE_ROWS_MAX};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -48,23 +50,38 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliErro
         out.line(&format!("A provider is running at {url}. It has {NOTES} notes and a limit that nobody tells."))?;
         out.line("")?;
     }
+    let ended = collect(args, &folder, &url, out).and_then(|(shown, before_the_kill)| {
+        let account = Account::new(&folder, &provider, &scenario, &shown, before_the_kill)?;
+        account.check(&folder)?;
+        Ok(account)
+    });
+    match ended {
+        Ok(account) if args.json => out.line(&account.as_json().to_string())?,
+        Ok(account) => account.print(out)?,
+        Err(error) => {
+            if args.json {
+                out.line(&json!({"message_type": "demo_failed", "error": error.message()}).to_string())?;
+            }
+            return Err(error);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Both runs. Answers how many notes were saved when the first one was killed.
+fn collect(args: &DemoArgs, folder: &Path, url: &str, out: &mut Output) -> Result<(Shown, u64), CliError> {
     let mut shown = Shown::new(args.json);
-    part(&folder, &url, &mut shown, Some(NOTES / 2))?;
+    let ended = part(folder, url, &mut shown, Some(NOTES / 2));
+    shown.clear();
+    ended?;
     let before_the_kill = shown.records;
     if !args.json {
-        shown.clear();
         out.line(&format!("Half-way: the run was killed with {before_the_kill} notes saved. Starting it again."))?;
     }
-    let last = part(&folder, &url, &mut shown, None)?;
+    let ended = part(folder, url, &mut shown, None);
     shown.clear();
-    let account = Account::new(&folder, &provider, &scenario, &shown, before_the_kill, last.as_ref())?;
-    if args.json {
-        out.line(&account.as_json().to_string())?
-    } else {
-        account.print(out)?
-    }
-    let complete = account.records + LOST.len() as u64 == NOTES;
-    Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FAILED) })
+    ended?;
+    Ok((shown, before_the_kill))
 }
 
 fn scenario() -> Result<Scenario, CliError> {
@@ -92,28 +109,56 @@ fn failed(what: &str, error: &io::Error) -> CliError {
     }
 }
 
-/// One run, killed once so many notes are saved. Answers its last line, unless it was killed.
-fn part(folder: &Path, url: &str, shown: &mut Shown, kill_at: Option<u64>) -> Result<Option<Value>, CliError> {
+/// One run, killed once so many notes are saved; without such a number it must succeed.
+fn part(folder: &Path, url: &str, shown: &mut Shown, kill_at: Option<u64>) -> Result<(), CliError> {
     let mut child = start(folder, url)?;
     let output = child.stdout.take().map(BufReader::new);
     let before = shown.records;
     let began = Instant::now();
-    let mut last = None;
+    let (mut is_half_way, mut is_slow, mut succeeded) = (false, false, false);
     for line in output.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
         let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
         shown.take(&message, before);
-        if kill_at.is_some_and(|notes| shown.records >= notes) || began.elapsed() > PART_MAX {
+        is_half_way = kill_at.is_some_and(|notes| shown.records >= notes);
+        is_slow = began.elapsed() > PART_MAX;
+        if is_half_way || is_slow {
+            // Not asked to stop: killed, as a crash would.
+            child.kill().map_err(|error| failed("cannot end the run", &error))?;
             break;
         }
-        last = Some(message);
+        succeeded = message["message_type"] == "run_finished" && message["status"] == "succeeded";
     }
-    if kill_at.is_some() {
-        // Not asked to stop: killed, as a crash would.
-        child.kill().map_err(|error| failed("cannot end the run", &error))?;
-        last = None;
+    let status = child.wait().map_err(|error| failed("cannot wait for the run", &error))?;
+    if is_half_way || (kill_at.is_none() && succeeded) {
+        return Ok(());
     }
-    child.wait().map_err(|error| failed("cannot wait for the run", &error))?;
-    Ok(last.filter(|message| message["message_type"] == "run_finished"))
+    let slow = is_slow.then(|| format!("the run did not finish within {} s", PART_MAX.as_secs()));
+    let cause = slow.or_else(|| cause_of(folder)).unwrap_or_else(|| format!("the run ended with {status}"));
+    Err(not_as_expected(folder, &cause, shown.records))
+}
+
+/// Why the last run ended, in the connector's own words where there are any.
+fn cause_of(folder: &Path) -> Option<String> {
+    let reader = gleaner_store::Reader::open(&folder.join("home").join("store.db")).ok()?;
+    let run = reader.runs("demo", 1).ok()?.into_iter().next()?;
+    let what = run.reason.map(|reason| reason.wording().what.to_owned());
+    let said = run.error_message.or(run.violation);
+    match (said, what) {
+        (Some(said), Some(what)) => Some(format!("{said} ({what})")),
+        (said, what) => said.or(what),
+    }
+}
+
+fn not_as_expected(folder: &Path, cause: &str, saved: u64) -> CliError {
+    let home = visible(&folder.join("home").display().to_string());
+    CliError::Failed {
+        message: format!(
+            "the demo failed: {}; {saved} of {} notes are saved",
+            visible(cause),
+            NOTES - LOST.len() as u64
+        ),
+        hint: format!("`gleaner runs demo --home {home}` shows its runs"),
+    }
 }
 
 fn start(folder: &Path, url: &str) -> Result<Child, CliError> {
@@ -183,7 +228,8 @@ fn sparkline(values: &[f64], columns: usize) -> String {
 /// What came of it.
 struct Account {
     records: u64,
-    gaps: u64,
+    /// The keys of what is missing and known to be.
+    missing: BTreeSet<String>,
     requests: u64,
     rejected: u64,
     refetched: u64,
@@ -205,18 +251,19 @@ impl Account {
         scenario: &Scenario,
         shown: &Shown,
         before_the_kill: u64,
-        last: Option<&Value>,
     ) -> Result<Self, CliError> {
         let home = folder.join("home");
         let reader = gleaner_store::Reader::open(&home.join("store.db"))?;
         let records = reader.streams("demo")?.iter().map(|stream| stream.records).sum();
+        let gaps = reader.gaps("demo", GapFilter::default(), 0, PAGE_ROWS_MAX)?;
+        let missing = gaps.into_iter().map(|gap| gap.record_key.unwrap_or_default()).collect();
         let seen = provider.seen();
         // What everyone has to ask for: the pages of the list, and each note.
         let needed = NOTES.div_ceil(demo::PAGE) + NOTES;
         let best = oracle::best(&Scenario { backlog: needed, ..scenario.with_workers(demo::CONCURRENCY) }, 1);
         Ok(Self {
             records,
-            gaps: last.and_then(|last| last["gaps_open"].as_u64()).unwrap_or(0),
+            missing,
             requests: seen.requests,
             rejected: seen.rejected,
             refetched: (seen.requests - seen.rejected).saturating_sub(needed),
@@ -231,8 +278,24 @@ impl Account {
         })
     }
 
+    /// What the provider has must be what the store has: every note that is there, and a gap for each that is not.
+    fn check(&self, folder: &Path) -> Result<(), CliError> {
+        let lost = LOST.iter().map(u64::to_string).collect::<BTreeSet<_>>();
+        let (stored, there) = (self.records, NOTES - lost.len() as u64);
+        if stored == there && self.missing == lost {
+            return Ok(());
+        }
+        let keys = |keys: &BTreeSet<String>| keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+        let (missing, lost) = (keys(&self.missing), keys(&lost));
+        let cause = format!(
+            "the account is wrong: {stored} of {there} notes are stored, and the gaps are [{missing}], not [{lost}]"
+        );
+        Err(not_as_expected(folder, &cause, stored))
+    }
+
     fn print(&self, out: &mut Output) -> Result<(), CliError> {
-        let Self { records, gaps, requests, rejected, refetched, seconds, oracle_seconds, .. } = self;
+        let Self { records, requests, rejected, refetched, seconds, oracle_seconds, .. } = self;
+        let gaps = self.missing.len();
         let share = *rejected as f64 * 100.0 / (*requests).max(1) as f64;
         out.line("")?;
         out.line(
@@ -261,7 +324,7 @@ impl Account {
 
     fn as_json(&self) -> Value {
         json!({
-            "message_type": "demo_finished", "records": self.records, "gaps_open": self.gaps,
+            "message_type": "demo_finished", "records": self.records, "gaps_open": self.missing.len(),
             "requests": self.requests, "rejected": self.rejected, "requests_made_twice": self.refetched,
             "saved_before_the_kill": self.before_the_kill, "rate_per_s": self.rate, "limit_per_s": self.limit, "seconds": self.seconds,
             "oracle_seconds": self.oracle_seconds, "store": self.store.display().to_string(),

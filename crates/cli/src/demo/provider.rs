@@ -57,7 +57,7 @@ pub(crate) fn start(scenario: &Scenario) -> io::Result<Running> {
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0"))?;
     let address = listener.local_addr()?;
     let serving = Arc::clone(&shared);
-    thread::spawn(move || runtime.block_on(serve(&listener, &serving)));
+    thread::Builder::new().spawn(move || runtime.block_on(serve(&listener, &serving)))?;
     Ok(Running { address, shared })
 }
 

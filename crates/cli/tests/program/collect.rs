@@ -2,7 +2,7 @@
 //! root of their own. Connectors are small Python programs.
 
 use crate::support::{Answer, folder};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -314,6 +314,60 @@ fn the_demonstration_is_killed_half_way_and_accounts_for_everything() {
     let verify = shop.gleaner(&["verify", "--home", home.to_str().unwrap()]);
     assert_eq!(verify.code, 0, "{verify:?}");
     assert_eq!(shop.gleaner(&["runs", "demo", "--json", "--home", home.to_str().unwrap()]).stdout.lines().count(), 2);
+}
+
+/// The connector dies in the first run or in the second one: either way the account is not what it should be.
+#[test]
+fn a_demonstration_whose_connector_dies_fails_with_the_cause_and_claims_nothing() {
+    for notes in [20, 120] {
+        let shop = Shop::new("demo-fails");
+        let mut command = shop.command(&["demo", "--json"]);
+        command.env("TMPDIR", &shop.root).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut demo = command.spawn().unwrap();
+        let mut lines = BufReader::new(demo.stdout.take().unwrap()).lines().map(|line| line.unwrap());
+        let is_far_enough = |line: &String| {
+            let line = serde_json::from_str::<Value>(line).unwrap();
+            line["message_type"] == "demo_progress" && line["records"].as_u64().unwrap() >= notes
+        };
+        assert!(lines.any(|line| is_far_enough(&line)), "it never came to {notes} notes");
+        kill_connector_of(demo.id());
+        let last = serde_json::from_str::<Value>(&lines.last().unwrap()).unwrap();
+        let output = demo.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), &last["message_type"]), (Some(1), &json!("demo_failed")), "{last} {stderr}");
+        let error = last["error"].as_str().unwrap();
+        assert!(error.contains("the demo failed") && error.contains("of 198 notes are saved"), "{error}");
+        assert!(stderr.contains(error) && stderr.contains("gleaner runs demo --home"), "{stderr}");
+        assert!(!stderr.contains("are missing and known to be"), "{stderr}");
+    }
+}
+
+/// Kills the connector that a demonstration started, and nothing else of it.
+fn kill_connector_of(demo: u32) {
+    let parent = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok()
+    };
+    let is_below = |pid: u32| std::iter::successors(Some(pid), |pid| parent(*pid)).take(10).any(|pid| pid == demo);
+    let is_connector = |pid: u32| {
+        let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words = words.split(|byte| *byte == 0).filter(|word| !word.is_empty()).collect::<Vec<_>>();
+        matches!(words[..], [program, b"connector", b"demo"] if program.ends_with(b"gleaner"))
+    };
+    let pids = fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let found = pids.filter(|pid| is_connector(*pid) && is_below(*pid)).collect::<Vec<u32>>();
+    let [connector] = found[..] else { panic!("{found:?}") };
+    let killed = Command::new("kill").args(["-9", &connector.to_string()]).status().unwrap();
+    assert!(killed.success());
+}
+
+#[test]
+fn a_demonstration_that_cannot_write_says_so() {
+    let shop = Shop::new("demo-unwritable");
+    let output = shop.command(&["demo"]).env("TMPDIR", shop.root.join("nothing/here")).output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("nothing/here") && stderr.contains("No such file"), "{stderr}");
 }
 
 /// The folder has the number of the process in its name.

@@ -10,6 +10,7 @@ use super::backlog::{BACKLOG_KEY, Backlog};
 use super::cursor::Cursor;
 use super::ledger::{Ledger, Outcome};
 use super::source::{Detail, ListAt, ListItem, ListPage, Source, Target};
+use super::threads;
 use crate::collect::Collect;
 use crate::emit::Emitted;
 use crate::fetch_error::{FetchError, FetchErrorKind, is_cap, run_cap};
@@ -18,8 +19,7 @@ use crate::stop::Stop;
 use gleaner_engine::Time;
 use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap, SkipResult};
 use std::collections::VecDeque;
-use std::panic::resume_unwind;
-use std::thread::ScopedJoinHandle;
+use std::thread::Builder;
 use std::time::Duration;
 
 /// How often an open circuit is waited for without a success in between. It opens for a minute at first;
@@ -184,8 +184,8 @@ impl<'a, 'r> Work<'a, 'r> {
         self.exhausted.is_some()
     }
 
-    /// Fetches these at the same time and hands the answers over in their order, each as soon as it is there,
-    /// until `take` wants no more.
+    /// Fetches these at the same time, as far as there are threads, and hands the answers over in their order, each as
+    /// soon as it is there, until `take` wants no more.
     pub(super) fn fetch(&mut self, targets: &[Target], take: &mut Take<'_, 'a, 'r>) -> Result<(), Stop> {
         if let [only] = targets {
             let fetched = self.source.detail(only);
@@ -194,15 +194,14 @@ impl<'a, 'r> Work<'a, 'r> {
             return self.run.report_rate_now_and_then();
         }
         let (source, clock) = (self.source, self.run.clock);
-        let fetch = |target| {
+        let fetch = |target: &Target| {
             let fetched = source.detail(target);
             let found_open = is_open(&fetched).then(|| clock.now());
             (fetched, found_open)
         };
         std::thread::scope(|scope| {
-            let started = targets.iter().map(|target| scope.spawn(move || fetch(target))).collect::<Vec<_>>();
-            let join = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|panic| resume_unwind(panic));
-            let (mut started, mut answers) = (started.into_iter().map(join), VecDeque::new());
+            let begun = threads::begin(scope, targets, &fetch, &Builder::new);
+            let (mut started, mut answers) = (begun.into_iter().map(|begun| begun.finish(&fetch)), VecDeque::new());
             for target in targets {
                 let Some((fetched, found_open)) = answers.pop_front().or_else(|| started.next()) else { break };
                 if found_open.is_some() {
