@@ -249,6 +249,12 @@ pub(crate) fn optional_raw_json(text: Option<String>) -> Result<Option<RawJson<'
     text.map(raw_json).transpose()
 }
 
+/// A schema as its manifest has it, which may have several lines. No string of JSON contains a raw line break, so a
+/// space in its place changes nothing.
+pub(crate) fn schema_json(text: Option<String>) -> Result<Option<RawJson<'static>>, Failure> {
+    optional_raw_json(text.map(|text| text.replace(['\n', '\r'], " ")))
+}
+
 /// Whether a row is there.
 pub(crate) fn exists(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<bool, Failure> {
     Ok(connection.prepare_cached(sql)?.query_row(values, |_| Ok(())).optional()?.is_some())

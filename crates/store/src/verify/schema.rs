@@ -6,7 +6,7 @@
 use super::{Damage, damage};
 use crate::error::Failure;
 use crate::open::MIGRATIONS;
-use crate::session::optional_raw_json;
+use crate::session::schema_json;
 use crate::views;
 use rusqlite::Connection;
 use std::collections::BTreeSet;
@@ -59,7 +59,7 @@ fn views_of_streams(connection: &Connection, there: &BTreeSet<Definition>) -> Re
     let mut views = Vec::new();
     while let Some(row) = rows.next()? {
         let (name, id) = (row.get::<_, String>(0)?, row.get(1)?);
-        let schema = optional_raw_json(row.get(2)?)?;
+        let schema = schema_json(row.get(2)?)?;
         let sql = views::definition(&name, id, schema.as_ref()).into_bytes();
         let view = Definition { kind: "view".to_owned(), name, sql: Some(sql) };
         if !row.get::<_, bool>(3)? || there.contains(&view) {
