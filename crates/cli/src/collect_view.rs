@@ -3,13 +3,14 @@
 use crate::args::collect::{CollectArgs, Interact};
 use crate::commands::run::renew;
 use crate::credentials::how_to_give;
+use crate::dates;
 use crate::error::{
     CliError, EXIT_CREDENTIALS, EXIT_FAILED, EXIT_GAPS, EXIT_INTERRUPTED, EXIT_NEEDS_OWNER, EXIT_PROVIDER,
 };
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
-use gleaner_engine::{Counts, TraceEvent};
-use gleaner_protocol::{Interaction, SkipResult, TerminalReason, ViolationCode};
+use gleaner_engine::{Counts, TraceEvent, WallTime};
+use gleaner_protocol::{Interaction, SkipResult, TerminalReason, ViolationCode, Waiting};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
 use gleaner_store::Reader;
 use serde_json::json;
@@ -42,6 +43,8 @@ pub(crate) struct View {
     drawn: Instant,
     saved: Saved,
     pace: Option<String>,
+    /// What the connector waits for, and until when.
+    waiting: Option<(Waiting, WallTime)>,
     said: String,
     /// How often something was left out.
     skips: u64,
@@ -69,6 +72,7 @@ impl View {
             drawn: now,
             saved: Saved::default(),
             pace: None,
+            waiting: None,
             said: String::new(),
             skips: 0,
         }
@@ -85,8 +89,13 @@ impl View {
         }
         let gaps = if counts.gaps == 1 { "gap" } else { "gaps" };
         parts.extend((counts.gaps > 0).then(|| format!("{} {gaps}", counts.gaps)));
-        parts.extend(self.pace.clone());
-        parts.extend((!self.said.is_empty()).then(|| self.said.clone()));
+        match self.waiting.as_ref().filter(|(_, until)| *until > dates::now()) {
+            Some((waiting, until)) => parts.push(waiting.sentence(&dates::until(*until))),
+            None => {
+                parts.extend(self.pace.clone());
+                parts.extend((!self.said.is_empty()).then(|| self.said.clone()));
+            }
+        }
         visible(&parts.join("  ")).replace('\n', " ")
     }
 
@@ -179,11 +188,19 @@ impl Observer for View {
                     let (now, most) = (rate.effective_rate_per_min, rate.ceiling_rate_per_min);
                     self.pace = Some(format!("{now:.0} of at most {most:.0} requests/min"));
                 }
+                if let Some(waiting) = progress.waiting.valid() {
+                    let until = waiting.as_ref().and_then(|waiting| WallTime::parse(&waiting.until));
+                    self.waiting = waiting.clone().zip(until);
+                }
                 let rate = progress.collection_rate.valid().map(|rate| rate.effective_rate_per_min);
-                self.print(&json!({
+                let mut line = json!({
                     "message_type": "progress", "message": progress.message, "stream": progress.stream,
                     "rate_per_min": rate,
-                }));
+                });
+                if let Some(waiting) = progress.waiting.valid() {
+                    line["waiting"] = json!(waiting);
+                }
+                self.print(&line);
             }
             TraceEvent::Assistance(help) => {
                 let text = format!("{} asks for help: {}", self.name, help.message);

@@ -29,6 +29,11 @@ fn civil(days: u64) -> (u64, u64, u64) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
+/// The end of a wait on the clock of this machine: `12:03:20`, with its date if that is not today.
+pub(crate) fn until(time: WallTime) -> String {
+    gleaner_schedule::Zone::of_this_machine().show_near(time, now())
+}
+
 /// `12 s`, `3 min`, `5 h`, `2 days`
 pub(crate) fn span(duration: Duration) -> String {
     match duration.as_secs() {

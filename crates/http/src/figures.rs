@@ -1,7 +1,7 @@
 //! Counts of one key, for people and for Prometheus. Bounded: counters, a ring of waits, a ring of
 //! circuit changes.
 
-use gleaner_governor::{CircuitTransition, Verdict, WaitReason};
+use gleaner_governor::{CircuitTransition, Time, Verdict, WaitReason};
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ pub(crate) struct Figures {
     pub(crate) answers: [u64; 4],
     /// Callers that pause before a retry now.
     pub(crate) pausing: usize,
+    /// When the last pause before a retry ends that was begun; long over when nobody pauses.
+    pub(crate) pause_ends: Time,
     /// Times that what was learned could not be written down.
     pub(crate) memory_errors: u64,
     /// The last waits, in milliseconds.

@@ -219,7 +219,7 @@ impl SendGovernor {
     /// The pause after a refusal: what the provider asked for, or our own backoff, and never both.
     async fn pause_until(&self, at: Time, reason: WaitReason, call: &mut Call) {
         let start = Instant::now();
-        let pausing = Pausing::new(&self.shared);
+        let pausing = Pausing::new(&self.shared, at);
         pause(self.shared.clock.instant(at), &Notify::new()).await;
         drop(pausing);
         let waited = start.elapsed();
@@ -247,8 +247,11 @@ impl Meaning {
 struct Pausing<'a>(&'a Shared);
 
 impl<'a> Pausing<'a> {
-    fn new(shared: &'a Shared) -> Self {
-        shared.lock().figures.pausing += 1;
+    fn new(shared: &'a Shared, until: Time) -> Self {
+        let mut state = shared.lock();
+        state.figures.pausing += 1;
+        state.figures.pause_ends = state.figures.pause_ends.max(until);
+        drop(state);
         Self(shared)
     }
 }

@@ -114,6 +114,7 @@ mod terminal;
 mod view;
 mod violation;
 mod vocabulary;
+mod waiting;
 mod wording_check;
 
 pub use coverage::{CoverageField, CoverageReport, DetailCoverage, KeyBlock};
@@ -143,6 +144,7 @@ pub use start::{CollectionMode, GapsPageResponse, RunBudget, Scope, ScopeFault, 
 pub use terminal::TerminalReason;
 pub use violation::{Position, Violation, ViolationCode};
 pub use vocabulary::Wording;
+pub use waiting::{Waiting, WaitingReason};
 pub use wording_check::{WordingFault, blames_the_service, check_wording};
 
 /// The code of the crate's README, so that it cannot rot.

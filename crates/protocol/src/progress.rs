@@ -9,6 +9,7 @@ use crate::line_writer::LineWriter;
 use crate::observability::{CollectionRate, Evidence, ProviderBudget};
 use crate::raw_json::RawJson;
 use crate::start::TimeRange;
+use crate::waiting::Waiting;
 use serde::Serialize;
 
 /// News for people, with evidence for programs.
@@ -26,6 +27,8 @@ pub struct Progress {
     pub collection_rate: Evidence<CollectionRate>,
     /// A change of the circuit.
     pub provider_budget: Evidence<ProviderBudget>,
+    /// What is waited for now; `None` in it says that nothing is any more.
+    pub waiting: Evidence<Option<Waiting>>,
 }
 
 impl Progress {
@@ -41,6 +44,7 @@ impl Progress {
             provider_budget: fields
                 .optional("provider_budget")
                 .map_or(Evidence::Absent, |view| ProviderBudget::read(view.text())),
+            waiting: fields.any("waiting").map_or(Evidence::Absent, |view| Waiting::read(view.text())),
         })
     }
 
@@ -51,7 +55,8 @@ impl Progress {
             .optional_number("count", self.count)
             .optional_number("total", self.total);
         let line = write_evidence(line, "collection_rate", &self.collection_rate);
-        write_evidence(line, "provider_budget", &self.provider_budget).end();
+        let line = write_evidence(line, "provider_budget", &self.provider_budget);
+        write_evidence(line, "waiting", &self.waiting).end();
     }
 }
 

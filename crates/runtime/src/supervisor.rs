@@ -31,6 +31,9 @@ const DRAIN_MAX: Duration = Duration::from_secs(3);
 const STOP_MAX: Duration = Duration::from_secs(7);
 /// How long events of the trace may wait for a slice that takes them along.
 const TRACE_MAX: Duration = Duration::from_secs(5);
+/// How often the trace is written for the sake of a wait, at most: whoever looks meanwhile should see it, and a
+/// connector that reports one wait after the other must not cost a sync each.
+const WAIT_EVERY: Duration = Duration::from_secs(1);
 
 /// What wakes the loop.
 #[derive(Debug)]
@@ -103,6 +106,8 @@ struct Supervisor<'a, T: Track> {
     draining_since: Option<Instant>,
     next_heartbeat: Instant,
     next_trace: Instant,
+    /// When the trace was written last.
+    traced_at: Option<Instant>,
     store_error: Option<StoreError>,
     interrupted_before: u64,
     outcome: Option<RunOutcome>,
@@ -161,6 +166,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             draining_since: None,
             next_heartbeat: clock.0 + HEARTBEAT,
             next_trace: clock.0 + TRACE_MAX,
+            traced_at: None,
             store_error: None,
             interrupted_before,
             outcome: None,
@@ -237,6 +243,13 @@ impl<T: Track> Supervisor<'_, T> {
                 Err(LaunchError::Thread(error).into())
             }
         }
+    }
+
+    /// A wait is worth a write of its own: no slice comes while it lasts.
+    fn write_trace_soon(&mut self) {
+        let now = Instant::now();
+        let at = self.traced_at.map_or(now, |at| (at + WAIT_EVERY).max(now));
+        self.next_trace = self.next_trace.min(at);
     }
 
     /// Ends a run that could not begin.
@@ -329,7 +342,7 @@ impl<T: Track> Supervisor<'_, T> {
             self.check(beat);
         }
         if instant >= self.next_trace {
-            self.next_trace = instant + TRACE_MAX;
+            (self.next_trace, self.traced_at) = (instant + TRACE_MAX, Some(instant));
             if let Some(session) = self.session.as_mut().filter(|_| self.store_error.is_none()) {
                 let flushed = self.store.flush_trace(session);
                 self.check(flushed);

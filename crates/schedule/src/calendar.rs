@@ -70,6 +70,20 @@ impl Zone {
         self.at(time).strftime("%Y-%m-%d %H:%M %Z").to_string()
     }
 
+    /// The zone of this machine.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        Self(TimeZone::system())
+    }
+
+    /// The time of day of something that is near, and its date as well if that is another day: `12:03:20`.
+    #[must_use]
+    pub fn show_near(&self, time: WallTime, now: WallTime) -> String {
+        let (at, now) = (self.at(time), self.at(now));
+        let format = if at.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S %Z" };
+        at.strftime(format).to_string()
+    }
+
     fn at(&self, time: WallTime) -> Zoned {
         // Ends far beyond what the library knows, as does a machine without a battery.
         let millis = i64::try_from(time.as_unix_millis()).unwrap_or(i64::MAX);

@@ -13,6 +13,7 @@ use crate::exchanges::{Played, Recording, Tape, for_author};
 use crate::gaps::GapPages;
 use crate::rate;
 use crate::stop::Stop;
+use crate::waits::Waits;
 use crate::warm_start::Learned;
 use gleaner_engine::Time;
 use gleaner_http::blocking::Client;
@@ -55,6 +56,8 @@ pub struct Collect<'r> {
     pub(crate) accounted_for: BTreeSet<String>,
     pub(crate) last_readout: Option<Time>,
     pub(crate) tape: Tape,
+    /// What is waited for, for whoever looks meanwhile.
+    pub(crate) waits: Waits,
 }
 
 /// Environment variables by name. Prints none of them.
@@ -210,6 +213,7 @@ impl<'r> Collect<'r> {
             self.say(trouble)?;
         }
         self.emitter.remember_pace_of(governor.clone());
+        self.waits.watch(governor.clone());
         self.governor = Some(governor.clone());
         Ok(())
     }
@@ -327,11 +331,11 @@ impl<'r> Collect<'r> {
         self.emitter.progress(Progress { message: message.into(), ..Progress::default() })
     }
 
-    /// Waits, unless the run's time would be over before: then `false`, at once.
+    /// Waits for an open circuit, unless the run's time would be over before: then `false`, at once.
     pub(crate) fn pause(&self, wait: Duration) -> bool {
         let is_too_long = self.budget.time_left(self.clock.now()).is_some_and(|left| left <= wait);
         if !is_too_long {
-            self.clock.pause(wait);
+            self.waits.while_circuit_is_open(wait, || self.clock.pause(wait));
         }
         !is_too_long
     }

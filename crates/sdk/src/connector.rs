@@ -14,6 +14,7 @@ use crate::gaps::GapPages;
 use crate::panics;
 use crate::stdio::Stdio;
 use crate::stop::{Failure, Stop};
+use crate::waits::Waits;
 use crate::warm_start::Learned;
 use crate::wire::Wire;
 use gleaner_engine::{Schemas, ScopeFilter};
@@ -23,6 +24,7 @@ use gleaner_protocol::{
     RuntimeMessage, Start,
 };
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::ExitCode;
@@ -89,7 +91,14 @@ impl std::fmt::Debug for Surroundings<'_> {
 /// ```
 pub fn run_connector(manifest: &str, connector: &dyn Connector) -> ExitCode {
     panics::note_places();
-    let Ok(mut wire) = Stdio::open() else { return ExitCode::FAILURE };
+    let mut wire = match Stdio::open() {
+        Ok(wire) => wire,
+        Err(error) => {
+            // There is no way to a runtime; its owner reads this as the last words of the connector.
+            drop(writeln!(io::stderr(), "the connector cannot start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     let clock = SystemClock::new();
     let variable = |name: &str| std::env::var(name).ok();
     run_on(&mut wire, manifest, connector, &Surroundings { variable: &variable, clock: &clock })
@@ -172,10 +181,12 @@ impl Prepared {
         let clock: &dyn Clock = if is_playing { &jumping } else { around.clock };
         let around = &Surroundings { variable: around.variable, clock };
         let started = clock.now();
+        let aside = wire.aside();
         let mut emitter = Emitter::new(wire, &manifest, &schemas, clock, filter);
         let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, can_ask(&start), is_playing);
         let (governors, trouble) = governors(around.variable, is_playing);
         let mut run = collect(&manifest, emitter, start, started, around, tape, governors);
+        let _telling = aside.map(|aside| run.waits.tell(aside));
         let result = credentials.and_then(|credentials| {
             trouble.map_or(Ok(()), |trouble| run.say(trouble))?;
             run.take_credentials(credentials);
@@ -260,6 +271,7 @@ fn collect<'r>(
         accounted_for: BTreeSet::new(),
         last_readout: None,
         tape,
+        waits: Waits::default(),
     }
 }
 

@@ -432,6 +432,8 @@ impl<'r> Emitter<'r> {
 
     /// The last message.
     pub(crate) fn done(&mut self, done: Done) -> Result<(), Stop> {
+        // Nothing may follow it.
+        self.wire.hold_asides(true);
         self.send(&ConnectorMessage::Done(done))
     }
 
@@ -455,14 +457,20 @@ impl<'r> Emitter<'r> {
         question: &ConnectorMessage<'_>,
         pick: impl Fn(RuntimeMessage) -> Option<T>,
     ) -> Result<Option<T>, Stop> {
+        // While a question to the owner is open, any other line is a violation.
+        let is_alone = matches!(question, ConnectorMessage::Interaction(_));
+        self.wire.hold_asides(is_alone);
         self.send(question)?;
+        let mut answer = Err(Stop::failed("the runtime does not answer what it is asked"));
         for _ in 0..UNRELATED_MAX {
             let Some(message) = self.wire.read()? else { return Ok(None) };
-            if let Some(answer) = pick(message) {
-                return Ok(Some(answer));
+            if let Some(picked) = pick(message) {
+                answer = Ok(Some(picked));
+                break;
             }
         }
-        Err(Stop::failed("the runtime does not answer what it is asked"))
+        self.wire.hold_asides(false);
+        answer
     }
 
     fn send(&mut self, message: &ConnectorMessage<'_>) -> Result<(), Stop> {

@@ -47,6 +47,7 @@ mod rate;
 mod replay;
 mod stdio;
 mod stop;
+mod waits;
 mod warm_start;
 mod wire;
 
@@ -66,7 +67,7 @@ pub use question::{Question, Reply};
 pub use replay::{Replay, Replayed, replay};
 pub use stdio::Stdio;
 pub use stop::{Failure, Stop};
-pub use wire::{Wire, WireFault};
+pub use wire::{Aside, Wire, WireFault};
 
 pub use gleaner_http as http;
 pub use gleaner_protocol as protocol;

@@ -8,7 +8,7 @@
 //! The real output is taken away from the rest of the program: whatever a library prints to standard
 //! output goes to the errors, where it does no harm.
 
-use crate::wire::{Wire, WireFault};
+use crate::wire::{Aside, Wire, WireFault};
 use gleaner_protocol::{Limits, RuntimeMessage};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
@@ -88,8 +88,17 @@ impl Wire for Stdio {
         let patience = || if self.has_ended.load(Ordering::Acquire) { UNREAD_AFTER_END_MAX } else { UNREAD_MAX };
         let mut state = self.queue.wait(patience, |state| state.queued.len() < QUEUE_BYTES_MAX)?;
         state.queued.extend_from_slice(bytes);
+        state.is_inside_a_line = bytes.last().map_or(state.is_inside_a_line, |last| *last != b'\n');
         self.queue.changed.notify_all();
         Ok(())
+    }
+
+    fn aside(&self) -> Option<Box<dyn Aside>> {
+        Some(Box::new(Beside(Arc::clone(&self.queue))))
+    }
+
+    fn hold_asides(&mut self, hold: bool) {
+        self.queue.lock().asides_are_held = hold;
     }
 
     fn read(&mut self) -> Result<Option<RuntimeMessage>, WireFault> {
@@ -125,8 +134,27 @@ struct QueueState {
     queued: Vec<u8>,
     is_writing: bool,
     is_broken: bool,
+    /// The rest of a line is still to come.
+    is_inside_a_line: bool,
+    asides_are_held: bool,
     /// Grows with everything that the pipe takes.
     progress: u64,
+}
+
+/// Puts whole lines between those of the connector.
+struct Beside(Arc<Queue>);
+
+impl Aside for Beside {
+    fn say(&self, line: &[u8]) -> bool {
+        let mut state = self.0.lock();
+        // A queue that is not empty says that the runtime has enough to read.
+        if state.is_broken || state.is_inside_a_line || state.asides_are_held || !state.queued.is_empty() {
+            return false;
+        }
+        state.queued.extend_from_slice(line);
+        self.0.changed.notify_all();
+        true
+    }
 }
 
 impl Queue {
@@ -317,6 +345,26 @@ mod tests {
         wire.write(b"last words\n").unwrap();
         assert_eq!(wire.drain(Duration::from_millis(250)), Err(WireFault::Disconnected));
         assert!(seen.load(Ordering::Relaxed) > 8, "it was waited for as long as somebody read");
+    }
+
+    #[test]
+    fn what_is_said_aside_goes_between_two_lines_and_not_while_it_is_held() {
+        let read = Arc::new(Mutex::new(Vec::new()));
+        let mut wire = Stdio::over(Cursor::new(""), Slow(Arc::clone(&read)), || None).unwrap();
+        let aside = wire.aside().unwrap();
+        assert!(aside.say(b"1\n"));
+        wire.drain(Duration::from_secs(30)).unwrap();
+        wire.write(b"two ").unwrap();
+        wire.drain(Duration::from_secs(30)).unwrap();
+        assert!(!aside.say(b"never\n"), "in the middle of a line");
+        wire.write(b"halves\n").unwrap();
+        wire.drain(Duration::from_secs(30)).unwrap();
+        wire.hold_asides(true);
+        assert!(!aside.say(b"never\n"), "while a question waits");
+        wire.hold_asides(false);
+        assert!(aside.say(b"3\n"));
+        wire.drain(Duration::from_secs(30)).unwrap();
+        assert_eq!(String::from_utf8(read.lock().unwrap().clone()).unwrap(), "1\ntwo halves\n3\n");
     }
 
     #[test]

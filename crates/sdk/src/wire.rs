@@ -31,9 +31,26 @@ pub trait Wire: Send {
     /// When it was not.
     fn drain(&mut self, patience: Duration) -> Result<(), WireFault>;
 
+    /// A second way to the output, for what is said while the connector itself waits; `None` where there is none.
+    fn aside(&self) -> Option<Box<dyn Aside>> {
+        None
+    }
+
+    /// Lets nothing be said aside from now on, or lets it again: not while a question waits for its answer, and not
+    /// after the last message.
+    fn hold_asides(&mut self, hold: bool) {
+        let _: bool = hold;
+    }
+
     /// Waits for the end of the input, which says that everything is saved; `false` when `patience` was
     /// over before.
     fn wait_for_end(&mut self, patience: Duration) -> bool;
+}
+
+/// A second way to the output of a [`Wire`], from another thread.
+pub trait Aside: Send {
+    /// Adds a whole line between two others, at once or not at all; `false` when that is not possible now.
+    fn say(&self, line: &[u8]) -> bool;
 }
 
 /// Why the wire cannot be used.

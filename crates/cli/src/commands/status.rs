@@ -9,8 +9,8 @@ use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
-use gleaner_engine::{CooldownPolicy, Finding, Grade, Health};
-use gleaner_protocol::Assistance;
+use gleaner_engine::{CooldownPolicy, Finding, Grade, Health, WallTime};
+use gleaner_protocol::{Assistance, Waiting};
 use gleaner_service::{Outlook, outlook};
 use gleaner_store::{
     ConnectionState, ConnectionSummary, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, StoreError,
@@ -26,6 +26,13 @@ struct Line {
     questions: Vec<OpenQuestion>,
     help: Vec<Assistance>,
     outlook: Outlook,
+}
+
+impl Line {
+    /// What its run waits for now. A run whose process is gone waits for nothing.
+    fn waits(&self) -> Option<(&Waiting, WallTime)> {
+        self.evidence.waiting_at(dates::now()).filter(|_| self.holder.is_some())
+    }
 }
 
 pub(crate) fn run(args: &StatusArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -118,6 +125,9 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     for text in open_run(line) {
         out.line(&format!("  {text}"))?;
     }
+    if let Some((waiting, until)) = line.waits() {
+        out.line(&format!("  {}", waiting.sentence(&dates::until(until))))?;
+    }
     for question in &line.questions {
         let (id, left, message) = (question.id, answer::time_left(question), in_a_line(&question.message));
         out.line(&format!("  question {id}{left}: {message}\n    answer with: gleaner answer {id}"))?;
@@ -188,6 +198,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "help": line.help.iter().map(|help| &help.message).collect::<Vec<_>>(),
         "next": schedule::as_json(&line.outlook),
         "circuit": line.evidence.circuit.as_ref().map(|budget| budget.circuit),
+        "waiting": line.waits().map(|(waiting, until)| json!({"reason": waiting.reason, "until": dates::rfc3339(until)})),
     });
     Ok(out.line(&value.to_string())?)
 }

@@ -101,6 +101,7 @@ impl Known {
     fn not_running(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         lines.extend(self.held.as_ref().map(|by| running(by, self.now)));
+        lines.extend(self.waits());
         lines.extend(self.question.as_ref().map(asks));
         if self.evidence.summary.state == ConnectionState::Paused {
             lines.push(Line::new("not running", "You paused it.".to_owned(), json!({"code": "paused"})));
@@ -124,11 +125,19 @@ impl Known {
         lines
     }
 
+    /// What the run waits for, while it does.
+    fn waits(&self) -> Option<Line> {
+        let (waiting, until) = self.evidence.waiting_at(self.now).filter(|_| self.held.is_some())?;
+        let text = format!("It is {}.", waiting.sentence(&dates::until(until)));
+        let facts = json!({"code": "waiting", "reason": waiting.reason, "until": dates::rfc3339(until)});
+        Some(Line::new("not running", text, facts))
+    }
+
     fn rests(&self) -> Option<Line> {
         match self.rest {
             Rest::No => None,
             Rest::Until { until, why, cycles } => {
-                let text = format!("Rests {} more: {}", dates::span(until.since(self.now)), why.wording().what);
+                let text = format!("It is waiting until {}: {}", dates::until(until), why.wording().what);
                 let until = dates::rfc3339(until);
                 let facts = json!({"code": "resting", "reason": why.code(), "until": until, "rests_in_a_row": cycles});
                 Some(Line::new("not running", text, facts))
@@ -154,6 +163,10 @@ impl Known {
     }
 
     fn pace(&self) -> Vec<Line> {
+        // While it waits it does not ask at all.
+        if self.waits().is_some() {
+            return Vec::new();
+        }
         let Some(rate) = &self.evidence.rate else {
             let text = "Its pace is not known: no connector of it has reported one.".to_owned();
             return vec![Line::new("not faster", text, json!({"code": "not_reported"}))];

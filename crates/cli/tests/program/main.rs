@@ -38,3 +38,4 @@ mod terminal;
 mod tracks;
 mod transcripts;
 mod validation;
+mod waits;

@@ -130,7 +130,10 @@ fn judge_evidence(run: &Observed, board: &mut Board<'_>) {
         if *budget == Evidence::Malformed {
             board.warn("evidence", "`provider_budget` cannot be read", Some(line.number));
         }
-        if rate.valid().is_some() || budget.valid().is_some() {
+        if progress.waiting == Evidence::Malformed {
+            board.warn("evidence", "`waiting` cannot be read", Some(line.number));
+        }
+        if rate.valid().is_some() || budget.valid().is_some() || progress.waiting.valid().is_some() {
             board.pass("evidence");
         }
     }

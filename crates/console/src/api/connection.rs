@@ -31,9 +31,19 @@ struct WholeView {
     /// The last report about the pace; absent when there is none, and never zero instead.
     collection_rate: Option<Box<RawValue>>,
     circuit: Option<&'static str>,
+    /// What its run waits for now; absent when it waits for nothing.
+    waiting: Option<WaitingView>,
     questions: Vec<QuestionView>,
     /// What connectors ask for that blocks nothing.
     help: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct WaitingView {
+    until: String,
+    /// A code; those that Gleaner knows are in docs/protocol.md.
+    code: String,
+    sentence: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -68,9 +78,17 @@ fn gather(reader: &Reader, name: &str) -> Result<WholeView, Problem> {
         rest: rest(&standing),
         collection_rate: raw(rate),
         circuit: evidence.circuit.as_ref().map(|budget| budget.circuit.state.code()),
+        waiting: waits_for(&standing),
         questions: waiting.into_iter().map(QuestionView::of).collect(),
         help: help.into_iter().map(|help| help.message).collect(),
     })
+}
+
+/// What the run waits for. A run whose process is gone waits for nothing.
+fn waits_for(standing: &Standing) -> Option<WaitingView> {
+    let (waiting, until) = standing.evidence.waiting_at(date::now()).filter(|_| standing.holder.is_some())?;
+    let until = date::rfc3339(until);
+    Some(WaitingView { sentence: waiting.sentence(&until), code: waiting.reason.clone(), until })
 }
 
 fn rest(standing: &Standing) -> Option<RestView> {

@@ -4,7 +4,7 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
 use super::overview::tone;
-use super::rate::{RateReadout, circuit_words};
+use super::rate::{RateReadout, circuit_words, waiting_words};
 use super::rate_chart::{BackoffLine, backoffs};
 use super::share::{policies, policy_of};
 use super::words::{Due, When, number, percent, person_date, span};
@@ -43,6 +43,8 @@ struct ConnectionPage {
     help: Vec<Outside>,
     questions: usize,
     rate: Option<RateReadout>,
+    /// What the run waits for now.
+    waiting: Option<String>,
     circuit: Option<String>,
     backoffs: Vec<BackoffLine>,
     streams: Vec<StreamLine>,
@@ -155,6 +157,7 @@ fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<Conn
         help: reader.open_help(name, now)?.into_iter().map(|help| Outside::new(help.message)).collect(),
         questions,
         rate: RateReadout::of(evidence),
+        waiting: waiting_words(&standing, now),
         circuit: evidence.circuit.as_ref().and_then(circuit_words),
         backoffs: backoffs(reader, name, BACKOFFS_SHOWN)?,
         streams: streams

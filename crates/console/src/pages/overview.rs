@@ -3,7 +3,7 @@
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
-use super::rate::why_not_faster;
+use super::rate::{waiting_words, why_not_faster};
 use super::share::{Missing, Shares, policies, policy_of};
 use super::words::{Due, Until, When, counted, number, pace, person_date};
 use crate::date;
@@ -81,6 +81,8 @@ struct Line {
     missing_words: String,
     pace: Option<String>,
     why: Option<String>,
+    /// What its run waits for now.
+    waiting: Option<String>,
     next: Option<Due>,
     next_words: Outside,
 }
@@ -259,6 +261,7 @@ impl Line {
             findings.filter(|finding| !matches!(finding, Finding::GapsOpen(_) | Finding::Stale { .. }));
         let is_running = standing.holder.is_some();
         let rate = evidence.rate.as_ref();
+        let waiting = waiting_words(standing, now);
         Self {
             href: href(&["connections", name]),
             run_href: href(&["connections", name, "run"]),
@@ -275,8 +278,10 @@ impl Line {
             percent: shares.percent(),
             missing: missing.wanted() + missing.ignored,
             missing_words: missing.words(),
-            pace: rate.map(pace),
+            // While it waits it asks for nothing, whatever its pace is.
+            pace: waiting.is_none().then(|| rate.map(pace)).flatten(),
             why: rate.filter(|_| is_running).map(|rate| why_not_faster(rate, evidence.circuit.as_ref())),
+            waiting,
             next: next.at().map(|at| Due::new(at, now)),
             next_words: Outside::new(next.why()),
             name: Outside::new(name),

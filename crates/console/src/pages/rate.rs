@@ -3,7 +3,10 @@
 //! Where no pace was reported there is none to show: the page says that it is unavailable, and never a zero.
 
 use super::words::{interval, rate};
+use crate::standing::Standing;
+use gleaner_engine::WallTime;
 use gleaner_protocol::{CircuitState, CollectionRate, ProviderBudget};
+use gleaner_schedule::Zone;
 use gleaner_store::Evidence;
 
 const MS_PER_MIN: f64 = 60_000.0;
@@ -65,6 +68,12 @@ pub(crate) fn why_not_faster(reported: &CollectionRate, circuit: Option<&Provide
         }
         None => "It is finding out how fast it may go, and speeds up with each success.".to_owned(),
     }
+}
+
+/// What its run waits for now, in the sentence that is used everywhere; nothing when no process works on it.
+pub(crate) fn waiting_words(standing: &Standing, now: WallTime) -> Option<String> {
+    let (waiting, until) = standing.evidence.waiting_at(now).filter(|_| standing.holder.is_some())?;
+    Some(waiting.sentence(&Zone::of_this_machine().show_near(until, now)))
 }
 
 /// A circuit that is not closed, in words.

@@ -1,5 +1,6 @@
 //! The owner's actions, carried out for real.
 
+use crate::client::Reply;
 use crate::world::{World, until};
 use serde_json::{Value, json};
 
@@ -19,6 +20,12 @@ cat > /dev/null"#;
 
 /// Goes on until it is stopped.
 const GOES_ON: &str = "read start; trap 'exit 1' TERM; while :; do sleep 0.05; done";
+
+/// Waits ten minutes for its provider, and says so.
+const WAITS: &str = r#"read start
+until=$(date -u -d '+10 minutes' +%Y-%m-%dT%H:%M:%SZ)
+echo '{"type":"PROGRESS","message":"x","waiting":{"object":"waiting","until":"'$until'","reason":"retry_after"}}'
+trap 'exit 1' TERM; while :; do sleep 0.05; done"#;
 
 pub(crate) fn question(world: &World) -> Value {
     until("a question", || world.json("/api/v1/interactions")["items"].as_array().expect("a list").first().cloned())
@@ -53,6 +60,38 @@ fn a_question_can_be_declined() {
     let path = format!("/api/v1/interactions/{}/answer", question(&world)["id"]);
     assert_eq!(world.act("POST", &path, r#"{"declined":true}"#).status, 204);
     assert_eq!(run.reason(), "succeeded");
+}
+
+/// A page for people, which the description does not know.
+fn shown(world: &World, page: &str) -> Reply {
+    let reply = world.request("GET", page).send(world.host().parse().expect("an address"));
+    assert_eq!(reply.status, 200, "{page}: {}", reply.text());
+    reply
+}
+
+#[test]
+fn a_wait_is_shown_on_the_overview_and_the_connection_while_its_run_goes_on() {
+    let world = World::new();
+    let run = world.begin("notes", WAITS);
+    let waiting = until("a wait", || Some(world.json(NOTES)["waiting"].clone()).filter(|waiting| !waiting.is_null()));
+    assert_eq!(waiting["code"], "retry_after");
+    assert!(waiting["sentence"].as_str().expect("text").ends_with(": the provider sent Retry-After"), "{waiting}");
+    for page in ["/", "/connections/notes"] {
+        let reply = shown(&world, page);
+        let body = reply.text();
+        assert!(body.contains("waiting until ") && body.contains(": the provider sent Retry-After"), "{page}: {body}");
+    }
+    let overview = shown(&world, "/");
+    assert!(
+        !overview.text().contains("60 of at most 120 a minute"),
+        "it asks for nothing while it waits: {}",
+        overview.text()
+    );
+    let id = world.json(NOTES)["running"]["run_id"].as_str().expect("a run").to_owned();
+    assert_eq!(world.act("POST", &format!("/api/v1/runs/{id}/cancel"), r#"{"at_once":true}"#).status, 202);
+    assert_eq!(run.reason(), "cancelled");
+    assert_eq!(world.json(NOTES)["waiting"], Value::Null, "a run that has ended waits for nothing");
+    assert!(!shown(&world, "/connections/notes").text().contains("waiting until "));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::Supervisor;
 use crate::observer::Saved;
-use gleaner_engine::{Effect, Track};
+use gleaner_engine::{Effect, TraceEvent, Track};
 use gleaner_protocol::Interaction;
 use gleaner_store::{Settled, StoreError};
 
@@ -46,14 +46,19 @@ impl<T: Track> Supervisor<'_, T> {
 
     fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
+        let mut is_wait = false;
         if let Effect::Trace(event) = &effect {
             self.observer.said(event);
+            is_wait = matches!(event, TraceEvent::Progress(progress) if progress.waiting.valid().is_some());
         }
         let is_slice = matches!(effect, Effect::WriteSlice(_));
         self.store.carry_out(session, &mut self.run, effect, self.clock.now())?;
         if is_slice {
             self.slices += 1;
             self.observer.saved(Saved { slices: self.slices, counts: self.run.counts() });
+        }
+        if is_wait {
+            self.write_trace_soon();
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use super::{ConnectionSummary, Reader, RunSummary};
 use crate::error::StoreError;
 use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, RunPurpose, WallTime};
 use gleaner_protocol::{
-    Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason,
+    Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason, Waiting,
 };
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use std::time::Duration;
 const RUNS_MAX: usize = 20;
 /// Requests for help, and answers to them, that are looked at: more than anybody would read.
 const HELP_MAX: usize = 50;
+/// Progress messages that are looked at for a wait. More than one, because a sentence may contain the word.
+const WAITS_MAX: usize = 20;
 /// Skips of the last run that are looked at for hints.
 const EVENTS_MAX: usize = 200;
 
@@ -39,6 +41,17 @@ pub struct Evidence {
     pub circuit: Option<ProviderBudget>,
     /// The last report about the pace, also of a run that goes on.
     pub rate: Option<CollectionRate>,
+    /// What the run that goes on waits for, by its last word about that, and until when.
+    waiting: Option<(Waiting, WallTime)>,
+}
+
+impl Evidence {
+    /// What its run waits for, and until when; nothing when that is over or no run goes on. The caller knows whether
+    /// the process of an open run is alive.
+    #[must_use]
+    pub fn waiting_at(&self, now: WallTime) -> Option<(&Waiting, WallTime)> {
+        self.waiting.as_ref().filter(|(_, until)| *until > now).map(|(waiting, until)| (waiting, *until))
+    }
 }
 
 impl Reader {
@@ -58,6 +71,7 @@ impl Reader {
         let open_run = runs.iter().find(|run| run.ended_at.is_none()).cloned();
         runs.retain(|run| run.ended_at.is_some());
         let last_run = runs.first().cloned();
+        let waiting = open_run.as_ref().map(|run| self.waiting_of(&run.run_id)).transpose()?.flatten();
         let hints = last_run.as_ref().map(|run| self.hints(&run.run_id)).transpose()?.unwrap_or_default();
         Ok(Evidence {
             equal_failures: equal_failures(&runs),
@@ -66,6 +80,7 @@ impl Reader {
             hints,
             circuit,
             rate,
+            waiting,
             summary,
             last_run,
             open_run,
@@ -99,6 +114,17 @@ impl Reader {
             }
         }
         Ok(open)
+    }
+
+    /// The last word of a run about what it waits for.
+    fn waiting_of(&self, run_id: &str) -> Result<Option<(Waiting, WallTime)>, StoreError> {
+        let said = self.last_waits(run_id, WAITS_MAX)?;
+        let last = said.iter().find_map(|message| match ConnectorMessage::decode(message.as_bytes()) {
+            Ok(ConnectorMessage::Progress(progress)) => progress.waiting.valid().cloned(),
+            Ok(_) | Err(_) => None,
+        });
+        let waiting = last.flatten();
+        Ok(waiting.and_then(|waiting| WallTime::parse(&waiting.until).map(|until| (waiting, until))))
     }
 
     fn hints(&self, run_id: &str) -> Result<Vec<RecoveryAction>, StoreError> {

@@ -275,6 +275,17 @@ impl Reader {
         })
     }
 
+    /// The last progress of a run that says something about a wait, the newest first. What contains the word only in
+    /// its sentence is among them.
+    pub(super) fn last_waits(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
+        self.ask(|connection| {
+            let sql = "SELECT e.message FROM events e JOIN runs r ON r.id = e.run
+                       WHERE r.run_id = ?1 AND e.kind = 'progress' AND instr(e.message, '\"waiting\":') > 0
+                       ORDER BY e.id DESC LIMIT ?2";
+            rows(connection, sql, (run_id, page(limit)), |row| row.get(0))
+        })
+    }
+
     /// The last skips of a run, as messages of the protocol.
     pub(super) fn last_skips(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
         self.ask(|connection| {

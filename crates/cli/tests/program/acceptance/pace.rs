@@ -92,6 +92,22 @@ fn errors_never_shorten_the_delay() {
     assert_eq!(outcomes.len(), 5);
 }
 
+/// Our own connectors say what they wait for from another thread: the one that collects is inside of a request.
+#[test]
+fn a_retry_after_is_seen_while_it_lasts() {
+    let notes = Notes::new(30, 20);
+    let busy = Reply { status: 429, header: Some("retry-after: 30"), ..Reply::default() };
+    notes.provider.rule(move |note, _| note.map(|_| busy.clone()));
+    let running = notes.start(&[], 20);
+    until("a wait", SOON, || notes.status()["waiting"]["reason"] == "retry_after");
+    let why = notes.why();
+    assert!(why.iter().any(|line| line["code"] == "waiting"), "{why:?}");
+    assert!(why.iter().all(|line| line["rate_per_min"].is_null()), "{why:?}");
+    running.signal("KILL");
+    drop(running.end());
+    assert_eq!(notes.status()["waiting"], Value::Null, "a run that was killed waits for nothing");
+}
+
 #[test]
 fn circuit_changes_are_seen_in_status() {
     let notes = Notes::new(30, 20);

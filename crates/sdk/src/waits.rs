@@ -1,0 +1,269 @@
+//! Says what a run waits for, while it does.
+//!
+//! Why a thread of its own: a connector's code waits inside of a request, and nothing else of it runs meanwhile. The
+//! thread looks at the governor, which is where all waits before a send happen, and at the pauses of a lane. What it
+//! says is a code and a time. It decides nothing, and a run without it is the same but silent.
+//!
+//! When to say something is decided by [`Reports`], which reads no clock.
+
+use crate::clock::{Clock, SystemClock, rfc3339};
+use crate::wire::Aside;
+use gleaner_engine::Time;
+use gleaner_http::SendGovernor;
+use gleaner_http::governor::WaitReason;
+use gleaner_protocol::{ConnectorMessage, Evidence, Progress, Waiting, WaitingReason};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// How often the governor is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// A wait that is shorter is not worth a word.
+const WORTH_SAYING: Duration = Duration::from_secs(1);
+/// How often a wait is said again while it lasts.
+const SAY_EVERY: Duration = Duration::from_secs(5);
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wait {
+    until: Time,
+    reason: WaitingReason,
+}
+
+/// What is to be said about waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Report {
+    Waits(Wait),
+    Over,
+}
+
+/// When which wait is said.
+#[derive(Debug, Default)]
+struct Reports {
+    /// What was said last and is not over.
+    said: Option<Wait>,
+    /// When a wait was said last.
+    said_at: Option<Time>,
+}
+
+impl Reports {
+    /// What is to be said now, if anything.
+    fn poll(&self, now: Time, wait: Option<Wait>) -> Option<Report> {
+        let wait = wait.filter(|wait| wait.until > now);
+        let passed = |length: Duration| self.said_at.is_none_or(|at| now >= at + length);
+        match (self.said, wait) {
+            (None, Some(wait)) => {
+                (wait.until >= now + WORTH_SAYING && passed(WORTH_SAYING)).then_some(Report::Waits(wait))
+            }
+            (Some(said), Some(wait)) => {
+                let gap = wait.until.as_millis().abs_diff(said.until.as_millis());
+                let is_another = Duration::from_millis(gap) >= WORTH_SAYING || wait.reason != said.reason;
+                (passed(SAY_EVERY) || (is_another && passed(WORTH_SAYING))).then_some(Report::Waits(wait))
+            }
+            (Some(_), None) => Some(Report::Over),
+            (None, None) => None,
+        }
+    }
+
+    fn was_said(&mut self, now: Time, report: Report) {
+        match report {
+            Report::Waits(wait) => (self.said, self.said_at) = (Some(wait), Some(now)),
+            Report::Over => self.said = None,
+        }
+    }
+}
+
+/// What a run waits for, as it is known from all of its threads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Waits(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    clock: SystemClock,
+    known: Mutex<Known>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    governor: Option<SendGovernor>,
+    /// A pause of the framework itself.
+    pause: Option<Wait>,
+    is_over: bool,
+}
+
+impl Waits {
+    /// Whose waits are told.
+    pub(crate) fn watch(&self, governor: SendGovernor) {
+        self.lock().governor = Some(governor);
+    }
+
+    /// Waits with `pause` for an open circuit, and says so.
+    pub(crate) fn while_circuit_is_open<T>(&self, length: Duration, pause: impl FnOnce() -> T) -> T {
+        let until = self.0.clock.now() + length;
+        self.lock().pause = Some(Wait { until, reason: WaitingReason::Circuit });
+        let paused = pause();
+        self.lock().pause = None;
+        paused
+    }
+
+    /// Starts to tell. Where there is no thread for it, nothing is told.
+    pub(crate) fn tell(&self, aside: Box<dyn Aside>) -> Telling {
+        let waits = self.clone();
+        let tell = move || waits.tell_until_over(&*aside);
+        drop(thread::Builder::new().name("gleaner-waits".to_owned()).spawn(tell));
+        Telling(self.clone())
+    }
+
+    fn tell_until_over(&self, aside: &dyn Aside) {
+        let mut reports = Reports::default();
+        let mut known = self.lock();
+        while !known.is_over {
+            let (now, wait) = (self.0.clock.now(), known.wait(self.0.clock.now()));
+            drop(known);
+            if let Some(report) = reports.poll(now, wait)
+                && aside.say(&self.line(now, report))
+            {
+                reports.was_said(now, report);
+            }
+            let waited = self.0.changed.wait_timeout(self.lock(), LOOK_EVERY);
+            known = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn line(&self, now: Time, report: Report) -> Vec<u8> {
+        let (message, waiting) = match report {
+            Report::Over => ("the wait is over", None),
+            Report::Waits(wait) => {
+                let left = Duration::from_millis(wait.until.as_millis().saturating_sub(now.as_millis()));
+                let until = rfc3339(self.0.clock.wall() + left);
+                (wait.reason.because(), Waiting::new(until, wait.reason.code()))
+            }
+        };
+        let progress =
+            Progress { message: message.to_owned(), waiting: Evidence::Valid(waiting), ..Progress::default() };
+        let mut line = Vec::new();
+        ConnectorMessage::Progress(progress).encode(&mut line);
+        line
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        // Each change is one assignment, so a poisoned lock is still consistent.
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn wait(&self, now: Time) -> Option<Wait> {
+        let of_governor = self.governor.as_ref().and_then(|governor| wait_of(governor, now));
+        self.pause.filter(|pause| pause.until > now).or(of_governor)
+    }
+}
+
+/// What the callers of a governor wait for now. Its pace is no wait: requests go out, one after the other.
+fn wait_of(governor: &SendGovernor, now: Time) -> Option<Wait> {
+    let waiting = governor.waiting().filter(|waiting| waiting.callers > 0);
+    let gate = waiting.and_then(|waiting| {
+        let remaining = waiting.remaining?;
+        let reason = match waiting.reason {
+            WaitReason::InFlight => return None,
+            // After a refusal the tries may be further apart than the pace that is reported.
+            WaitReason::Pacing if remaining < interval(governor) + WORTH_SAYING => return None,
+            WaitReason::Pacing | WaitReason::Gate => gate_reason(governor),
+            WaitReason::Quota => WaitingReason::Quota,
+            WaitReason::Window => WaitingReason::Window,
+            WaitReason::Circuit => WaitingReason::Circuit,
+        };
+        Some(Wait { until: now + remaining, reason })
+    });
+    gate.or_else(|| Some(Wait { until: now + governor.retry_pause()?, reason: WaitingReason::ServerError }))
+}
+
+/// The time between two sends that is reported as the pace.
+fn interval(governor: &SendGovernor) -> Duration {
+    let rate = governor.collection_rate();
+    rate.map_or(Duration::ZERO, |rate| Duration::from_secs_f64(rate.current_interval_ms / 1000.0))
+}
+
+/// Why a gate was closed: what slowed the pace down last.
+fn gate_reason(governor: &SendGovernor) -> WaitingReason {
+    let last = governor.collection_rate().and_then(|rate| rate.last_backoff);
+    last.and_then(|last| WaitingReason::from_code(last.reason)).unwrap_or(WaitingReason::Throttle)
+}
+
+/// Telling goes on until this is dropped.
+#[derive(Debug)]
+#[must_use = "nothing is told once this is dropped"]
+pub(crate) struct Telling(Waits);
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(millis: u64) -> Time {
+        Time::from_millis(millis)
+    }
+
+    fn wait(until: u64) -> Option<Wait> {
+        Some(Wait { until: at(until), reason: WaitingReason::RetryAfter })
+    }
+
+    #[test]
+    fn a_wait_is_said_when_it_begins_every_five_seconds_and_when_it_ends() {
+        let mut reports = Reports::default();
+        let mut said = Vec::new();
+        for now in (0..14_000).step_by(250) {
+            if let Some(report) = reports.poll(at(now), wait(12_000).filter(|_| now < 12_000)) {
+                reports.was_said(at(now), report);
+                said.push((now, report == Report::Over));
+            }
+        }
+        assert_eq!(said, [(0, false), (5_000, false), (10_000, false), (12_000, true)]);
+    }
+
+    #[test]
+    fn a_short_wait_is_not_said_and_another_one_is() {
+        let mut reports = Reports::default();
+        assert_eq!(reports.poll(at(0), wait(900)), None);
+        let first = reports.poll(at(0), wait(10_000)).unwrap();
+        reports.was_said(at(0), first);
+        assert_eq!(reports.poll(at(250), wait(10_400)), None, "the same, measured again");
+        let longer = reports.poll(at(1_000), wait(60_000));
+        assert_eq!(longer, wait(60_000).map(Report::Waits));
+        let other = Some(Wait { until: at(10_000), reason: WaitingReason::Circuit });
+        assert_eq!(reports.poll(at(1_000), other), other.map(Report::Waits));
+    }
+
+    proptest! {
+        /// Whatever is waited for: never more than one word a second, and the last word is true.
+        #[test]
+        fn words_are_few_and_the_last_one_is_true(waits in proptest::collection::vec(
+            proptest::option::of(1_u64..60_000), 1..400,
+        )) {
+            let mut reports = Reports::default();
+            let mut last = None;
+            for (step, length) in waits.iter().enumerate() {
+                let now = step as u64 * 250;
+                let wait = length.and_then(|length| wait(now + length));
+                if let Some(report) = reports.poll(at(now), wait) {
+                    reports.was_said(at(now), report);
+                    if report != Report::Over {
+                        prop_assert!(last.is_none_or(|before| now >= before + 1_000), "{}", now);
+                        last = Some(now);
+                    }
+                }
+                if wait.is_none() {
+                    prop_assert!(reports.said.is_none(), "nothing is waited for, and nobody believes otherwise");
+                }
+            }
+        }
+    }
+}
