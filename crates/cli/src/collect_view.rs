@@ -2,6 +2,7 @@
 
 use crate::args::collect::{CollectArgs, Interact};
 use crate::commands::run::renew;
+use crate::commands::status::in_a_line;
 use crate::credentials::how_to_give;
 use crate::dates;
 use crate::error::{
@@ -23,6 +24,9 @@ use std::time::{Duration, Instant};
 const DRAW_EVERY: Duration = Duration::from_millis(200);
 /// How often a line is printed where nobody watches.
 const PRINT_EVERY: Duration = Duration::from_secs(10);
+
+/// Lines of stderr that are shown of a run that failed.
+const STDERR_SHOWN: usize = 5;
 
 /// How many of the things that were left out are shown one by one.
 const SKIPS_SHOWN: u64 = 10;
@@ -263,6 +267,7 @@ pub(crate) fn finished(
         let mut line = json!({
             "message_type": "run_finished", "run_id": report.run_id, "status": status, "gaps_open": gaps_open,
             "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
+            "message": cause(report), "exit": outcome.exit.map(|exit| exit.to_string()), "stderr": outcome.stderr,
         });
         merge(&mut line, counts_json(&outcome.counts));
         out.line(&line.to_string())?;
@@ -270,7 +275,7 @@ pub(crate) fn finished(
     }
     account(report, name, gaps_open, quarantined, out)?;
     if outcome.reason != TerminalReason::Succeeded {
-        out.line(&format!("hint: {}", hint(helps, name, missing)))?;
+        out.line(&format!("hint: {}", hint(report, helps, name, missing)))?;
     }
     Ok(ExitCode::from(code))
 }
@@ -295,9 +300,15 @@ pub(crate) fn not_begun(error: &CliError, out: &mut Output) -> Result<(), CliErr
 
 fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out: &mut Output) -> Result<(), CliError> {
     let outcome = &report.outcome;
-    let wording = outcome.reason.wording();
-    let tone = if outcome.reason == TerminalReason::Succeeded { Tone::Strong } else { Tone::Bad };
-    out.line(&out.paint(tone, &format!("{}: {}", visible(name), wording.what)))?;
+    let has_failed = outcome.reason != TerminalReason::Succeeded;
+    let tone = if has_failed { Tone::Bad } else { Tone::Strong };
+    out.line(&out.paint(tone, &format!("{}: {}", visible(name), in_a_line(&cause(report)))))?;
+    if has_failed {
+        let last = report.errors.lines().rev().take(STDERR_SHOWN).collect::<Vec<_>>();
+        for line in last.into_iter().rev() {
+            out.line(&out.paint(Tone::Quiet, &format!("  | {}", visible(line))))?;
+        }
+    }
     out.line(&format!("  records: {}", outcome.counts.words()))?;
     if gaps_open > 0 {
         let (are, them) = if gaps_open == 1 { ("gap is", "it") } else { ("gaps are", "them") };
@@ -307,27 +318,25 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         out.line(&format!("  {quarantined} records are in quarantine: they do not fit their schema"))?;
     }
     if report.interrupted_before > 0 {
-        out.line("  the run before this one was interrupted; it was gone on with")?;
-    }
-    if outcome.reason != TerminalReason::Succeeded {
-        let details = [
-            outcome.violation.as_ref().map(ToString::to_string),
-            outcome.error.as_ref().map(|error| error.message.clone()),
-            report.store_error.as_ref().map(ToString::to_string),
-        ];
-        for detail in details.into_iter().flatten() {
-            out.line(&format!("  {}", visible(&detail)))?;
-        }
-        let last = report.errors.lines().rev().take(5).collect::<Vec<_>>();
-        for line in last.into_iter().rev() {
-            out.line(&out.paint(Tone::Quiet, &format!("  | {}", visible(line))))?;
-        }
+        out.line("  the run before this one was interrupted; this one continued from its last saved slice")?;
     }
     Ok(())
 }
 
+/// Why the run is over, in the connector's own words.
+fn cause(report: &RunReport) -> String {
+    let outcome = &report.outcome;
+    let violation = outcome.violation.as_ref().map(ToString::to_string);
+    let error = report.store_error.as_ref().map(ToString::to_string);
+    match outcome.reason {
+        TerminalReason::Cancelled if report.was_told_to_stop => "Stopped on request.".to_owned(),
+        TerminalReason::Cancelled if outcome.error.is_none() => "The connector cancelled the run.".to_owned(),
+        _ => outcome.ended(violation.as_deref(), error.as_deref()).cause(),
+    }
+}
+
 /// What to do next, as exactly as we know it.
-fn hint(reason: TerminalReason, name: &str, missing: &[String]) -> String {
+fn hint(report: &RunReport, reason: TerminalReason, name: &str, missing: &[String]) -> String {
     match reason {
         TerminalReason::InteractionExpired if missing.is_empty() => {
             let name = visible(name);
@@ -342,6 +351,10 @@ fn hint(reason: TerminalReason, name: &str, missing: &[String]) -> String {
             format!("`gleaner check {} --sign-in` asks for new ones and tries them", visible(name))
         }
         TerminalReason::GrantExpired => renew(name),
+        TerminalReason::ProtocolViolation => {
+            let violation = report.outcome.violation.as_ref();
+            violation.map_or(reason.wording().next, |violation| violation.wording().next).to_owned()
+        }
         other => other.wording().next.to_owned(),
     }
 }

@@ -226,10 +226,9 @@ fn judge(report: &RunReport, answered: bool, store: &Path, name: &str) -> Result
     let said = error.map_or_else(|| outcome.reason.wording().what.to_owned(), |error| error.message.clone());
     let asks_for = Reader::open(store)?.evidence(name)?.hints;
     Ok(match outcome.reason {
-        TerminalReason::ProtocolViolation => {
-            let violation = outcome.violation.as_ref().map(ToString::to_string).unwrap_or_default();
-            let last = report.errors.lines().last().map(|line| format!(" ({line})")).unwrap_or_default();
-            Verdict::Broken(format!("{violation}{last}"))
+        TerminalReason::ProtocolViolation | TerminalReason::ConnectorCrashed => {
+            let violation = outcome.violation.as_ref().map(ToString::to_string);
+            Verdict::Broken(outcome.ended(violation.as_deref(), None).cause())
         }
         TerminalReason::CredentialsRefused => Verdict::Refused(said),
         TerminalReason::CredentialsMissing => Verdict::Missing(said),

@@ -23,6 +23,7 @@ mod backlog;
 mod checkpoint;
 mod cooldown;
 mod coverage;
+mod ended;
 mod gap;
 mod health;
 mod ids;
@@ -53,6 +54,7 @@ pub use coverage::{
     CoveragePair, CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, Presence, TooManyKeys, check_pair,
     gaps_need_no_parent, missing_reports,
 };
+pub use ended::Ended;
 pub use gap::{
     AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, REST_OF_RUN, Recovery,
     rest_of_run,

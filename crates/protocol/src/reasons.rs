@@ -64,9 +64,9 @@ vocabulary! {
     pub enum AbsenceReason {
         /// Retries are used up; on the wire also the reason of a run-cap deferral.
         RetryExhausted = "retry_exhausted",
-            "This run's retries for the record are used up.",
-            "It was tried several times without success.",
-            "Nothing to do: a later run tries it again.";
+            "A run used up its retries before it had the record.",
+            "Requests of that run had failed; the record itself may not have been requested.",
+            "Nothing to do: a later run requests it.";
         /// It could not be had just now.
         TemporaryUnavailable = "temporary_unavailable",
             "The record could not be loaded this time.",

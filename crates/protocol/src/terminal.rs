@@ -16,38 +16,43 @@ vocabulary! {
             "Nothing to do.";
         /// The connector gave up.
         ConnectorFailed = "connector_failed",
-            "The connector gave up.",
+            "The connector failed.",
             "It met an error that it could not get around.",
-            "Look at its message; the next run continues from the last saved slice.";
+            "Run it again to continue from the last saved slice.";
+        /// The connector's process died.
+        ConnectorCrashed = "connector_crashed",
+            "The connector crashed.",
+            "Its process ended by a signal or with an error before it had finished.",
+            "Run it again to continue from the last saved slice; if it crashes again, tell the connector's author.";
         /// Some streams failed, and the others are saved.
         StreamCollectionFailed = "stream_collection_failed",
             "Some streams could not be collected; the others are saved.",
             "The connector says which streams failed and why.",
-            "Look at the skipped streams; the next run tries them again.";
+            "Run it again to retry them.";
         /// The connector ended because of a provider's limit, and the cooldown begins.
         SourceCooldown = "source_cooldown",
-            "The run ended early, and the connection rests for a while.",
-            "The source turned requests away; the reason is recorded with the run.",
-            "Nothing to do: collection goes on after the pause.";
+            "The provider turned requests away, so the run ended early and a cooldown began.",
+            "The reason is recorded with the run.",
+            "The first run after the cooldown continues.";
         /// The connector broke the contract.
         ProtocolViolation = "protocol_violation",
             "The connector broke the rules of the protocol.",
             "What it sent could not be trusted, so the run was stopped.",
-            "Look at the violation, and report it to the connector's author.";
+            "Report it to the connector's author.";
         /// Somebody stopped it.
         Cancelled = "cancelled",
-            "The run was stopped on request.",
-            "You, or a program on your behalf, cancelled it.",
-            "Start it again whenever you like.";
+            "The run was cancelled.",
+            "You, a program on your behalf, or the connector stopped it before it had finished.",
+            "Run it again to continue from the last saved slice.";
         /// Gleaner itself could not go on.
         RuntimeError = "runtime_error",
             "Gleaner could not go on with the run.",
             "Something failed on this machine, for instance the disk.",
-            "Look at the error; what was saved is safe.";
+            "Fix the cause, then run it again: it continues from the last saved slice.";
         /// Gleaner was killed while it ran.
         Interrupted = "interrupted",
             "The run was interrupted.",
-            "Gleaner was stopped, or the machine went down, while it was running.",
+            "Gleaner was killed, the machine went down, or the end could not be written, for instance to a full disk.",
             "Nothing to do: the next run continues from the last saved slice.";
         /// Another machine took over.
         Superseded = "superseded",
@@ -77,8 +82,8 @@ vocabulary! {
         /// Signing in got stuck.
         SessionEstablishTimeout = "session_establish_timeout",
             "Signing in got stuck.",
-            "The browser made no progress for too long, so it was closed.",
-            "Run it again; if it happens again, look at the saved diagnostics.";
+            "Signing in made no progress for too long.",
+            "Run it again; if it happens again, tell the connector's author.";
         /// The run's time was over, and the connector did not stop by itself.
         BudgetReached = "budget_reached",
             "This run used the time that you allowed it.",

@@ -180,6 +180,8 @@ fn wait_for_none(within: Duration) -> bool {
 /// Ends as the connector did, so that whoever waits for us sees it.
 fn end_alike(status: ExitStatus) -> i32 {
     if let Some(signal) = status.signal().and_then(Signal::from_named_raw) {
+        // Twice: Rust handles a SIGSEGV once, and is killed by the next.
+        let _ = kill_process(rustix::process::getpid(), signal);
         let _ = kill_process(rustix::process::getpid(), signal);
         // A signal that does not kill us, because it is ignored: as shells say it.
         return 128 + status.signal().unwrap_or(0);

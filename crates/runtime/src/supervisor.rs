@@ -221,8 +221,9 @@ impl<T: Track> Supervisor<'_, T> {
         match ControlSocket::bind(&folder, session.epoch(), Arc::new(deliver)) {
             Ok(socket) => Ok(Some(socket)),
             Err(error) => {
-                self.give_up()?;
-                Err(RunError::Control { folder, error })
+                let error = RunError::Control { folder, error };
+                self.give_up(&error)?;
+                Err(error)
             }
         }
     }
@@ -239,8 +240,9 @@ impl<T: Track> Supervisor<'_, T> {
         match started {
             Ok(_) => Ok(()),
             Err(error) => {
-                self.give_up()?;
-                Err(LaunchError::Thread(error).into())
+                let error = RunError::from(LaunchError::Thread(error));
+                self.give_up(&error)?;
+                Err(error)
             }
         }
     }
@@ -252,10 +254,11 @@ impl<T: Track> Supervisor<'_, T> {
         self.next_trace = self.next_trace.min(at);
     }
 
-    /// Ends a run that could not begin.
-    fn give_up(&mut self) -> Result<(), RunError> {
+    /// Ends a run that could not begin, and keeps why.
+    fn give_up(&mut self, error: &RunError) -> Result<(), RunError> {
         if let Some(session) = self.session.take() {
-            let outcome = RunOutcome::refused(TerminalReason::RuntimeError);
+            let error = Some(effects::runtime_error(error.to_string()));
+            let outcome = RunOutcome { error, ..RunOutcome::refused(TerminalReason::RuntimeError) };
             self.store.finish_run(session, &outcome, self.clock.now().wall)?;
         }
         Ok(())
@@ -274,8 +277,9 @@ impl<T: Track> Supervisor<'_, T> {
                 Ok(())
             }
             Err(error) => {
-                self.give_up()?;
-                Err(error.into())
+                let error = RunError::from(error);
+                self.give_up(&error)?;
+                Err(error)
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::rest_of_run;
 use crate::session::Session;
 use crate::store::Store;
 use gleaner_engine::{
-    Cooldown, CooldownPolicy, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Track, WallTime, WithheldBecause,
+    Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Track, WallTime, WithheldBecause,
 };
 use gleaner_protocol::{PressureReason, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
@@ -134,13 +134,19 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, why(held.why))).collect::<Vec<_>>();
     let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,
-               error_retryable = ?7, error_action = ?8 WHERE id = ?1";
+               error_retryable = ?7, error_action = ?8, exit_code = ?9, exit_signal = ?10, stderr_tail = ?11 WHERE id = ?1";
     let error = outcome.error.as_ref();
     let (code, message) = (error.and_then(|error| error.code.as_ref()), error.map(|error| &error.message));
     let (retryable, hint) = (error.map(|error| error.retryable), error.and_then(|error| error.recovery_hint));
     let action = hint.map(|hint| hint.action.code());
     let failed = json(&outcome.failed_streams);
-    let values = (run, json(&committed), json(&withheld), failed, code, message, retryable, action);
+    let (exit, signal) = match outcome.exit {
+        Some(Exit::Code(code)) => (Some(code), None),
+        Some(Exit::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    };
+    let (committed, withheld, stderr) = (json(&committed), json(&withheld), &outcome.stderr);
+    let values = (run, committed, withheld, failed, code, message, retryable, action, exit, signal, stderr);
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

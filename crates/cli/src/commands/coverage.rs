@@ -113,7 +113,7 @@ fn below(stream: &Stream) -> Vec<String> {
     let quarantined = coverage.summary.quarantined;
     lines.extend((quarantined > 0).then(|| format!("{quarantined} do not fit their schema (in quarantine)")));
     let unaccounted = coverage.listing.as_ref().map_or(0, |listing| listing.unaccounted);
-    lines.extend((unaccounted > 0).then(|| format!("{unaccounted} were listed, and the connector did not say more")));
+    lines.extend((unaccounted > 0).then(|| format!("{unaccounted} were listed, without an outcome")));
     lines
 }
 

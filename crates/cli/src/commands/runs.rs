@@ -2,6 +2,7 @@
 
 use crate::args::collect::OfConnectionArgs;
 use crate::collect_view::{counts_json, merge};
+use crate::commands::status::in_a_line;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
@@ -37,7 +38,8 @@ fn as_text(run: &RunSummary, is_running: bool) -> String {
         // Its process is gone, and the next run will say so.
         None => TerminalReason::Interrupted.code(),
     };
-    let detail = run.violation.as_ref().or(run.error_message.as_ref()).map(|text| format!(": {}", visible(text)));
+    let ended = run.ended().filter(|ended| !ended.reason.is_success());
+    let detail = ended.map(|ended| format!(": {}", in_a_line(&ended.cause())));
     let Counts { new, changed, unchanged, gaps, .. } = run.counts;
     let known = |count: u64| if run.tells_new_from_changed { count.to_string() } else { "-".to_owned() };
     let (id, began) = (visible(&run.run_id), dates::rfc3339(run.started_at));
@@ -55,6 +57,8 @@ fn as_json(run: &RunSummary) -> Value {
         "run_id": run.run_id, "track": run.track, "started_at": dates::rfc3339(run.started_at),
         "ended_at": run.ended_at.map(dates::rfc3339), "reason": run.reason.map(|reason| reason.code()),
         "violation": run.violation, "error_code": run.error_code, "error_message": run.error_message,
+        "exit": run.exit.map(|exit| exit.to_string()), "stderr": run.stderr,
+        "message": run.ended().map(|ended| ended.cause()),
         "gaps": run.counts.gaps, "recovered": run.counts.recovered, "slices": run.slices, "committed": list(&run.committed),
         "withheld": list(&run.withheld), "collection_rate": list(&run.collection_rate),
         "provider_budget": list(&run.provider_budget),

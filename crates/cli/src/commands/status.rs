@@ -141,7 +141,8 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     // An open question is there with its text.
     let findings = line.health.iter().flat_map(|health| &health.findings);
     for finding in findings.filter(|finding| **finding != Finding::QuestionOpen) {
-        out.line(&out.paint(Tone::Quiet, &format!("  {}", sentence(finding))))?;
+        let sentence = in_a_line(&line.evidence.sentence(finding, dates::rfc3339));
+        out.line(&out.paint(Tone::Quiet, &format!("  {sentence}")))?;
     }
     Ok(())
 }
@@ -170,14 +171,11 @@ pub(crate) fn in_a_line(text: &str) -> String {
     visible(text).replace('\n', " ")
 }
 
-fn sentence(finding: &Finding) -> String {
-    finding.sentence(dates::rfc3339)
-}
-
 fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
     let (summary, totals) = (&line.evidence.summary, &line.evidence.summary.totals);
     let run = line.evidence.last_run.as_ref();
-    let findings = line.health.iter().flat_map(|health| &health.findings).map(sentence).collect::<Vec<_>>();
+    let findings = line.health.iter().flat_map(|health| &health.findings);
+    let findings = findings.map(|finding| line.evidence.sentence(finding, dates::rfc3339)).collect::<Vec<_>>();
     let value = json!({
         "connection": summary.name, "connector_id": summary.connector_id,
         "health": line.health.as_ref().map(|health| health.grade.words()), "findings": findings,

@@ -22,6 +22,8 @@ use std::process::ExitCode;
 const LINES_MAX: usize = 12;
 /// Of a text from outside, so much is shown: a line stays a line.
 const QUOTED_CHARS: usize = 40;
+/// Of the cause of a failure, so much: it is what its owner asks for.
+const CAUSE_CHARS: usize = 200;
 const MS_PER_MIN: f64 = 60_000.0;
 
 /// One thing that is known.
@@ -113,11 +115,12 @@ impl Known {
             lines.push(Line::new("not running", text, json!({"code": "failing", "failures": failures})));
         }
         if lines.is_empty() {
-            let text = "Nothing holds it back; no run was started.".to_owned();
+            let text = "Nothing holds it back, and no run is going on.".to_owned();
             lines.push(Line::new("not running", text, json!({"code": "idle"})));
         }
         if let (Some(run), None) = (&self.evidence.open_run, &self.held) {
-            let text = format!("Run {} was cut short: its process is gone.", visible(&run.run_id));
+            let (id, records) = (visible(&run.run_id), run.records_words());
+            let text = format!("Run {id} was interrupted: its process is gone. Records it saved: {records}.");
             lines.push(Line::new("last run", text, json!({"code": "interrupted", "run_id": run.run_id})));
         } else if let Some(run) = &self.evidence.last_run {
             lines.push(self.ended(run));
@@ -152,14 +155,12 @@ impl Known {
 
     fn ended(&self, run: &RunSummary) -> Line {
         let ago = run.ended_at.map(|ended| dates::span(self.now.since(ended))).unwrap_or_default();
-        let what = run.reason.map_or("How it ended is not known.", |reason| reason.wording().what);
-        let detail = run.violation.as_ref().or(run.error_message.as_ref());
-        let detail = detail.map(|detail| format!(" {}", quoted(detail))).unwrap_or_default();
+        let cause = run.ended().map_or_else(|| "How it ended is not known.".to_owned(), |ended| ended.cause());
         let facts = json!({
             "code": run.reason.map(TerminalReason::code), "run_id": run.run_id, "error_code": run.error_code,
             "ended_at": run.ended_at.map(dates::rfc3339),
         });
-        Line::new("last run", format!("{ago} ago: {what}{detail}"), facts)
+        Line::new("last run", format!("{ago} ago: {}", shortened(&cause, CAUSE_CHARS)), facts)
     }
 
     fn pace(&self) -> Vec<Line> {
@@ -173,8 +174,8 @@ impl Known {
         };
         let (now, ceiling) = (rate.effective_rate_per_min, rate.ceiling_rate_per_min);
         let is_fastest = now >= ceiling;
-        let fastest = if is_fastest { "that is" } else { "faster is possible up to" };
-        let text = format!("It asks {} times a minute; {fastest} your ceiling of {}.", number(now), number(ceiling));
+        let fastest = if is_fastest { "that is its ceiling of" } else { "its ceiling is" };
+        let text = format!("It asks {} times a minute; {fastest} {}.", number(now), number(ceiling));
         let facts = json!({
             "code": if is_fastest { "at_ceiling" } else { "below_ceiling" },
             "interval_ms": rate.current_interval_ms, "rate_per_min": now,
@@ -203,7 +204,7 @@ impl Known {
 
     fn next(&self) -> Line {
         let name = visible(&self.name);
-        let last = self.evidence.last_run.as_ref().and_then(|run| run.reason);
+        let last = self.evidence.last_run.as_ref().and_then(RunSummary::ended);
         let text = if let Some(question) = &self.question {
             format!("Answer the question: `gleaner answer {}`.", question.id)
         } else if self.held.is_some() {
@@ -218,8 +219,8 @@ impl Known {
             format!("`gleaner resume {name}`, then `gleaner run {name}`.")
         } else if let Rest::Until { until, .. } = self.rest {
             format!("`gleaner run {name}` after {}; --now does not wait.", dates::rfc3339(until))
-        } else if let Some(reason) = last.filter(|reason| !reason.is_success()) {
-            format!("{} Then: `gleaner run {name}`.", reason.wording().next)
+        } else if let Some(ended) = last.filter(|ended| !ended.reason.is_success()) {
+            format!("{} `gleaner run {name}` starts it.", ended.next())
         } else {
             format!("`gleaner run {name}` fetches what is new and what is missing.")
         };
@@ -247,9 +248,13 @@ fn asks(question: &OpenQuestion) -> Line {
 
 /// Text from outside: one line, and not a long one.
 fn quoted(text: &str) -> String {
+    format!("\"{}\"", shortened(text, QUOTED_CHARS))
+}
+
+fn shortened(text: &str, chars: usize) -> String {
     let line = visible(text).replace('\n', " ");
-    let short = line.chars().take(QUOTED_CHARS).collect::<String>();
-    if short.len() < line.len() { format!("\"{short}…\"") } else { format!("\"{short}\"") }
+    let short = line.chars().take(chars).collect::<String>();
+    if short.len() < line.len() { format!("{short}…") } else { short }
 }
 
 fn number(rate: f64) -> String {

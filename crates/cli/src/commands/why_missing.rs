@@ -13,9 +13,9 @@ const CODES_SHOWN: usize = 3;
 
 /// Who keeps it from us, and how that is said. What the service does comes first.
 const ORIGINS: [(&str, &str); 5] = [
-    ("source", "because the service pushed back"),
-    ("own_budget", "put off by your own budget; nothing failed"),
-    ("other", "could not be had so far"),
+    ("source", "because the provider rate-limited us"),
+    ("own_budget", "deferred by the limits of a run; nothing failed"),
+    ("other", "failed so far; retried by later runs"),
     ("given_up", "were given up"),
     ("ignored", "ignored, as you said"),
 ];
@@ -43,7 +43,7 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
     let unaccounted = streams.iter().filter_map(|stream| stream.listing.as_ref()).map(|listing| listing.unaccounted);
     let unaccounted = unaccounted.sum::<u64>();
     if unaccounted > 0 {
-        let text = format!("{unaccounted} were listed, and the connector did not say more.");
+        let text = format!("{unaccounted} were listed, without an outcome.");
         lines.push(Line::new("missing", text, json!({"code": "unaccounted", "count": unaccounted})));
     }
     if lines.is_empty() {

@@ -261,11 +261,9 @@ fn account(rehearsal: &Rehearsal<'_>, rehearsed: &Rehearsed, out: &mut Output) -
     let reason = if watcher.had_enough { TerminalReason::Succeeded } else { outcome.reason };
     let is_missing_something = watcher.sums.values().any(|sums| sums.rejected + sums.gaps > 0);
     let code = exit_code(reason, is_missing_something, report.was_told_to_stop);
-    let why = [
-        outcome.violation.as_ref().map(ToString::to_string),
-        outcome.error.as_ref().map(|error| error.message.clone()),
-    ];
-    let why = why.into_iter().flatten().next().filter(|_| reason != TerminalReason::Succeeded);
+    let violation = outcome.violation.as_ref().map(ToString::to_string);
+    let why = outcome.ended(violation.as_deref(), None).cause();
+    let why = Some(why).filter(|_| reason != TerminalReason::Succeeded);
     if rehearsal.args.json {
         let streams = watcher.sums.iter().map(|(stream, sums)| (stream.clone(), sums_json(*sums)));
         let line = json!({

@@ -149,7 +149,7 @@ fn missing_and_refused_credentials_have_codes_of_their_own() {
         r#"done(0, "failed", error={"message": "no", "retryable": False, "code": "shop_auth_failed"}); end(1)"#;
     let answer = shop.run(refused, &[]);
     assert_eq!(answer.code, 12, "{answer:?}");
-    assert!(shop.gleaner(&["status"]).stdout.contains("The credentials of this connection were refused."));
+    assert!(shop.gleaner(&["status"]).stdout.contains("The credentials of this connection were refused: "));
 }
 
 #[test]

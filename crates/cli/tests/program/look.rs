@@ -71,7 +71,7 @@ fn coverage_tells_what_is_stored_of_what_is_known_and_says_where_it_cannot() {
     assert_eq!(of_stream(&shop, "photos")["percent_unknown_because"], "not_collected");
     let table = shop.gleaner(&["coverage"]).stdout;
     assert!(table.contains("71.42 %") && table.contains("1 run_cap_deferred"), "{table}");
-    assert!(table.contains("no share: the connector never reported what there is"), "{table}");
+    assert!(table.contains("total unknown: no run has reported one"), "{table}");
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
 }
 

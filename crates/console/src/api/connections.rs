@@ -70,7 +70,7 @@ impl ConnectionView {
             connector_id: summary.connector_id.clone(),
             state: state(summary.state),
             created_at: date::rfc3339(summary.created_at),
-            health: standing.health.as_ref().map(HealthView::of),
+            health: standing.health.as_ref().map(|health| HealthView::of(&standing.evidence, health)),
             running: standing.holder.as_ref().map(running),
             question_open: summary.question_open,
             records: totals.records,

@@ -2,6 +2,7 @@
 
 use crate::date;
 use gleaner_engine::{Finding, Health};
+use gleaner_store::Evidence;
 use serde::Serialize;
 
 /// A grade, and everything worth saying.
@@ -18,9 +19,11 @@ struct FindingView {
 }
 
 impl HealthView {
-    pub(crate) fn of(health: &Health) -> Self {
-        let finding =
-            |finding: &Finding| FindingView { code: finding.code(), sentence: finding.sentence(date::rfc3339) };
+    pub(crate) fn of(evidence: &Evidence, health: &Health) -> Self {
+        let finding = |finding: &Finding| FindingView {
+            code: finding.code(),
+            sentence: evidence.sentence(finding, date::rfc3339),
+        };
         Self { grade: health.grade.code(), findings: health.findings.iter().map(finding).collect() }
     }
 }

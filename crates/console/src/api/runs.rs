@@ -24,6 +24,10 @@ pub(crate) struct RunView {
     reason: Option<&'static str>,
     /// The end of it in a sentence.
     sentence: Option<String>,
+    /// How its process ended, as `exit code 1` or `signal 9, SIGKILL`.
+    exit: Option<String>,
+    /// The last lines of the connector's stderr, if the run did not succeed.
+    stderr: Option<String>,
     violation: Option<String>,
     error_code: Option<String>,
     error_message: Option<String>,
@@ -60,14 +64,19 @@ impl RunView {
             run.counts;
         let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
         let (collected, new, changed, repeated) = (run.counts.collected(), known(new), known(changed), run.repeated);
-        let sentence = run.reason.map(|reason| format!("{} {}", reason.wording().what, reason.wording().next));
+        let sentence = run.ended().map(|ended| match ended.reason.is_success() {
+            true => ended.cause(),
+            false => format!("{}. {}", ended.cause().trim_end_matches('.'), ended.next()),
+        });
         Self {
             connection: connection.to_owned(),
             track: run.track,
             started_at: date::rfc3339(run.started_at),
             ended_at: run.ended_at.map(date::rfc3339),
             reason: run.reason.map(|reason| reason.code()),
-            sentence: sentence.map(|sentence| sentence.trim_end().to_owned()),
+            sentence,
+            exit: run.exit.map(|exit| exit.to_string()),
+            stderr: run.stderr,
             violation: run.violation,
             error_code: run.error_code,
             error_message: run.error_message,

@@ -67,7 +67,7 @@ struct Doing {
 struct Said {
     tone: &'static str,
     grade: &'static str,
-    text: String,
+    text: Outside,
 }
 
 struct StreamLine {
@@ -200,7 +200,7 @@ fn findings(standing: &Standing) -> Vec<Said> {
     let said = |finding: &Finding| Said {
         tone: tone(Some(finding.grade())),
         grade: finding.grade().words(),
-        text: finding.sentence(person_date),
+        text: Outside::new(standing.evidence.sentence(finding, person_date)),
     };
     findings.filter(|finding| **finding != Finding::QuestionOpen).map(said).collect()
 }
@@ -301,8 +301,9 @@ pub(crate) fn ending(run: &RunSummary) -> &'static str {
         (Some(TerminalReason::Succeeded), _) => "succeeded",
         (Some(TerminalReason::Cancelled), _) => "cancelled",
         (Some(TerminalReason::BudgetReached), _) => "stopped at its budget",
-        (Some(TerminalReason::SourceCooldown), _) => "the service pushed back",
-        (Some(TerminalReason::Interrupted | TerminalReason::Superseded), _) => "cut short",
+        (Some(TerminalReason::SourceCooldown), _) => "rate-limited",
+        (Some(TerminalReason::Interrupted | TerminalReason::Superseded), _) => "interrupted",
+        (Some(TerminalReason::ConnectorCrashed), _) => "crashed",
         (Some(_), _) => "failed",
         (None, Some(_)) => "unknown",
     }

@@ -71,7 +71,7 @@ struct Line {
     is_running: bool,
     is_paused: bool,
     /// The worst that is to be said.
-    finding: Option<String>,
+    finding: Option<Outside>,
     success: Option<When>,
     freshness: &'static str,
     is_stale: bool,
@@ -206,7 +206,7 @@ impl Need {
             findings.filter(|finding| finding.grade() == Grade::NeedsOwner && **finding != Finding::QuestionOpen);
         let need = |finding: &Finding| Self {
             who: Outside::new(name),
-            what: Outside::new(finding.sentence(person_date)),
+            what: Outside::new(standing.evidence.sentence(finding, person_date)),
             until: None,
             href: href(&["connections", name]),
             action: "Look",
@@ -270,7 +270,7 @@ impl Line {
             tone: tone(grade),
             is_running,
             is_paused: evidence.summary.state == ConnectionState::Paused,
-            finding: worth_saying.next().map(|finding| finding.sentence(person_date)),
+            finding: worth_saying.next().map(|finding| Outside::new(evidence.sentence(finding, person_date))),
             success: evidence.last_success.map(|at| When::new(at, now)),
             freshness,
             is_stale,

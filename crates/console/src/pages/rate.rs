@@ -60,7 +60,7 @@ pub(crate) fn why_not_faster(reported: &CollectionRate, circuit: Option<&Provide
         return format!("{words}.");
     }
     if reported.effective_rate_per_min >= reported.ceiling_rate_per_min {
-        return "This is the ceiling that you set.".to_owned();
+        return "This is its ceiling.".to_owned();
     }
     match reported.last_backoff {
         Some(backoff) => {

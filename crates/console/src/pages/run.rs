@@ -36,7 +36,7 @@ struct RunPage {
     ending: &'static str,
     tone: &'static str,
     /// How it goes or ended, in one sentence.
-    cause: String,
+    cause: Outside,
     /// What to do next, if anything.
     next: &'static str,
     details: Vec<Outside>,
@@ -99,18 +99,14 @@ fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, 
         ending: if is_running {
             "running"
         } else if run.ended_at.is_none() {
-            "cut short"
+            "interrupted"
         } else {
             ending(&run)
         },
         tone: if is_running { "good" } else { ending_tone(&run) },
-        cause,
+        cause: Outside::new(cause),
         next,
-        details: [&run.violation, &run.error_message]
-            .into_iter()
-            .flatten()
-            .map(|text| Outside::new(text.as_str()))
-            .collect(),
+        details: run.stderr.iter().flat_map(|text| text.lines()).map(Outside::new).collect(),
         started: When::new(run.started_at, now),
         lasted: span(run.ended_at.unwrap_or(now).since(run.started_at)),
         figures: figures(&run),
@@ -130,14 +126,13 @@ fn cause(run: &RunSummary, is_running: bool, now: WallTime) -> (String, &'static
     match (run.reason, run.ended_at) {
         (_, None) if is_running => (format!("It is at work for {since}."), ""),
         (_, None) => (
-            "It was cut short: its process is gone. What it had stored stays.".to_owned(),
-            "Nothing to do: the next run goes on from there.",
+            "It was interrupted: its process is gone. The records that it saved stay.".to_owned(),
+            "The next run resumes it.",
         ),
-        (Some(reason), Some(_)) => {
-            let wording = reason.wording();
-            (wording.what.to_owned(), if reason.is_success() { "" } else { wording.next })
-        }
-        (None, Some(_)) => ("How it ended is not known.".to_owned(), ""),
+        (_, Some(_)) => match run.ended() {
+            Some(ended) => (ended.cause(), if ended.reason.is_success() { "" } else { ended.next() }),
+            None => ("How it ended is not known.".to_owned(), ""),
+        },
     }
 }
 

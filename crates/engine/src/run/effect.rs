@@ -1,7 +1,9 @@
 //! What a run wants done, and how it ended.
 
+use super::ending::Exit;
 use crate::checkpoint::{CommitPlan, Cursor, Track, Withheld};
 use crate::coverage::CoveragePair;
+use crate::ended::Ended;
 use crate::gap::GapsConfirmed;
 use crate::ids::{CommitSeq, ReportId};
 use crate::slice::{Slice, Written};
@@ -167,6 +169,10 @@ pub struct RunOutcome {
     pub commit_is_unknown: bool,
     /// The streams that the connector says failed.
     pub failed_streams: Vec<String>,
+    /// How its process ended, if that is known.
+    pub exit: Option<Exit>,
+    /// The last lines of its stderr, masked: whoever runs the process fills them in.
+    pub stderr: Option<String>,
 }
 
 impl RunOutcome {
@@ -183,6 +189,21 @@ impl RunOutcome {
             withheld: Vec::new(),
             commit_is_unknown: false,
             failed_streams: Vec::new(),
+            exit: None,
+            stderr: None,
+        }
+    }
+
+    /// What is known about its end.
+    #[must_use]
+    pub fn ended<'a>(&'a self, violation: Option<&'a str>, runtime_error: Option<&'a str>) -> Ended<'a> {
+        Ended {
+            reason: self.reason,
+            violation,
+            message: self.error.as_ref().map(|error| error.message.as_str()),
+            exit: self.exit,
+            stderr: self.stderr.as_deref(),
+            runtime_error,
         }
     }
 

@@ -92,9 +92,20 @@ impl Conclusion {
         Self { reason, ending: Ending::Failed, violation: Some(violation), error: None, weight: Weight::Failure }
     }
 
+    /// The process died. What its output lacks is kept beside it: a check of connectors names it.
+    fn crashed(violation: Violation) -> Self {
+        Self { reason: TerminalReason::ConnectorCrashed, ..Self::broken(violation) }
+    }
+
     const fn cancelled() -> Self {
         let (reason, ending) = (TerminalReason::Cancelled, Ending::Cancelled);
         Self { reason, ending, violation: None, error: None, weight: Weight::Cancellation }
+    }
+
+    /// Whether the output ended in the middle of a message.
+    fn is_incomplete(&self) -> bool {
+        let code = self.violation.as_ref().map(|violation| violation.code);
+        self.reason == TerminalReason::ProtocolViolation && code == Some(ViolationCode::IncompleteLine)
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -106,6 +117,10 @@ impl Conclusion {
 const EXIT_AFTER: Duration = Duration::from_secs(30);
 /// How long it may take after it was asked to end, and again after it was made to.
 const GRACE: Duration = Duration::from_secs(10);
+
+/// With these we end a process, the same on every system.
+const SIGTERM: i32 = 15;
+const SIGKILL: i32 = 9;
 
 impl<T: Track> Run<T> {
     /// Somebody wants the run to stop. Comes too late once the commit is with the store.
@@ -134,13 +149,20 @@ impl<T: Track> Run<T> {
     /// The process has ended, and all that it wrote was handed over before.
     pub fn handle_exit(&mut self, exit: Exit, now: Now) {
         self.exit = Some(exit);
-        match &self.conclusion {
+        let died = exit != Exit::Code(0) && !self.is_our_doing(exit);
+        match &mut self.conclusion {
+            None if died => self.conclude(Conclusion::crashed(Violation::new(ViolationCode::ExitWithoutDone))),
             None => self.break_off(Violation::new(ViolationCode::ExitWithoutDone)),
+            // Who dies in the middle of a line did not speak wrongly.
+            Some(broken) if died && broken.is_incomplete() => broken.reason = TerminalReason::ConnectorCrashed,
             // A process that we ended has no code of its own.
             Some(done) if done.is_done() && !self.stopped => {
                 let succeeded = done.ending == Ending::Succeeded;
-                if succeeded != (exit == Exit::Code(0)) {
-                    self.break_off(Violation::new(ViolationCode::ExitDisagrees));
+                let disagrees = Violation::new(ViolationCode::ExitDisagrees);
+                match exit {
+                    Exit::Signal(_) if succeeded => self.conclude(Conclusion::crashed(disagrees)),
+                    exit if succeeded != (exit == Exit::Code(0)) => self.break_off(disagrees),
+                    Exit::Code(_) | Exit::Signal(_) => {}
                 }
             }
             Some(_) => {}
@@ -155,6 +177,15 @@ impl<T: Track> Run<T> {
             self.finish(committed, false);
         }
         self.advance(now);
+    }
+
+    /// Whether a process ended because we made it.
+    fn is_our_doing(&self, exit: Exit) -> bool {
+        match exit {
+            Exit::Signal(SIGTERM) => self.stopped,
+            Exit::Signal(SIGKILL) => matches!(self.phase, Phase::AwaitingExit { pressed: Pressed::Killed, .. }),
+            Exit::Code(_) | Exit::Signal(_) => false,
+        }
     }
 
     pub(super) fn break_off(&mut self, violation: Violation) {
@@ -359,6 +390,8 @@ impl<T: Track> Run<T> {
             withheld: std::mem::take(&mut self.withheld),
             commit_is_unknown,
             failed_streams: self.failed_streams.iter().cloned().collect(),
+            exit: self.exit,
+            stderr: None,
         };
         self.conclusion = Some(conclusion);
         self.phase = Phase::Ended;

@@ -3,7 +3,7 @@
 use super::Supervisor;
 use crate::observer::Saved;
 use gleaner_engine::{Effect, TraceEvent, Track};
-use gleaner_protocol::Interaction;
+use gleaner_protocol::{DoneError, Interaction};
 use gleaner_store::{Settled, StoreError};
 
 impl<T: Track> Supervisor<'_, T> {
@@ -65,7 +65,13 @@ impl<T: Track> Supervisor<'_, T> {
 
     /// The last effect. A store that failed before is tried once more for the run's end: if it cannot,
     /// the next run finds this one interrupted.
-    fn finish(&mut self, outcome: gleaner_engine::RunOutcome) -> Result<(), StoreError> {
+    fn finish(&mut self, mut outcome: gleaner_engine::RunOutcome) -> Result<(), StoreError> {
+        if !outcome.reason.is_success() {
+            // A store that can be written again keeps what was wrong with it.
+            let error = self.store_error.as_ref().map(ToString::to_string);
+            outcome.error = outcome.error.or_else(|| error.map(runtime_error));
+            outcome.stderr = self.process.as_ref().map(|process| last_lines(&process.errors()));
+        }
         let finished = match self.session.take() {
             Some(session) => self.store.finish_run(session, &outcome, self.clock.now().wall),
             None => Ok(()),
@@ -106,4 +112,19 @@ impl<T: Track> Supervisor<'_, T> {
             self.check(settled);
         }
     }
+}
+
+/// So many lines of stderr are kept with a run, each cut to so many characters: enough for the end of a traceback.
+const LINES_KEPT: usize = 8;
+const LINE_CHARS: usize = 400;
+
+fn last_lines(text: &str) -> String {
+    let cut = |line: &str| line.chars().take(LINE_CHARS).collect::<String>();
+    let lines = text.trim_end().lines().rev().take(LINES_KEPT).map(cut).collect::<Vec<_>>();
+    lines.into_iter().rev().collect::<Vec<_>>().join("\n")
+}
+
+/// What failed on this machine, kept where the words of a connector are kept.
+pub(super) const fn runtime_error(message: String) -> DoneError {
+    DoneError { message, retryable: true, code: None, recovery_hint: None }
 }

@@ -74,6 +74,10 @@ pub enum WhyUnknown {
     NoListing,
     /// It reported that there is nothing.
     NothingListed,
+    /// Everything that it listed was left out as optional.
+    AllSkipped,
+    /// It listed records, and none of them is stored.
+    NoneStored,
     /// Gaps stand for parts of a list.
     PartOfList,
     /// The last run skipped it.
@@ -88,6 +92,8 @@ impl WhyUnknown {
             Self::NotCollected => "not_collected",
             Self::NoListing => "no_listing",
             Self::NothingListed => "nothing_listed",
+            Self::AllSkipped => "all_skipped",
+            Self::NoneStored => "none_stored",
             Self::PartOfList => "part_of_list",
             Self::Skipped => "skipped_by_last_run",
         }
@@ -98,10 +104,12 @@ impl WhyUnknown {
     pub const fn sentence(self) -> &'static str {
         match self {
             Self::NotCollected => "the connector does not collect it",
-            Self::NoListing => "no share: the connector never reported what there is",
-            Self::NothingListed => "no share: the connector reported that there is nothing",
-            Self::PartOfList => "no share: a part of the list is missing, and nobody knows how much is in it",
-            Self::Skipped => "no share: the last run skipped it",
+            Self::NoListing => "total unknown: no run has reported one",
+            Self::NothingListed => "no share: the connector listed no records",
+            Self::AllSkipped => "no share: the connector left everything out that it listed",
+            Self::NoneStored => "no share: records were listed, and none of them is stored",
+            Self::PartOfList => "total unknown: a part of the list is missing, of unknown size",
+            Self::Skipped => "total unknown: the last run skipped the stream",
         }
     }
 }
@@ -141,7 +149,13 @@ impl StreamCoverage {
         } else if self.skipped_by_last_run.is_some() {
             Some(WhyUnknown::Skipped)
         } else {
-            (whole == 0).then_some(WhyUnknown::NothingListed)
+            let (listed, skipped) = self.listing.as_ref().map_or((0, 0), |listing| (listing.required, listing.skipped));
+            let why = match listed {
+                0 => WhyUnknown::NothingListed,
+                listed if skipped >= listed => WhyUnknown::AllSkipped,
+                _ => WhyUnknown::NoneStored,
+            };
+            (whole == 0).then_some(why)
         };
         match unknown {
             Some(why) => Share::Unknown(why),

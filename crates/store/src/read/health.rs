@@ -5,7 +5,7 @@
 
 use super::{ConnectionSummary, Reader, RunSummary};
 use crate::error::StoreError;
-use gleaner_engine::{Cooldown, CooldownPolicy, Health, HealthEvidence, RunPurpose, WallTime};
+use gleaner_engine::{Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, RunPurpose, WallTime};
 use gleaner_protocol::{
     Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason, Waiting,
 };
@@ -163,6 +163,18 @@ fn equal_failures(runs: &[RunSummary]) -> u32 {
 }
 
 impl Evidence {
+    /// A finding in a sentence. Of a run that failed it is the cause, in the connector's own words: text from outside.
+    #[must_use]
+    pub fn sentence(&self, finding: &Finding, date: impl Fn(WallTime) -> String) -> String {
+        let ended = self.last_run.as_ref().and_then(RunSummary::ended);
+        match (finding, ended) {
+            (Finding::LastRunFailed(reason), Some(ended)) if ended.reason == *reason => {
+                format!("{}. {}", ended.cause().trim_end_matches('.'), ended.next())
+            }
+            _ => finding.sentence(date),
+        }
+    }
+
     /// How the connection is doing.
     #[must_use]
     pub fn health(&self, manifest: &Manifest, policy: CooldownPolicy, now: WallTime) -> Health {

@@ -3,7 +3,7 @@
 use super::{Reader, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::registry;
-use gleaner_engine::{Counts, GapsConfirmed, RunPurpose, Track, WallTime};
+use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
 
@@ -36,6 +36,10 @@ pub struct RunSummary {
     pub error_retryable: bool,
     /// What it thinks may help.
     pub error_action: Option<RecoveryAction>,
+    /// How its process ended, where that is known.
+    pub exit: Option<Exit>,
+    /// The last lines of the connector's stderr, of a run that did not succeed. Text from outside.
+    pub stderr: Option<String>,
     /// What the provider said, if it pushed back.
     pub pressure: Option<PressureReason>,
     /// What it stored, of durable slices alone; also while it goes on, and if it was killed.
@@ -76,11 +80,13 @@ const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, press
                    rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
                    collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
                    connector_version, credential, error_retryable, error_action, new_records, changed_records, \
-                   recovered_by_record, recovered_empty, recovered_unconfirmed, recovered_lists, list_records, list_gaps";
+                   recovered_by_record, recovered_empty, recovered_unconfirmed, recovered_lists, list_records, list_gaps, \
+                   exit_code, exit_signal, stderr_tail";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
     let code = |at: usize| row.get::<_, Option<String>>(at);
+    let (exit, signal) = (row.get::<_, Option<i32>>(37)?, row.get::<_, Option<i32>>(38)?);
     let (new, unchanged) = (row.get::<_, Option<i64>>(29)?, count(15)?);
     Ok(RunSummary {
         run_id: row.get(0)?,
@@ -123,11 +129,21 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         connector_version: row.get(25)?,
         credential: row.get(26)?,
         error_retryable: row.get::<_, Option<bool>>(27)?.unwrap_or(false),
+        exit: exit.map(Exit::Code).or(signal.map(Exit::Signal)),
+        stderr: row.get(39)?,
         error_action: code(28)?.as_deref().and_then(RecoveryAction::from_code),
     })
 }
 
 impl RunSummary {
+    /// What is known about its end; absent while it has none.
+    #[must_use]
+    pub fn ended(&self) -> Option<Ended<'_>> {
+        let reason = self.reason.filter(|_| self.ended_at.is_some())?;
+        let (violation, message) = (self.violation.as_deref(), self.error_message.as_deref());
+        Some(Ended { reason, violation, message, exit: self.exit, stderr: self.stderr.as_deref(), runtime_error: None })
+    }
+
     /// Its records as a person is told of them.
     #[must_use]
     pub fn records_words(&self) -> String {

@@ -91,6 +91,38 @@ fn the_exit_code_agrees_with_the_last_message_or_nothing_is_committed() {
 }
 
 #[test]
+fn a_process_that_dies_crashed_and_broke_no_rule_unless_we_ended_it() {
+    let incomplete = gleaner_protocol::Violation::new(ViolationCode::IncompleteLine);
+    let ended = |exit: Exit, cut: bool, last: Option<&str>| {
+        let mut world = world(&["photos"]);
+        world.exit = None;
+        world.line(&slice_state("photos", 1));
+        if let Some(last) = last {
+            world.line(last);
+        }
+        if cut {
+            world.run.handle_violation(incomplete.clone(), world.now);
+            world.settle();
+        }
+        world.run.handle_exit(exit, world.now);
+        world.settle();
+        assert_eq!((world.outcome().exit, world.store.cursors.len()), (Some(exit), 1));
+        world.outcome().reason
+    };
+    let (crashed, broken) = (TerminalReason::ConnectorCrashed, TerminalReason::ProtocolViolation);
+    assert_eq!(ended(Exit::Code(1), false, None), crashed);
+    assert_eq!(ended(Exit::Signal(9), false, None), crashed);
+    assert_eq!(ended(Exit::Code(0), false, None), broken, "it says by its code that all is well");
+    assert_eq!(ended(Exit::Signal(11), true, None), crashed, "in the middle of a line");
+    assert_eq!(ended(Exit::Signal(9), true, None), crashed);
+    assert_eq!(ended(Exit::Signal(15), true, None), broken, "because of the line we asked it to end");
+    assert_eq!(ended(Exit::Code(0), true, None), broken);
+    let done = done("succeeded", 0);
+    assert_eq!(ended(Exit::Signal(6), false, Some(&done)), crashed);
+    assert_eq!(ended(Exit::Code(1), false, Some(&done)), broken);
+}
+
+#[test]
 fn an_exit_without_done_keeps_the_slices() {
     let mut world = world(&["photos"]);
     world.lines(&[&slice_state("photos", 1), &record("photos", "b"), &state("photos", 2)]);
