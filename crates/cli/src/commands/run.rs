@@ -180,10 +180,7 @@ fn request(
     credentials: &Credentials,
 ) -> Result<RunRequest, CliError> {
     let catch_up_until = if args.catch_up { home.reader()?.first_run(name)? } else { None };
-    let budget = RunBudget {
-        max_requests: args.max_requests,
-        max_duration_ms: args.max_duration.and_then(|duration| u64::try_from(duration.as_millis()).ok()),
-    };
+    let budget = budget(args, |name| std::env::var(name).ok());
     Ok(RunRequest {
         connection: name.to_owned(),
         scope: scope::of(args, &manifest, catch_up_until)?,
@@ -202,6 +199,17 @@ fn request(
         control: Some(home.control_folder()),
         manifest: Arc::new(manifest),
     })
+}
+
+/// What the run may use: by option or setting, and by the variables that connectors know. The least counts.
+fn budget(args: &CollectArgs, variable: impl Fn(&str) -> Option<String>) -> RunBudget {
+    let number = |name: &str| variable(name)?.trim().parse::<u64>().ok().filter(|&number| number > 0);
+    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    let duration = args.max_duration.and_then(|duration| u64::try_from(duration.as_millis()).ok());
+    RunBudget {
+        max_requests: least(args.max_requests, number("GLEANER_MAX_REQUESTS")),
+        max_duration_ms: least(duration, number("GLEANER_MAX_DURATION_MS")),
+    }
 }
 
 /// This program, for processes of ours.

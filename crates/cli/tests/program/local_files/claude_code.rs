@@ -1,7 +1,7 @@
 //! Sessions of Claude Code: its promises, and what is odd about its files.
 
 use super::{Kind, Rig, append, assert_holds_all_of, counts, promises};
-use crate::place::is_full_size;
+use crate::place::{answer, is_full_size, last_line};
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
@@ -340,6 +340,20 @@ fn a_cursor_covers_what_was_asked_for_and_nothing_more() {
     let (code, end) = rig.run(&[]);
     assert_eq!((code, end["records_deleted"].as_u64()), (0, Some(1)), "{end}");
     assert_holds_all_of(&rig.records(), &rig.fresh());
+}
+
+#[test]
+fn the_documented_variables_cap_a_run_as_the_options_do_and_the_least_counts() {
+    let rig = Rig::filled(&CLAUDE_CODE, fill_many);
+    let run = |variable: &str, value: &str, options: &[&str]| {
+        let arguments = ["run", "claude_code", "--json"].iter().chain(options).copied().collect::<Vec<_>>();
+        let answer = answer(rig.command(&arguments).env(variable, value));
+        (answer.code, last_line(&answer.stdout)["gaps_open"].as_u64())
+    };
+    assert_eq!(run("GLEANER_MAX_REQUESTS", "1", &[]), (3, Some(1)));
+    assert_eq!(run("GLEANER_MAX_DURATION_MS", "1", &[]), (3, Some(1)));
+    assert_eq!(run("GLEANER_MAX_REQUESTS", "1000", &["--max-requests", "1"]), (3, Some(1)));
+    assert_eq!(run("GLEANER_MAX_REQUESTS", "none", &[]), (0, Some(0)), "no number is no cap");
 }
 
 /// A hundred thousand with `GLEANER_TEST_ALL`, three thousand otherwise.
