@@ -5,7 +5,7 @@
 
 use crate::ask::Ask;
 use crate::child::{Child, Output};
-use crate::keeper::Keeper;
+use crate::keeper::{CONNECTION, Keeper};
 use crate::plan::Plan;
 use crate::report::{Board, Finding};
 use std::io::{BufRead, BufReader, Write};
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 const ID: &str = "retry_after_kept";
 /// Names the folder in which a connector keeps what it must not forget about its provider, as in every run.
 const PACING_VARIABLE: &str = "GLEANER_PACING_DIR";
+/// Names the account, for a connector without credentials.
+const ACCOUNT_VARIABLE: &str = "GLEANER_PACING_ACCOUNT";
 /// What the provider says, in seconds: longer than all checks together.
 const RETRY_AFTER: u32 = 600;
 /// How long a connector has to take the answer in before it is killed.
@@ -98,6 +100,7 @@ fn start(
     let mut environment = plan.bench.environment(&[]);
     environment.set(variable, format!("http://{}", provider.address));
     environment.set(PACING_VARIABLE, plan.bench.pacing_folder()?);
+    environment.set(ACCOUNT_VARIABLE, CONNECTION);
     let mut child = Child::start(plan.bench.subject, &environment, plan.bench.mark(), None)?;
     child.send(line);
     meanwhile(provider, &child);

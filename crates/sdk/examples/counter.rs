@@ -1,6 +1,7 @@
 //! The smallest connector: it counts, without asking anybody. The tests run it as a process.
 //!
-//! `COUNT_TO` says how far, `COUNT_PAGE` how many at a time, `COUNT_PAD` how long each record is.
+//! `COUNT_TO` says how far, `COUNT_PAGE` how many at a time, `COUNT_PAD` how long each record is. With `COUNT_URL` it asks
+//! there before each page.
 //! With the word `guard` or `exec` it is the program that the runtime starts a connector through.
 
 use gleaner_sdk::{Collect, Connector, Page, Stop, run_connector};
@@ -9,7 +10,8 @@ use std::process::ExitCode;
 
 const MANIFEST: &str = r#"{
     "connector_id": "org.example.counter", "connector_key": "counter", "version": "1", "display_name": "Counter",
-    "runtime_requirements": {"environment_variables": ["COUNT_TO", "COUNT_PAGE", "COUNT_PAD", "COUNT_PANIC", "COUNT_PRINT"]},
+    "runtime_requirements": {"environment_variables": ["COUNT_TO", "COUNT_PAGE", "COUNT_PAD", "COUNT_PANIC", "COUNT_PRINT",
+        "COUNT_URL"]},
     "streams": [{"name": "numbers", "semantics": "append_only", "incremental": true, "schema": {
         "type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}, "pad": {"type": "string"}}}}]}"#;
 
@@ -19,7 +21,12 @@ impl Connector for Counter {
     fn collect(&self, run: &mut Collect<'_>) -> Result<(), Stop> {
         let (to, size) = (setting("COUNT_TO", 10), setting("COUNT_PAGE", 100));
         let pad = "x".repeat(usize::try_from(setting("COUNT_PAD", 0)).unwrap_or(0));
+        let url = std::env::var("COUNT_URL").ok();
+        let api = url.as_ref().map(|_| run.client()).transpose()?;
         run.pages("numbers", |at| {
+            if let (Some(api), Some(url)) = (&api, &url) {
+                api.get(url.as_str()).send()?.error_for_status()?;
+            }
             let from = at.and_then(|at| at["next"].as_u64()).unwrap_or(0);
             let next = (from + size).min(to);
             assert!(next <= setting("COUNT_PANIC", u64::MAX), "this text stays on standard error");

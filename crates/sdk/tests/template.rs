@@ -22,13 +22,12 @@ fn example(name: &str) -> OsString {
     path.into_os_string()
 }
 
-#[test]
-fn the_rust_template_passes_every_check() {
+fn subject(command: OsString, manifest: &str) -> Subject {
     let mut environment = Environment::default();
     environment.set("EXAMPLE_TOKEN", "t-0815-secret");
-    let subject = Subject {
-        command: vec![example("template")],
-        manifest: Some(MANIFEST.to_owned()),
+    Subject {
+        command: vec![command],
+        manifest: Some(manifest.to_owned()),
         streams: Vec::new(),
         environment,
         secrets: Vec::new(),
@@ -39,13 +38,30 @@ fn the_rust_template_passes_every_check() {
         exec: vec![example("counter"), "exec".into()],
         limits: Limits::default(),
         seed: 1,
-    };
+    }
+}
+
+#[test]
+fn the_rust_template_passes_every_check() {
+    let subject = subject(example("template"), MANIFEST);
     let report = gleaner_conformance::check(&subject, &mut |_| {});
     let is_good = |verdict: &Verdict| matches!(verdict, Verdict::Passed | Verdict::Skipped { .. });
     let bad = report.checks.iter().filter(|check| !is_good(&check.verdict)).collect::<Vec<_>>();
     assert!(report.is_conclusive() && bad.is_empty(), "{bad:#?}");
     let passed = report.checks.iter().filter(|check| matches!(check.verdict, Verdict::Passed)).count();
     assert!(passed >= 58, "the sample leaves a gap and a page, so that there is something to check: {passed}");
+}
+
+/// With the one check that needs a provider: a connector of the SDK remembers a Retry-After that it is killed after.
+#[test]
+fn a_connector_of_the_sdk_keeps_a_retry_after_across_a_kill() {
+    const COUNTER: &str = r#"{"connector_id": "counter", "connector_key": "counter", "version": "1",
+        "streams": [{"name": "numbers", "semantics": "append_only", "incremental": true}]}"#;
+    let mut subject = subject(example("counter"), COUNTER);
+    subject.provider_variable = Some("COUNT_URL".to_owned());
+    (subject.limits.kills, subject.limits.slow) = (0, std::time::Duration::ZERO);
+    let report = gleaner_conformance::check(&subject, &mut |_| {});
+    assert_eq!(report.result("retry_after_kept").unwrap().verdict, Verdict::Passed);
 }
 
 #[test]
