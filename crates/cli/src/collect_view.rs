@@ -150,6 +150,7 @@ pub(crate) fn counts_json(counts: &Counts) -> serde_json::Value {
     json!({
         "records_accepted": counts.collected(), "records_new": counts.new, "records_changed": counts.changed,
         "records_unchanged": counts.unchanged, "records_deleted": counts.deleted, "records_rejected": counts.rejected,
+        "times_unreadable": counts.times_unreadable,
     })
 }
 
@@ -310,6 +311,12 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         }
     }
     out.line(&format!("  records: {}", outcome.counts.words()))?;
+    let times = outcome.counts.times_unreadable;
+    if times > 0 {
+        out.line(&format!(
+            "  {times} have a time that could not be read: stored, and not held against the time range"
+        ))?;
+    }
     if gaps_open > 0 {
         let (are, them) = if gaps_open == 1 { ("gap is", "it") } else { ("gaps are", "them") };
         out.line(&format!("  {gaps_open} {are} open; `gleaner gaps {}` lists {them}", visible(name)))?;

@@ -3,14 +3,15 @@
 //! Why it is made once per run: the rules come out of a manifest and a grant, and a run has millions
 //! of records. A record that was not asked for ends the run, because a connector that collects more
 //! than the owner allowed cannot be trusted with the rest. A record whose time cannot be read is not
-//! proven to be outside; it goes to quarantine and is neither stored nor lost. Schemas are checked by
-//! whoever implements [`Validate`].
+//! proven to be outside: it is stored and counted. A delete has no time: what is gone is gone, whenever it was
+//! made. Schemas are checked by whoever implements [`Validate`].
 
 use crate::instant::Instant;
 use crate::run::masking::in_output;
 use gleaner_protocol::{
     Manifest, Op, RawJson, Record, ResourceFilter, Scope, TerminalReason, TimeRange, Violation, ViolationCode,
 };
+use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -54,7 +55,7 @@ pub enum Refusal {
     #[error("the connector has no stream {0:?}")]
     UnknownStream(String),
     /// The scope has a time that cannot be read.
-    #[error("the time range of stream {stream:?} has {text:?}, which is not a date or an RFC 3339 time")]
+    #[error("the time range of stream {stream:?} has {text:?}, which is not a time")]
     UnreadableTime {
         /// The stream.
         stream: String,
@@ -108,6 +109,8 @@ struct TimeRule {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Admitted {
     Store,
+    /// The same; but there is a time range, and its time could not be read.
+    StoreWithoutTime,
     /// With the JSON pointer of the fault.
     Reject(String),
 }
@@ -179,23 +182,28 @@ impl ScopeRules {
             return Err(in_output("data").of_stream(&record.stream));
         }
         let named = |code, field| Violation::new(code).in_field(field).of_stream(&record.stream);
-        if let Some(verdict) = rules.check_fields_and_time(body) {
-            return match verdict {
-                BodyFault::Outside(code) => Err(named(code, "data").of_key(&record.key.canonical())),
-                BodyFault::Unreadable(pointer) => Ok(Admitted::Reject(pointer)),
-            };
-        }
+        let outside = |code| named(code, "data").of_key(&record.key.canonical());
+        let time = rules.check_fields_and_time(record.op, body).map_err(outside)?;
         // The last body of a deleted record is nobody's business.
-        match record.op {
-            Op::Delete => Ok(Admitted::Store),
-            Op::Upsert => Ok(validator.check(&record.stream, body).map_or_else(Admitted::Reject, |()| Admitted::Store)),
+        if record.op == Op::Upsert
+            && let Err(pointer) = validator.check(&record.stream, body)
+        {
+            return Ok(Admitted::Reject(pointer));
         }
+        Ok(match time {
+            Timed::Inside | Timed::Outside => Admitted::Store,
+            Timed::Unreadable => Admitted::StoreWithoutTime,
+        })
     }
 }
 
-pub(crate) enum BodyFault {
-    Outside(ViolationCode),
-    Unreadable(String),
+/// How the time of a body lies to the range. Without a range every time is inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Timed {
+    Inside,
+    Outside,
+    /// It is not there, or cannot be read.
+    Unreadable,
 }
 
 impl StreamRules {
@@ -204,25 +212,27 @@ impl StreamRules {
         !self.fields.is_empty() || self.time.is_some()
     }
 
-    fn check_fields_and_time(&self, body: &RawJson<'_>) -> Option<BodyFault> {
-        if !self.looks_at_bodies() {
-            return None;
-        }
-        let members = body.members()?;
+    fn check_fields_and_time(&self, op: Op, body: &RawJson<'_>) -> Result<Timed, ViolationCode> {
+        let members = if self.looks_at_bodies() { body.members() } else { None };
+        let Some(members) = members else { return Ok(Timed::Inside) };
         if !self.fields.is_empty() && members.iter().any(|(name, _)| !self.fields.contains(name.as_ref())) {
-            return Some(BodyFault::Outside(ViolationCode::FieldOutOfScope));
+            return Err(ViolationCode::FieldOutOfScope);
         }
-        self.check_time(&members)
+        match self.time_of(&members) {
+            _ if op == Op::Delete => Ok(Timed::Inside),
+            Timed::Outside => Err(ViolationCode::TimeOutOfRange),
+            time => Ok(time),
+        }
     }
 
-    /// Whether the time of a body lies in the range.
-    pub(crate) fn check_time(&self, members: &[(Cow<'_, str>, RawJson<'_>)]) -> Option<BodyFault> {
-        let rule = self.time.as_ref()?;
+    /// How the time of a body lies to the range.
+    pub(crate) fn time_of(&self, members: &[(Cow<'_, str>, RawJson<'_>)]) -> Timed {
+        let Some(rule) = &self.time else { return Timed::Inside };
         let value = members.iter().find(|(name, _)| *name == rule.field).map(|(_, value)| value);
-        match value.and_then(RawJson::text).as_deref().and_then(Instant::parse) {
-            Some(time) if rule.contains(time) => None,
-            Some(_) => Some(BodyFault::Outside(ViolationCode::TimeOutOfRange)),
-            None => Some(BodyFault::Unreadable(pointer_to(&rule.field))),
+        match value.and_then(Instant::of_value) {
+            Some(time) if rule.contains(time) => Timed::Inside,
+            Some(_) => Timed::Outside,
+            None => Timed::Unreadable,
         }
     }
 }
@@ -247,16 +257,43 @@ impl TimeRule {
     }
 }
 
-/// The fields that a schema requires at the top.
-fn required_by(schema: &RawJson<'_>) -> Vec<String> {
-    let members = schema.members().unwrap_or_default();
-    let required = members.iter().find(|(name, _)| name == "required").and_then(|(_, value)| value.elements());
-    required.unwrap_or_default().iter().filter_map(|name| name.text().map(Into::into)).collect()
+/// The fields that a schema may require at the top, also under a condition: a record without them might no longer fit its
+/// schema, and would be set aside because of what was asked for.
+fn required_by(schema: &RawJson<'_>) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    let Ok(root) = serde_json::from_str::<Value>(schema.as_str()) else { return names };
+    let text = |name: &Value| name.as_str().map(str::to_owned);
+    // References may form a ring.
+    let mut followed = BTreeSet::new();
+    let mut open = vec![(&root, false)];
+    while let Some((schema, decides)) = open.pop() {
+        let of = |keyword: &str| schema.get(keyword);
+        let list = |keyword: &str| of(keyword).and_then(Value::as_array).into_iter().flatten();
+        let map = |keyword: &str| of(keyword).and_then(Value::as_object).into_iter().flatten();
+        names.extend(list("required").filter_map(text));
+        names.extend(
+            map("dependentRequired").flat_map(|(_, names)| names.as_array().into_iter().flatten().filter_map(text)),
+        );
+        if decides {
+            names.extend(map("properties").map(|(name, _)| name.clone()));
+        }
+        open.extend(["allOf", "anyOf"].into_iter().flat_map(list).map(|schema| (schema, decides)));
+        open.extend(["then", "else"].into_iter().filter_map(of).map(|schema| (schema, decides)));
+        open.extend(map("dependentSchemas").map(|(_, schema)| (schema, decides)));
+        // Which of these holds may depend on a field that is not there.
+        open.extend(list("oneOf").chain(["if", "not"].into_iter().filter_map(of)).map(|schema| (schema, true)));
+        let target = of("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+        if let Some(pointer) = target
+            && followed.insert((pointer, decides))
+        {
+            open.extend(root.pointer(pointer).map(|schema| (schema, decides)));
+        }
+    }
+    names
 }
 
-fn pointer_to(field: &str) -> String {
-    format!("/{}", field.replace('~', "~0").replace('/', "~1"))
-}
+#[cfg(test)]
+mod times;
 
 #[cfg(test)]
 mod tests {
@@ -318,6 +355,19 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_a_schema_requires_under_a_condition_is_required() {
+        let required = |schema: &str| {
+            required_by(&RawJson::new(schema.replace('\n', " ")).unwrap()).into_iter().collect::<Vec<_>>()
+        };
+        let schema = r##"{"required":["id"],"properties":{"km":{},"mail":{}},"dependentRequired":{"km":["unit"]},
+            "allOf":[{"required":["a"],"properties":{"b":{}}},{"$ref":"#/$defs/c"}],"$defs":{"c":{"required":["c"],
+            "allOf":[{"$ref":"#/$defs/c"}]}},"if":{"properties":{"kind":{"const":1}}},"then":{"required":["d"]},
+            "oneOf":[{"required":["e"]},{"properties":{"f":false}}]}"##;
+        assert_eq!(required(schema), ["a", "c", "d", "e", "f", "id", "kind", "unit"]);
+        assert!(required("{}").is_empty() && required("true").is_empty());
+    }
+
+    #[test]
     fn the_time_is_since_or_later_and_before_until() {
         let range = || {
             let (since, until) = (Some("2031-01-01".to_owned()), Some("2031-02-01T00:00:00Z".to_owned()));
@@ -328,10 +378,6 @@ mod tests {
         assert_eq!(at(r#""2031-01-31T23:59:59.999Z""#), Ok(Admitted::Store));
         assert_eq!(at(r#""2031-02-01T00:00:00Z""#), Err(ViolationCode::TimeOutOfRange));
         assert_eq!(at(r#""2031-01-01T00:30:00+01:00""#), Err(ViolationCode::TimeOutOfRange));
-        assert_eq!(at("null"), Ok(Admitted::Reject("/at".to_owned())));
-        assert_eq!(admit(range(), &trip("{}")), Ok(Admitted::Reject("/at".to_owned())));
-        let delete = r#"{"type":"RECORD","stream":"trips","key":"t","op":"delete"}"#;
-        assert_eq!(admit(range(), delete), Ok(Admitted::Store), "a deletion has no time");
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! judging them.
 //!
 //! Why from the same rules: what a connector lets through and what a runtime accepts must be one thing. A
-//! record that was not asked for is left out; of one that was, the fields that were not asked for are.
+//! record that was not asked for is left out; of one that was, the fields that were not asked for are. One whose time
+//! cannot be read goes out: the runtime stores and counts it.
 
-use crate::scope::{BodyFault, Refusal, ScopeRules};
+use crate::scope::{Refusal, ScopeRules, Timed};
 use gleaner_protocol::{Manifest, RawJson, RecordKey, Scope};
 
 /// The scope of one run, applied.
@@ -20,8 +21,6 @@ pub enum Selected<'a> {
     Take(RawJson<'a>),
     /// Nothing: it was not asked for.
     Leave,
-    /// It cannot be told, because the time at this JSON pointer cannot be read.
-    Unreadable(String),
 }
 
 impl ScopeFilter {
@@ -57,10 +56,8 @@ impl ScopeFilter {
             return Selected::Take(body);
         }
         let Some(members) = body.members() else { return Selected::Take(body) };
-        match rules.check_time(&members) {
-            Some(BodyFault::Outside(_)) => return Selected::Leave,
-            Some(BodyFault::Unreadable(pointer)) => return Selected::Unreadable(pointer),
-            None => {}
+        if rules.time_of(&members) == Timed::Outside {
+            return Selected::Leave;
         }
         if rules.fields.is_empty() || members.iter().all(|(name, _)| rules.fields.contains(name.as_ref())) {
             return Selected::Take(body);
@@ -68,8 +65,10 @@ impl ScopeFilter {
         let kept = members.iter().filter(|(name, _)| rules.fields.contains(name.as_ref()));
         let texts = kept.map(|(name, value)| format!("{}:{}", serde_json::Value::from(name.as_ref()), value.as_str()));
         let text = format!("{{{}}}", texts.collect::<Vec<_>>().join(","));
-        // Made of pieces that were read, so it can be read.
-        RawJson::new(text).map_or(Selected::Leave, Selected::Take)
+        drop(members);
+        // Made of pieces that were read, so it can be read. If not, it goes out whole: a runtime that refuses it says so,
+        // and one that is left out here would be lost.
+        Selected::Take(RawJson::new(text).unwrap_or(body))
     }
 }
 
@@ -85,7 +84,6 @@ mod tests {
         match filter.select("trips", &RecordKey::from(key), RawJson::new(body).unwrap()) {
             Selected::Take(body) => Some(body.as_str().to_owned()),
             Selected::Leave => None,
-            Selected::Unreadable(pointer) => Some(pointer),
         }
     }
 
@@ -106,7 +104,8 @@ mod tests {
         let range = || StreamScope { time_range: until(), ..StreamScope::default() };
         assert_eq!(select(range(), "t", r#"{"at":"2030-12-31"}"#), text(r#"{"at":"2030-12-31"}"#));
         assert_eq!(select(range(), "t", r#"{"at":"2031-01-01"}"#), None);
-        assert_eq!(select(range(), "t", r#"{"at":7}"#), text("/at"));
+        assert_eq!(select(range(), "t", r#"{"at":2000000000}"#), None);
+        assert_eq!(select(range(), "t", r#"{"at":"soon"}"#), text(r#"{"at":"soon"}"#));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub struct SliceRecord<'a> {
     pub body: Option<&'a str>,
     /// When the connector wrote it.
     pub emitted_at: Option<&'a str>,
+    /// Whether there is a time range and its time could not be read.
+    pub without_time: bool,
 }
 
 /// A record or a change of a gap.
@@ -90,6 +92,8 @@ pub struct Written {
     pub deleted: u64,
     /// Records in quarantine.
     pub rejected: u64,
+    /// Records that are stored, and whose time could not be held against the time range.
+    pub times_unreadable: u64,
     /// Gaps that were named, new or not.
     pub gaps: u64,
     /// Gaps that were closed.
@@ -122,6 +126,7 @@ struct Entry {
     key: Range<usize>,
     body: Option<Range<usize>>,
     emitted_at: Option<Range<usize>>,
+    without_time: bool,
 }
 
 impl<T: Track> Slice<T> {
@@ -187,6 +192,7 @@ impl<T: Track> Slice<T> {
             op: entry.op,
             body: entry.body.as_ref().map(text),
             emitted_at: entry.emitted_at.as_ref().map(text),
+            without_time: entry.without_time,
         }
     }
 }
@@ -226,8 +232,8 @@ impl<T: Track> SliceBuilder<T> {
     }
 
     /// Of one key the last counts, so an earlier one that did not fit and is not out yet is dropped.
-    pub(crate) fn record(&mut self, stream: u16, record: &Record<'_>) {
-        let entry = self.enter(stream, record);
+    pub(crate) fn record(&mut self, stream: u16, record: &Record<'_>, without_time: bool) {
+        let entry = Entry { without_time, ..self.enter(stream, record) };
         let Slice { text, rejected, records, .. } = &mut self.open;
         let is_same = |other: &Entry| other.stream == stream && text[other.key.clone()] == text[entry.key.clone()];
         rejected.retain(|(other, _)| !is_same(other));
@@ -288,6 +294,7 @@ impl<T: Track> SliceBuilder<T> {
             key: put(&record.key.canonical()),
             body: record.data.as_ref().map(|body| put(body.as_str())),
             emitted_at: record.emitted_at.as_deref().map(put),
+            without_time: false,
         }
     }
 }

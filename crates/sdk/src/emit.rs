@@ -210,7 +210,6 @@ impl<'r> Emitter<'r> {
                 self.counts.out_of_scope += 1;
                 return Ok(Emitted::OutOfScope);
             }
-            Selected::Unreadable(pointer) => return self.reject(stream, &key, &Fault::Time(pointer)),
         };
         if let Some(fault) = self.fault_of(stream, &key, &body) {
             return self.reject(stream, &key, &fault);

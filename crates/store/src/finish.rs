@@ -113,7 +113,8 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
                new_records = max(ifnull(new_records, 0), ?7), changed_records = max(ifnull(changed_records, 0), ?8),
                unchanged = max(unchanged, ?9), collected = max(collected, ?7 + ?8 + ?9), deleted = max(deleted, ?10),
                rejected = max(rejected, ?11), gaps = max(gaps, ?12), recovered = max(recovered, ?13),
-               unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15 WHERE id = ?1";
+               unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15,
+               times_unreadable = max(times_unreadable, ?16) WHERE id = ?1";
     connection.prepare_cached(sql)?.execute((
         run,
         date_to_sql(now),
@@ -130,6 +131,7 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
         to_sql(counts.recovered),
         to_sql(counts.unaccounted),
         outcome.commit_is_unknown,
+        to_sql(counts.times_unreadable),
     ))?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, why(held.why))).collect::<Vec<_>>();

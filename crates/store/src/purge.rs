@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension};
 const BATCH: i64 = 5000;
 
 /// What is deleted, by what it belongs to. The connection itself goes last.
-const BY_STREAM: [&str; 6] = ["records", "quarantine", "gaps", "cursors", "commits", "listings"];
+const BY_STREAM: [&str; 7] = ["records", "unreadable_times", "quarantine", "gaps", "cursors", "commits", "listings"];
 const BY_RUN: [&str; 3] = ["events", "interactions", "staged"];
 
 impl Store {
@@ -70,6 +70,7 @@ impl Store {
         // Tables without a row number are named by their key. All names are ours.
         let key = match table {
             "records" => "(stream, key)",
+            "unreadable_times" => "(stream, seq)",
             "cursors" => "(stream, track)",
             "listings" => "(stream, parent)",
             "staged" => "(run, stream)",

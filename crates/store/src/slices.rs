@@ -142,8 +142,10 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         if self.in_quarantine.contains(&stream) {
             leave_quarantine(self.connection, stream, record.key)?;
         }
-        if previous.as_ref().is_some_and(|present| present.is_same(&record)) {
+        self.written.times_unreadable += u64::from(record.without_time);
+        if let Some(present) = previous.as_ref().filter(|present| present.is_same(&record)) {
             self.written.unchanged += 1;
+            self.mark_time(stream, &record, present.seq)?;
             return Ok(stream);
         }
         let deleted = record.op == Op::Delete;
@@ -171,10 +173,22 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             self.repeated += u64::from(present.seq >= self.first_seq);
             let sql = "UPDATE records SET seq = ?3 WHERE stream = ?1 AND key = ?2";
             self.connection.prepare_cached(sql)?.execute((stream, record.key, to_sql(self.next_seq)))?;
+            let sql = "DELETE FROM unreadable_times WHERE stream = ?1 AND seq = ?2";
+            self.connection.prepare_cached(sql)?.execute((stream, to_sql(present.seq)))?;
         }
+        self.mark_time(stream, &record, self.next_seq)?;
         self.insert(stream, record, previous.map(|present| present.seq))?;
         self.next_seq += 1;
         Ok(stream)
+    }
+
+    /// Notes that the time of this version could not be read.
+    fn mark_time(&self, stream: i64, record: &SliceRecord<'_>, seq: u64) -> Result<(), Failure> {
+        if record.without_time {
+            let sql = "INSERT OR IGNORE INTO unreadable_times (stream, seq) VALUES (?1, ?2)";
+            self.connection.prepare_cached(sql)?.execute((stream, to_sql(seq)))?;
+        }
+        Ok(())
     }
 
     fn insert(&mut self, stream: i64, record: SliceRecord<'_>, previous: Option<u64>) -> Result<(), Failure> {
@@ -251,10 +265,10 @@ fn count<T: Track>(connection: &Connection, run: i64, slice: &Slice<T>, written:
     let sql = "UPDATE runs SET slices = ?2, seen = seen + ?3, new_records = ifnull(new_records, 0) + ?4,
                changed_records = ifnull(changed_records, 0) + ?5, unchanged = unchanged + ?6,
                collected = collected + ?4 + ?5 + ?6, deleted = deleted + ?7, rejected = rejected + ?8,
-               gaps = gaps + ?9, recovered = recovered + ?10 WHERE id = ?1";
-    let Written { new, changed, unchanged, deleted, rejected, gaps, recovered, confirmed } = written;
+               gaps = gaps + ?9, recovered = recovered + ?10, times_unreadable = times_unreadable + ?11 WHERE id = ?1";
+    let Written { new, changed, unchanged, deleted, rejected, times_unreadable, gaps, recovered, confirmed } = written;
     let (slices, seen) = (slice.id().get(), slice.records().len() as u64 + rejected);
-    let counts = [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered].map(to_sql);
+    let counts = [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered, times_unreadable].map(to_sql);
     connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter([run].into_iter().chain(counts)))?;
     if confirmed == GapsConfirmed::default() { Ok(()) } else { count_confirmed(connection, run, confirmed) }
 }

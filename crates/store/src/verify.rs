@@ -188,6 +188,13 @@ fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<
             "it is open, and something is said to have closed it",
         ),
         (
+            "unreadable_times",
+            "SELECT t.seq FROM unreadable_times t WHERE t.stream NOT IN {PURGED} AND NOT EXISTS (SELECT 1 FROM versions v
+             JOIN records r ON r.stream = v.stream AND r.key = v.key AND r.seq = v.seq
+             WHERE v.seq = t.seq AND v.stream = t.stream) LIMIT 100",
+            "it names a version that is not a present one",
+        ),
+        (
             "records",
             "SELECT previous FROM versions WHERE previous IN (SELECT seq FROM records) LIMIT 100",
             "it points at a version that is not its last",

@@ -9,7 +9,7 @@
 mod world;
 
 use gleaner_engine::Validate;
-use gleaner_protocol::{RawJson, TerminalReason};
+use gleaner_protocol::{RawJson, Scope, StreamScope, TerminalReason, TimeRange};
 use gleaner_store::{GapFilter, Reader, StoreError};
 use std::process::Command;
 use std::sync::Arc;
@@ -361,4 +361,48 @@ fn a_store_of_an_older_version_is_not_called_a_foreign_file() {
     std::fs::write(&new, "").expect("a file");
     let error = Reader::open(&new).expect_err("there is nothing in it");
     assert!(error.to_string().contains("start a run"), "{error}");
+}
+
+/// Point 2 of issue 18: such records went to quarantine, and the cursor was committed past them.
+#[test]
+fn a_record_whose_time_cannot_be_read_is_stored_counted_and_listed_until_a_version_with_a_time_comes() {
+    let home = Home::new();
+    let manifest =
+        MANIFEST.replacen("\"primary_key\":\"id\"", "\"primary_key\":\"id\",\"consent_time_field\":\"at\"", 1);
+    let run = |lines: String| {
+        let time_range = Some(TimeRange { since: Some("2031-01-01".to_owned()), until: None });
+        let items = StreamScope { time_range, ..StreamScope::all_of("items") };
+        let terms = Terms { scope: Some(Scope::new(vec![items]).expect("a scope")), ..Terms::default() };
+        let mut sitting = Sitting::begin_with(home.open(), "c", &manifest, terms);
+        sitting.feed(lines.as_bytes()).expect("the store works");
+        sitting.end().expect("the store works")
+    };
+    let times = ["1926201600", "1926201600000", "\"2031-01-15\"", "\"2031-01-15T00:00:00\"", "null", "\"soon\"", "{}"];
+    let body = |time: &str| format!("{{\"at\":{time}}}");
+    let all = times.iter().enumerate().map(|(at, time)| record("items", &at.to_string(), &body(time)));
+    let lines = all.chain([delete("items", "gone")]).collect::<String>();
+    let count = times.len() as u64 + 1;
+    for again in [false, true] {
+        let outcome = run(format!("{lines}{}{}", slice_state("items", "{\"to\":9}"), done(count)));
+        assert_eq!((outcome.reason, outcome.counts.rejected), (TerminalReason::Succeeded, 0), "again {again}");
+        assert_eq!((outcome.counts.collected(), outcome.counts.times_unreadable), (7, 3));
+        assert_eq!(home.sql::<i64>("SELECT count(*) FROM quarantine"), 0);
+    }
+    let reader = home.reader();
+    let listed = |reader: &Reader, after: u64| {
+        let page = reader.records_without_time("c", "items", after, 2).expect("readable");
+        page.iter().map(|record| (record.seq, record.key.clone())).collect::<Vec<_>>()
+    };
+    let first = listed(&reader, 0);
+    assert_eq!(first.iter().map(|(_, key)| key.as_str()).collect::<Vec<_>>(), ["4", "5"]);
+    assert_eq!(listed(&reader, first[1].0)[0].1, "6");
+    assert_eq!(reader.coverage("c").expect("readable")[0].times_unreadable, 3);
+    assert_eq!(reader.runs("c", 1).expect("readable")[0].counts.times_unreadable, 3);
+    run(format!("{}{}", record("items", "4", &body("\"2031-01-16\"")), done(1)));
+    assert_eq!(listed(&home.reader(), 0)[0].1, "5", "the new version has a time");
+    home.assert_whole();
+    let mut store = home.open();
+    let leases = lease(&mut store, "c");
+    store.purge("c", &leases).expect("forgotten");
+    assert_eq!(home.sql::<i64>("SELECT count(*) FROM unreadable_times"), 0);
 }

@@ -71,6 +71,9 @@ pub(crate) struct OneGapArgs {
 pub(crate) struct RecordsArgs {
     /// The stream, as CONNECTION.STREAM or as STREAM where only one connection has it.
     pub(crate) stream: String,
+    /// Only stored records whose time could not be read by a run with a time range (--since, --catch-up).
+    #[arg(long, conflicts_with_all = ["since", "follow"])]
+    pub(crate) time_unreadable: bool,
     /// The changes after this number instead, each version and each deletion, in the order in which they
     /// were stored; 0 is from the beginning.
     #[arg(long, value_name = "SEQ")]

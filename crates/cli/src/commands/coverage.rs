@@ -114,6 +114,10 @@ fn below(stream: &Stream) -> Vec<String> {
     lines.extend((quarantined > 0).then(|| format!("{quarantined} do not fit their schema (in quarantine)")));
     let unaccounted = coverage.listing.as_ref().map_or(0, |listing| listing.unaccounted);
     lines.extend((unaccounted > 0).then(|| format!("{unaccounted} were listed, without an outcome")));
+    let times = coverage.times_unreadable;
+    lines.extend((times > 0).then(|| {
+        format!("{times} stored records have a time that could not be read; `gleaner records` lists them with --time-unreadable")
+    }));
     lines
 }
 
@@ -157,6 +161,6 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         "deleted": coverage.summary.tombstones, "missing": coverage.missing(), "skipped": coverage.skipped(),
         "quarantined": coverage.summary.quarantined, "percent": percent, "percent_unknown_because": unknown,
         "gaps": coverage.gaps.iter().map(gap).collect::<Vec<_>>(), "last_listing": listing,
-        "skipped_by_last_run": coverage.skipped_by_last_run,
+        "skipped_by_last_run": coverage.skipped_by_last_run, "times_unreadable": coverage.times_unreadable,
     })
 }

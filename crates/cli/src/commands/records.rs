@@ -16,6 +16,10 @@ pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliE
     let mut left = args.limit.unwrap_or(u64::MAX);
     // Looked at before the records: a change in between comes twice rather than never.
     let end = reader.last_change_of(&connection, &stream)?;
+    if args.time_unreadable {
+        without_time(&reader, (&connection, &stream), args.json, left, out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.since.is_none() {
         left = present(&reader, (&connection, &stream), args.json, left, out)?;
     }
@@ -46,6 +50,27 @@ fn present(
         }
     }
     Ok(left)
+}
+
+/// Prints the records whose time could not be read, in the order in which they were stored.
+fn without_time(
+    reader: &Reader,
+    (connection, stream): (&str, &str),
+    json: bool,
+    mut left: u64,
+    out: &mut Output,
+) -> Result<(), CliError> {
+    let mut after = 0;
+    while left > 0 {
+        let rows = usize::try_from(left).unwrap_or(usize::MAX).min(PAGE_ROWS_MAX);
+        let page = reader.records_without_time(connection, stream, after, rows)?;
+        let Some(last) = page.last() else { break };
+        (after, left) = (last.seq, left - page.len() as u64);
+        for record in &page {
+            out.line(&if json { format!("{{{}}}", json_fields(record)?) } else { as_text(record) })?;
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn as_text(record: &StoredRecord) -> String {

@@ -15,6 +15,8 @@ pub(crate) struct StreamView {
     tombstones: u64,
     versions: u64,
     quarantined: u64,
+    /// Stored records whose time could not be held against a time range.
+    times_unreadable: u64,
     gaps_open: u64,
     gaps_ignored: u64,
     gaps_recovered: u64,
@@ -84,6 +86,7 @@ fn of_stream(stream: StreamCoverage, policy: CoveragePolicy) -> StreamView {
         tombstones: stream.summary.tombstones,
         versions: stream.summary.versions,
         quarantined: stream.summary.quarantined,
+        times_unreadable: stream.times_unreadable,
         gaps_recovered: stream.summary.gaps_recovered,
         name: stream.summary.name,
     }

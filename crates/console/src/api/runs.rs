@@ -51,6 +51,7 @@ struct CountsView {
     changed: Option<u64>,
     deleted: u64,
     rejected: u64,
+    times_unreadable: u64,
     gaps: u64,
     recovered: u64,
     unaccounted: u64,
@@ -60,7 +61,7 @@ struct CountsView {
 
 impl RunView {
     pub(crate) fn of(connection: &str, run: RunSummary) -> Self {
-        let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, confirmed: _ } =
+        let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, times_unreadable, confirmed: _ } =
             run.counts;
         let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
         let (collected, new, changed, repeated) = (run.counts.collected(), known(new), known(changed), run.repeated);
@@ -88,6 +89,7 @@ impl RunView {
                 changed,
                 deleted,
                 rejected,
+                times_unreadable,
                 gaps,
                 recovered,
                 unaccounted,

@@ -150,6 +150,7 @@ fn figures(run: &RunSummary) -> Vec<Figure> {
         ("Unchanged records", counts.unchanged),
         ("Deleted records", counts.deleted),
         ("In quarantine", counts.rejected),
+        ("Time not readable", counts.times_unreadable),
         ("Without an outcome", counts.unaccounted),
         ("Sent twice", run.repeated),
     ];

@@ -104,6 +104,8 @@ pub struct Counts {
     pub deleted: u64,
     /// Records in quarantine.
     pub rejected: u64,
+    /// Records that are stored, and whose time could not be held against the time range.
+    pub times_unreadable: u64,
     /// Gaps that were named, new or not.
     pub gaps: u64,
     /// Gaps that were closed.
@@ -142,6 +144,7 @@ impl Counts {
         self.unchanged += written.unchanged;
         self.deleted += written.deleted;
         self.rejected += written.rejected;
+        self.times_unreadable += written.times_unreadable;
         self.gaps += written.gaps;
         self.recovered += written.recovered;
         self.confirmed.add(written.confirmed);

@@ -63,7 +63,8 @@ impl<T: Track> Run<T> {
         // What becomes of it is counted when the store says so.
         match admitted {
             Admitted::Reject(pointer) => self.slice.reject(stream, record, pointer),
-            Admitted::Store => self.slice.record(stream, record),
+            Admitted::Store => self.slice.record(stream, record, false),
+            Admitted::StoreWithoutTime => self.slice.record(stream, record, true),
         }
         Ok(())
     }

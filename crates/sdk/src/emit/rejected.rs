@@ -23,8 +23,6 @@ pub(super) enum Fault {
     Key,
     /// It does not fit its schema, at this JSON pointer.
     Schema(String),
-    /// Its time cannot be read, at this JSON pointer.
-    Time(String),
     /// It holds the credential of the connection.
     Credential,
     /// It is longer than a runtime reads.
@@ -36,7 +34,6 @@ impl Fault {
         match self {
             Self::NotJson | Self::NotAnObject | Self::Key => "record_malformed",
             Self::Schema(_) => "record_schema_mismatch",
-            Self::Time(_) => "record_time_unreadable",
             Self::Credential => "record_holds_credential",
             Self::TooLong => "record_too_long",
         }
@@ -48,7 +45,6 @@ impl Fault {
             Self::NotAnObject => "it is not an object",
             Self::Key => "its key is empty",
             Self::Schema(_) => "it does not fit the schema of its stream",
-            Self::Time(_) => "its time cannot be read, so it cannot be told whether it was asked for",
             Self::Credential => "it holds the credential of this connection",
             Self::TooLong => "it is longer than a line may be",
         }
@@ -93,7 +89,7 @@ impl Rejections {
         }
         let names = rejected.names.get_or_insert_with(|| names_in_schema(manifest, stream));
         let place = match fault {
-            Fault::Schema(pointer) | Fault::Time(pointer) => Some(shown(pointer, names)),
+            Fault::Schema(pointer) => Some(shown(pointer, names)),
             _ => None,
         };
         let at = place.as_ref().filter(|place| !place.is_empty()).map_or_else(String::new, |at| format!(", at {at}"));

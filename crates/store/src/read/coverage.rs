@@ -29,6 +29,8 @@ pub struct StreamCoverage {
     pub gaps: Vec<GapCount>,
     /// Why the last run skipped it, in the connector's words; empty when it did not say.
     pub skipped_by_last_run: Option<String>,
+    /// Present records that a run with a time range stored although their time could not be read.
+    pub times_unreadable: u64,
 }
 
 /// The last reports about a stream's lists, added up.
@@ -182,10 +184,12 @@ impl Reader {
         }
         let mut listings = self.ask(|connection| listings(connection, registry::find(connection, name)?))?;
         let mut skips = self.skipped_streams(name)?;
+        let mut times = self.ask(|connection| times_unreadable(connection, registry::find(connection, name)?))?;
         let of = |summary: StreamSummary| StreamCoverage {
             listing: listings.remove(&summary.name),
             gaps: gaps.remove(&summary.name).unwrap_or_default(),
             skipped_by_last_run: skips.remove(&summary.name),
+            times_unreadable: times.remove(&summary.name).unwrap_or(0),
             summary,
         };
         Ok(self.streams(name)?.into_iter().map(of).collect())
@@ -207,6 +211,13 @@ impl Reader {
         }
         Ok(skipped)
     }
+}
+
+fn times_unreadable(connection: &Connection, of: i64) -> Result<BTreeMap<String, u64>, Failure> {
+    let sql = "SELECT s.name, count(*) FROM streams s JOIN unreadable_times t ON t.stream = s.id
+               WHERE s.connection = ?1 GROUP BY s.id";
+    let counts = rows(connection, sql, [of], |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
+    Ok(counts.into_iter().collect())
 }
 
 fn listings(connection: &Connection, of: i64) -> Result<BTreeMap<String, Listing>, Failure> {

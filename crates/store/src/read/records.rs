@@ -82,6 +82,29 @@ impl Reader {
         })
     }
 
+    /// A page of a stream's present records that a run with a time range stored although their time could not be read,
+    /// in the order in which they were stored, after the version `after`.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such stream.
+    pub fn records_without_time(
+        &self,
+        connection_name: &str,
+        stream: &str,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<StoredRecord>, StoreError> {
+        self.ask(|connection| {
+            let id = stream_id(connection, connection_name, stream)?;
+            let sql = format!(
+                "SELECT {VERSION} FROM unreadable_times t JOIN versions v ON v.seq = t.seq \
+                 WHERE t.stream = ?1 AND t.seq > ?2 ORDER BY t.seq LIMIT ?3"
+            );
+            sized_rows(connection, &sql, (id, to_sql(after), page(limit)), read_version, size_of)
+        })
+    }
+
     /// The present version of one record.
     ///
     /// # Errors

@@ -81,7 +81,7 @@ const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, press
                    collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
                    connector_version, credential, error_retryable, error_action, new_records, changed_records, \
                    recovered_by_record, recovered_empty, recovered_unconfirmed, recovered_lists, list_records, list_gaps, \
-                   exit_code, exit_signal, stderr_tail";
+                   exit_code, exit_signal, stderr_tail, times_unreadable";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -106,6 +106,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
             gaps: count(11)?,
             recovered: count(12)?,
             unaccounted: count(13)?,
+            times_unreadable: count(40)?,
             confirmed: GapsConfirmed {
                 by_record: count(31)?,
                 empty: count(32)?,
