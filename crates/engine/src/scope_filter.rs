@@ -42,14 +42,14 @@ impl ScopeFilter {
     /// Whether the record was asked for, as far as its key tells.
     #[must_use]
     pub fn wants(&self, stream: &str, key: &RecordKey<'_>) -> bool {
-        self.rules.rules(stream).is_some_and(|rules| rules.resources.contains(&key.canonical()))
+        self.rules.rules(stream).is_some_and(|rules| rules.resources.contains(key))
     }
 
     /// What of the record was asked for.
     #[must_use]
     pub fn select<'a>(&self, stream: &str, key: &RecordKey<'_>, body: RawJson<'a>) -> Selected<'a> {
         let Some(rules) = self.rules.rules(stream) else { return Selected::Leave };
-        if !rules.resources.contains(&key.canonical()) {
+        if !rules.resources.contains(key) {
             return Selected::Leave;
         }
         if !rules.looks_at_bodies() {

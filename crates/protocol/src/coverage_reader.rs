@@ -225,13 +225,12 @@ impl CoverageReader {
     fn value(&mut self, field: Field) -> Outcome {
         let (start, end) = self.token()?;
         let view = View::of(self.utf8(start, end)?);
-        let (name, text) = (view.name().filter(|name| !name.is_empty()), view.is_string());
-        let name = name.map(std::borrow::Cow::into_owned);
+        let lone = view.is_string() && view.name().is_none();
+        let name =
+            view.name().filter(|name| !name.is_empty() && !name.contains('\0')).map(std::borrow::Cow::into_owned);
         let (count, null, flag) = (view.count(), view.is_null(), view.flag());
-        let bad = |field| {
-            let lone = text && name.is_none() && end - start > 2;
-            (if lone { ViolationCode::LoneSurrogate } else { ViolationCode::MalformedField }, Some(field))
-        };
+        let bad =
+            |field| (if lone { ViolationCode::LoneSurrogate } else { ViolationCode::MalformedField }, Some(field));
         let fault = match field {
             Field::Stream if name.is_none() => Some(bad("stream")),
             Field::StateStream if name.is_none() => Some(bad("state_stream")),
@@ -263,7 +262,7 @@ impl CoverageReader {
         match self.buffer[start] {
             b'"' => {
                 let key = self.text(field.code(), start + 1, end - 1, LoneSurrogate::Refuse)?;
-                if key.is_empty() {
+                if key.is_empty() || key.contains('\0') {
                     return self.fault(ViolationCode::MalformedField, Some(field.code()), start);
                 }
                 self.block.push(&key);
@@ -293,7 +292,8 @@ impl CoverageReader {
         let malformed = || self.fault(ViolationCode::MalformedField, Some(field.code()), start).err();
         let parts = View::of(self.utf8(start, end)?).elements().unwrap_or_default();
         let names = parts.iter().map(|part| part.name()).collect::<Option<Vec<_>>>();
-        let names = names.filter(|names| !names.is_empty() && names.iter().all(|name| !name.is_empty()));
+        let names = names
+            .filter(|names| !names.is_empty() && names.iter().all(|name| !name.is_empty() && !name.contains('\0')));
         let names = names.ok_or_else(|| malformed().unwrap_or(Step::NeedMore))?;
         let mut out = vec![b'['];
         for (index, name) in names.iter().enumerate() {

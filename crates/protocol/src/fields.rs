@@ -134,9 +134,13 @@ impl<'a, 'm> Fields<'a, 'm> {
     }
 }
 
-/// A string that names something: not empty, and no half characters.
+/// Fields whose text is a stored name. SQLite and C programs end a text at U+0000, so two names would look like one.
+const STORED_NAMES: [&str; 5] = ["stream", "key", "record_key", "parent_stream", "state_stream"];
+
+/// A string that names something: not empty, no half characters, and without U+0000 where it is a stored name.
 pub(crate) fn read_name<'a>(field: &'static str, view: View<'a>) -> Result<Cow<'a, str>, Fault> {
     match view.name() {
+        Some(name) if name.contains('\0') && STORED_NAMES.contains(&field) => Err(Fault::malformed(field, view)),
         Some(name) if !name.is_empty() => Ok(name),
         None if view.is_string() => Err(Fault { code: ViolationCode::LoneSurrogate, field, offset: view.offset() }),
         Some(_) | None => Err(Fault::malformed(field, view)),

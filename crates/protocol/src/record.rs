@@ -49,18 +49,28 @@ pub enum RecordKey<'a> {
 }
 
 impl RecordKey<'_> {
-    /// One text per key: a string is itself, several are their minified JSON.
+    /// One text per key, and never the same for two keys: several parts are their minified JSON, a string is itself. Only
+    /// a string that another key is written like, `["a","b"]` for the list of a and b, is its JSON (`"[\"a\",\"b\"]"`).
     #[must_use]
     pub fn canonical(&self) -> Cow<'_, str> {
         match self {
-            Self::Single(key) => Cow::Borrowed(key),
-            Self::Compound(parts) => {
-                let mut out = Vec::new();
-                self.write(&mut out);
-                // Written from text, so it is text.
-                String::from_utf8(out).map_or_else(|_| Cow::Owned(parts.concat()), Cow::Owned)
-            }
+            Self::Single(key) if !is_written_like_another(key) => Cow::Borrowed(key),
+            Self::Single(_) | Self::Compound(_) => Cow::Owned(self.json()),
         }
+    }
+
+    /// What a text may stand for where a key can only be written as text (the key of a gap, of a coverage report, or of a
+    /// grant): the canonical forms of the keys that are written so. Mostly one, the text itself.
+    pub fn forms_of(text: &str) -> impl Iterator<Item = Cow<'_, str>> {
+        let as_text = is_written_like_another(text).then(|| Cow::Owned(RecordKey::from(text).json()));
+        [Cow::Borrowed(text)].into_iter().chain(as_text)
+    }
+
+    fn json(&self) -> String {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        // Written from text, so it is text.
+        String::from_utf8_lossy(&out).into_owned()
     }
 
     /// The same, with a text of its own.
@@ -85,6 +95,22 @@ impl RecordKey<'_> {
             }
         }
     }
+}
+
+/// Whether a text is the canonical form of a key that is not this text.
+fn is_written_like_another(text: &str) -> bool {
+    // Almost no key begins so: the hot path ends here.
+    let Some(first @ (b'[' | b'"')) = text.bytes().next() else { return false };
+    let Ok(json) = RawJson::new(text) else { return false };
+    let view = View::of(json.as_str());
+    if first == b'"' {
+        let inside = view.name().filter(|inside| is_written_like_another(inside));
+        return inside.is_some_and(|inside| RecordKey::Single(inside).json() == text);
+    }
+    let parts = view.elements().unwrap_or_default();
+    let parts = parts.into_iter().map(View::name).collect::<Option<Vec<_>>>().unwrap_or_default();
+    let is_key = !parts.is_empty() && parts.iter().all(|part| !part.is_empty());
+    is_key && RecordKey::Compound(parts).json() == text
 }
 
 impl<'a> From<&'a str> for RecordKey<'a> {
@@ -204,8 +230,13 @@ impl ResourceFilter {
 
     /// Whether the record with this key was asked for.
     #[must_use]
-    pub fn contains(&self, key: &str) -> bool {
-        self.keys.is_empty() || self.keys.contains(key)
+    pub fn contains(&self, key: &RecordKey<'_>) -> bool {
+        let is_named = |text: &str| self.keys.contains(text);
+        self.keys.is_empty()
+            || match key {
+                RecordKey::Single(text) => is_named(text),
+                RecordKey::Compound(_) => is_named(&key.canonical()),
+            }
     }
 
     /// Whether the record was asked for.
@@ -214,12 +245,11 @@ impl ResourceFilter {
     ///
     /// [`ViolationCode::KeyOutOfResources`], with stream and key.
     pub fn check(&self, record: &Record<'_>) -> Result<(), Violation> {
-        let key = record.key.canonical();
-        if self.contains(&key) {
+        if self.contains(&record.key) {
             return Ok(());
         }
         let violation = Violation::new(ViolationCode::KeyOutOfResources);
-        Err(violation.in_field("key").of_stream(&record.stream).of_key(&key))
+        Err(violation.in_field("key").of_stream(&record.stream).of_key(&record.key.canonical()))
     }
 }
 
@@ -266,6 +296,7 @@ impl<'a> State<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn keys_of_several_parts_are_one_text() {
@@ -273,6 +304,74 @@ mod tests {
         assert_eq!(key.canonical(), r#"["a\"","b"]"#);
         assert_ne!(key.canonical(), RecordKey::Compound(vec!["a".into(), "\"b".into()]).canonical());
         assert_eq!(RecordKey::Single("x".into()).canonical(), "x");
+    }
+
+    #[test]
+    fn a_text_that_is_written_like_a_list_is_another_key_than_the_list() {
+        let list = RecordKey::from(["a", "b"]);
+        assert_eq!(list.canonical(), r#"["a","b"]"#, "as stores of earlier versions have it");
+        assert_eq!(RecordKey::from(r#"["a","b"]"#).canonical(), r#""[\"a\",\"b\"]""#);
+        for same in ["[1]", "[]", "[\"a\", \"b\"]", "[\"\"]", "\"a\"", "[", "", "{\"a\":1}", "[\"\\u0061\"]"] {
+            assert_eq!(RecordKey::from(same).canonical(), same, "no list is written so");
+        }
+    }
+
+    #[test]
+    fn a_grant_names_a_text_key_as_it_is_and_a_list_as_minified_json() {
+        let filter = ResourceFilter::new([r#"["a","b"]"#.to_owned()]);
+        for key in [RecordKey::from(["a", "b"]), RecordKey::from(r#"["a","b"]"#)] {
+            assert_eq!(filter.check(&record(key)), Ok(()));
+        }
+        assert!(filter.check(&record(RecordKey::from(r#"["a"]"#))).is_err());
+    }
+
+    #[test]
+    fn a_zero_character_in_a_stream_or_a_key_is_refused_and_names_the_field() {
+        let refused = |line: &str| crate::ConnectorMessage::decode(line.as_bytes()).unwrap_err();
+        for (stream, key, field) in [
+            (r#""notes""#, r#""a\u0000b""#, "key"),
+            (r#""notes""#, r#"["a","\u0000"]"#, "key"),
+            (r#""no\u0000tes""#, r#""a""#, "stream"),
+        ] {
+            let line = format!(r#"{{"type":"RECORD","stream":{stream},"key":{key},"op":"delete"}}"#);
+            let violation = refused(&line);
+            assert_eq!(violation.code, ViolationCode::MalformedField, "{line}");
+            assert_eq!(violation.field.as_deref(), Some(field), "{line}");
+        }
+        let gap =
+            r#"{"type":"DETAIL_GAP","stream":"notes","record_key":"\u0000","reference_only":true,"status":"pending"}"#;
+        assert_eq!(refused(gap).field.as_deref(), Some("record_key"));
+        let data =
+            r#"{"type":"RECORD","stream":"notes","key":"a","data":{"x":"\u0000"},"emitted_at":"2031-01-01T00:00:00Z"}"#;
+        assert!(crate::ConnectorMessage::decode(data.as_bytes()).is_ok(), "in a body it is data");
+    }
+
+    fn any_key() -> impl Strategy<Value = RecordKey<'static>> {
+        let text = || prop_oneof![".{1,6}", "[a\\[\\],\"\\\\]{1,8}"];
+        let list = || prop::collection::vec(text().prop_map(Cow::Owned), 1..4).prop_map(RecordKey::Compound);
+        // Texts that are written like another key are the hard ones.
+        let json = |key: RecordKey<'_>| {
+            let mut out = Vec::new();
+            key.write(&mut out);
+            RecordKey::Single(Cow::Owned(String::from_utf8(out).unwrap()))
+        };
+        let base = prop_oneof![text().prop_map(RecordKey::from), list()];
+        (base, 0..3).prop_map(move |(key, times)| (0..times).fold(key, |key, _| json(key)))
+    }
+
+    proptest! {
+        #[test]
+        fn two_keys_are_never_one_text(a in any_key(), b in any_key()) {
+            let forms = |key: &RecordKey<'_>| {
+                let mut out = Vec::new();
+                key.write(&mut out);
+                RecordKey::Single(Cow::Owned(String::from_utf8(out).unwrap()))
+            };
+            let near = [a.clone(), b.clone(), forms(&a), forms(&b), forms(&forms(&a)), RecordKey::from(a.canonical().into_owned())];
+            for (one, other) in near.iter().flat_map(|one| near.iter().map(move |other| (one, other))) {
+                prop_assert_eq!(one == other, one.canonical() == other.canonical(), "{:?} {:?}", one, other);
+            }
+        }
     }
 
     fn record(key: RecordKey<'_>) -> Record<'_> {

@@ -268,7 +268,8 @@ fn count<T: Track>(connection: &Connection, run: i64, slice: &Slice<T>, written:
                gaps = gaps + ?9, recovered = recovered + ?10, times_unreadable = times_unreadable + ?11 WHERE id = ?1";
     let Written { new, changed, unchanged, deleted, rejected, times_unreadable, gaps, recovered, confirmed } = written;
     let (slices, seen) = (slice.id().get(), slice.records().len() as u64 + rejected);
-    let counts = [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered, times_unreadable].map(to_sql);
+    let counts =
+        [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered, times_unreadable].map(to_sql);
     connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter([run].into_iter().chain(counts)))?;
     if confirmed == GapsConfirmed::default() { Ok(()) } else { count_confirmed(connection, run, confirmed) }
 }

@@ -14,7 +14,7 @@ use crate::read::Reader;
 use crate::row_hash::row_hash;
 use gleaner_engine::invariants::Durable;
 use gleaner_engine::{CommitSeq, GapId, Steady, Track};
-use gleaner_protocol::Semantics;
+use gleaner_protocol::{RecordKey, Semantics};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeSet;
@@ -336,7 +336,8 @@ impl Durable for Account<'_> {
             "SELECT 1 FROM quarantine q JOIN streams s ON s.id = q.stream
              WHERE s.connection = ?1 AND s.name = ?2 AND q.key = ?3",
         ];
-        places.iter().any(|sql| self.one(sql, (self.of, stream, key), |_| Ok(())).is_some())
+        let is_there = |sql: &str, key: &str| self.one(sql, (self.of, stream, key), |_| Ok(())).is_some();
+        RecordKey::forms_of(key).any(|key| places.iter().any(|sql| is_there(sql, &key)))
     }
 
     fn backlog_covers(&self, stream: &str, position: i64) -> bool {

@@ -41,7 +41,7 @@ fn text() -> impl Strategy<Value = String> {
 }
 
 fn name() -> impl Strategy<Value = String> {
-    text().prop_map(|text| format!("n{text}"))
+    text().prop_map(|text| format!("n{}", text.replace('\0', "")))
 }
 
 fn record() -> impl Strategy<Value = ConnectorMessage<'static>> {

@@ -19,7 +19,7 @@ pub(super) enum Fault {
     NotJson,
     /// It is JSON, and no object.
     NotAnObject,
-    /// It has no key, or an empty one.
+    /// It has no key, an empty one, or one with U+0000 in it.
     Key,
     /// It does not fit its schema, at this JSON pointer.
     Schema(String),
@@ -43,7 +43,7 @@ impl Fault {
         match self {
             Self::NotJson => "it cannot be written as JSON",
             Self::NotAnObject => "it is not an object",
-            Self::Key => "its key is empty",
+            Self::Key => "its key is empty or holds U+0000",
             Self::Schema(_) => "it does not fit the schema of its stream",
             Self::Credential => "it holds the credential of this connection",
             Self::TooLong => "it is longer than a line may be",
@@ -53,11 +53,12 @@ impl Fault {
 
 /// A key must name something.
 pub(super) fn fault_of_key(key: &RecordKey<'_>) -> Option<Fault> {
-    let is_empty = match key {
-        RecordKey::Single(key) => key.is_empty(),
-        RecordKey::Compound(parts) => parts.is_empty() || parts.iter().any(|part| part.is_empty()),
+    let is_no_name = |part: &str| part.is_empty() || part.contains('\0');
+    let is_unusable = match key {
+        RecordKey::Single(key) => is_no_name(key),
+        RecordKey::Compound(parts) => parts.is_empty() || parts.iter().any(|part| is_no_name(part)),
     };
-    is_empty.then_some(Fault::Key)
+    is_unusable.then_some(Fault::Key)
 }
 
 /// What was rejected so far, by stream. A manifest has at most a thousand streams.
