@@ -1,7 +1,7 @@
 //! What a run shows: a live line for people, JSON lines for programs, and the account at its end.
 
 use crate::args::collect::{CollectArgs, Interact};
-use crate::commands::run::renew;
+use crate::commands::run::{renew, rest_text};
 use crate::commands::status::in_a_line;
 use crate::credentials::how_to_give;
 use crate::dates;
@@ -10,7 +10,7 @@ use crate::error::{
 };
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
-use gleaner_engine::{Counts, TraceEvent, WallTime};
+use gleaner_engine::{Counts, Rest, TraceEvent, WallTime};
 use gleaner_protocol::{Interaction, SkipResult, TerminalReason, ViolationCode, Waiting};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
 use gleaner_store::Reader;
@@ -250,6 +250,7 @@ pub(crate) fn finished(
     report: &RunReport,
     args: &CollectArgs,
     missing: &[String],
+    rest: Rest,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let outcome = &report.outcome;
@@ -257,7 +258,11 @@ pub(crate) fn finished(
     let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
     let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
     let helps = what_helps(report);
-    let code = exit_code(helps, gaps_open + quarantined > 0, report.was_told_to_stop);
+    let code = match exit_code(helps, gaps_open + quarantined > 0, report.was_told_to_stop) {
+        // It did what may be done meanwhile, and that was not everything.
+        0 | EXIT_GAPS if rest != Rest::No => EXIT_PROVIDER,
+        code => code,
+    };
     if args.json {
         let status = match outcome.reason {
             TerminalReason::Succeeded => "succeeded",
@@ -269,16 +274,29 @@ pub(crate) fn finished(
             "message_type": "run_finished", "run_id": report.run_id, "status": status, "gaps_open": gaps_open,
             "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
             "message": cause(report), "exit": outcome.exit.map(|exit| exit.to_string()), "stderr": outcome.stderr,
+            "cooldown_until": cooldown_until(rest),
         });
         merge(&mut line, counts_json(&outcome.counts));
         out.line(&line.to_string())?;
         return Ok(ExitCode::from(code));
     }
     account(report, name, gaps_open, quarantined, out)?;
+    if let Some(lasts) = rest_text(rest) {
+        let only = "this run tried only gaps with other reasons; --now runs everything";
+        out.line(&format!("  cooldown {lasts}: the provider rate-limited this connection; {only}"))?;
+    }
     if outcome.reason != TerminalReason::Succeeded {
         out.line(&format!("hint: {}", hint(report, helps, name, missing)))?;
     }
     Ok(ExitCode::from(code))
+}
+
+/// When a cooldown ends that kept this run from everything.
+fn cooldown_until(rest: Rest) -> Option<String> {
+    match rest {
+        Rest::Until { until, .. } => Some(dates::rfc3339(until)),
+        Rest::NeedsAttention { .. } | Rest::No => None,
+    }
 }
 
 /// What the owner can do something about. A connector that asks where nobody can answer breaks the rules; but who can
@@ -293,7 +311,7 @@ fn what_helps(report: &RunReport) -> TerminalReason {
 pub(crate) fn not_begun(error: &CliError, out: &mut Output) -> Result<(), CliError> {
     let mut line = json!({
         "message_type": "run_finished", "run_id": null, "status": "refused", "gaps_open": null,
-        "checkpoints_committed": [], "reason": error.kind().1,
+        "checkpoints_committed": [], "reason": error.kind().1, "cooldown_until": null,
     });
     merge(&mut line, counts_json(&Counts::default()));
     Ok(out.line(&line.to_string())?)

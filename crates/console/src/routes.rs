@@ -54,6 +54,7 @@ impl Routes {
             .patch("/api/v1/connections/{connection}/schedule", actions::schedule)
             .get("/api/v1/connections/{connection}/runs", runs::of_connection)
             .get("/api/v1/connections/{connection}/gaps", gaps::of_connection)
+            .post("/api/v1/connections/{connection}/gaps/retry", actions::retry_gaps)
             .post("/api/v1/connections/{connection}/gaps/{gap}/retry", actions::retry_gap)
             .post("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::ignore_gap)
             .delete("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::take_back_gap)

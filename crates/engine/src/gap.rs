@@ -159,6 +159,13 @@ impl GapCause {
         !matches!(self.reason, Some(GapReason::Pressure(_))) && (by_reason || by_status)
     }
 
+    /// Whether it may pass by itself: an error of the provider or of the network, or one that nobody named. However often
+    /// it is tried, it is not given up.
+    #[must_use]
+    pub const fn is_transient(self) -> bool {
+        !self.is_permanent() && !self.is_nobodys_fault()
+    }
+
     /// Whether the record is not to blame: our own budget, the provider's pressure, or the owner.
     #[must_use]
     pub const fn is_nobodys_fault(self) -> bool {
@@ -176,24 +183,20 @@ impl GapCause {
 /// How often a gap is tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AttemptLimits {
-    /// A permanent cause becomes terminal after this many attempts.
+    /// A permanent cause becomes terminal after this many attempts. No other cause ever does.
     pub terminal_after: u32,
-    /// Any other cause becomes quarantined after this many, unless nobody is to blame.
-    pub quarantine_after: u32,
 }
 
 impl AttemptLimits {
     /// From the contract: a listed record may be missing for a while and come back.
     const TERMINAL_AFTER: u32 = 5;
-    /// From the contract.
-    const QUARANTINE_AFTER: u32 = 8;
 
     /// The limits of a connector.
     #[must_use]
     pub fn of(policy: Option<&RefreshPolicy>) -> Self {
         let recommended = policy.and_then(|policy| policy.max_recovery_attempts);
         let terminal_after = recommended.and_then(|max| u32::try_from(max).ok()).unwrap_or(Self::TERMINAL_AFTER);
-        Self { terminal_after, quarantine_after: Self::QUARANTINE_AFTER }
+        Self { terminal_after }
     }
 }
 
@@ -331,12 +334,13 @@ impl Gap {
         }
     }
 
-    /// Whether it can be handed to this run now. A run is not handed what it deferred itself:
+    /// Whether it can be handed to this run now. A time further ahead than any wait comes from a calendar that was set back,
+    /// and does not count. A run is not handed what it deferred itself:
     /// otherwise recovery of one hard gap would never end.
     #[must_use]
     pub fn is_due(&self, lease: &LeaseId, now: WallTime) -> bool {
         self.state == GapState::Pending
-            && self.not_before.is_none_or(|time| time <= now)
+            && self.not_before.is_none_or(|time| time <= now || time > now + NOT_BEFORE_MAX)
             && self.deferred_under.as_ref() != Some(lease)
     }
 
@@ -377,7 +381,7 @@ impl Gap {
         if again.list_cursor.is_some() {
             self.list_cursor.clone_from(&again.list_cursor);
         }
-        self.not_before = not_before(again, now);
+        self.not_before = not_before(again, now).max(self.next_try(lease, now));
         self.deferred_under = Some(lease.clone());
         self.confirmed_by = None;
         self.put_down(limits);
@@ -406,16 +410,39 @@ impl Gap {
     }
 
     /// The run is over, or its lease has expired: what it still held waits again.
-    pub fn release(&mut self, lease: &LeaseId, limits: AttemptLimits) {
+    pub fn release(&mut self, lease: &LeaseId, limits: AttemptLimits, now: WallTime) {
         if self.is_held_by(lease) {
+            // A try that its connector did not outlive is a try.
+            self.not_before = self.not_before.max(self.next_try(lease, now));
             self.put_down(limits);
         }
+    }
+
+    /// When it may be tried again after a try that failed for a reason that may pass: twice as long after each, up to a
+    /// day. What was not tried under this lease waits as long as it did before.
+    fn next_try(&self, lease: &LeaseId, now: WallTime) -> Option<WallTime> {
+        if !self.cause.is_transient() || self.attempts == 0 {
+            return None;
+        }
+        if self.counted_under.as_ref() != Some(lease) {
+            return self.not_before.map(|time| time.min(now + RETRY_MAX));
+        }
+        let wait = RETRY_BASE.saturating_mul(1 << (self.attempts - 1).min(RETRY_DOUBLINGS_MAX));
+        Some(now + wait.min(RETRY_MAX))
     }
 
     /// The owner asks for another try of a gap that was given up.
     pub fn reopen(&mut self) {
         if matches!(self.state, GapState::Terminal { .. }) {
             self.begin_anew();
+        }
+    }
+
+    /// The next run tries it, whenever it was to be tried and also if it was given up. What its owner does without stays so.
+    pub fn retry(&mut self) {
+        self.reopen();
+        if self.state == GapState::Pending {
+            self.not_before = None;
         }
     }
 
@@ -496,9 +523,6 @@ impl Gap {
         if self.cause.is_permanent() && self.attempts >= limits.terminal_after {
             return GapState::Terminal { reason: self.terminal_reason() };
         }
-        if !self.cause.is_nobodys_fault() && self.attempts >= limits.quarantine_after {
-            return GapState::Terminal { reason: AbsenceReason::Quarantined };
-        }
         GapState::Pending
     }
 
@@ -527,11 +551,18 @@ fn not_before(gap: &DetailGap, now: WallTime) -> Option<WallTime> {
     Some(told.to_wall_time().min(now + NOT_BEFORE_MAX))
 }
 
-/// The longest wait that is believed: a month, after which trying once costs nothing.
-const NOT_BEFORE_MAX: Duration = Duration::from_secs(30 * 86_400);
+/// The longest wait of a gap that is believed: a month, after which trying once costs nothing.
+pub const NOT_BEFORE_MAX: Duration = Duration::from_secs(30 * 86_400);
 
-/// One day of waiting makes up for one attempt: a gap with the most attempts that are not given up
-/// (8) is first after eight days, whatever new gaps come.
+/// The wait after the first try that failed: a provider that restarts is back by then.
+const RETRY_BASE: Duration = Duration::from_secs(60);
+/// The longest wait between two tries. From the contract.
+const RETRY_MAX: Duration = Duration::from_secs(86_400);
+/// Doublings after which the wait is the longest: a minute becomes 34 hours.
+const RETRY_DOUBLINGS_MAX: u32 = 11;
+
+/// One day of waiting makes up for one attempt, and a gap that always fails is tried once a day: so it is never overtaken
+/// for good, whatever new gaps come.
 const AGE_STEP: Duration = Duration::from_secs(86_400);
 
 #[cfg(test)]
@@ -539,7 +570,7 @@ mod tests {
     use super::*;
     use gleaner_protocol::{ErrorClass, PressureReason};
 
-    const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5, quarantine_after: 8 };
+    const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5 };
     const DAY: u64 = 86_400_000;
     const SETTLED: Recovery = Recovery::Settled(Confirmation::Record);
 
@@ -662,16 +693,56 @@ mod tests {
         assert_eq!(runs_until_given_up(&by_status), Some((5, NotFound)));
     }
 
+    /// Point 7 of issue 18: after eight tries such a gap was given up for good.
     #[test]
-    fn other_causes_are_quarantined_unless_nobody_is_to_blame() {
-        use AbsenceReason::{OutOfScope, Quarantined, RetryExhausted, TemporaryUnavailable, UserDisabled};
-        for reason in [TemporaryUnavailable, RetryExhausted] {
-            assert_eq!(runs_until_given_up(&absent(reason)), Some((8, Quarantined)));
-        }
+    fn a_cause_that_may_pass_is_never_given_up() {
+        use AbsenceReason::{OutOfScope, RetryExhausted, TemporaryUnavailable, Unaccounted, UserDisabled};
+        let status = |status| {
+            let raw = RawJson::new("{}").unwrap();
+            let last_error = Some(LastError { class: "http".to_owned(), http_status: Some(status), raw });
+            DetailGap { last_error, ..absent(RetryExhausted) }
+        };
+        let unnamed = DetailGap { reason: None, ..absent(TemporaryUnavailable) };
         let pressure = gap(GapReason::Pressure(PressureReason::RateLimited));
-        for spared in [run_cap(), pressure, absent(OutOfScope), absent(UserDisabled)] {
-            assert_eq!(runs_until_given_up(&spared), None, "{:?}", spared.reason);
+        let absences = [TemporaryUnavailable, RetryExhausted, Unaccounted, OutOfScope, UserDisabled].map(absent);
+        let all =
+            absences.into_iter().chain([run_cap(), pressure, unnamed]).chain([500, 502, 503, 504, 408].map(status));
+        for again in all {
+            assert_eq!(runs_until_given_up(&again), None, "{again:?}");
         }
+    }
+
+    #[test]
+    fn the_time_between_two_tries_doubles_up_to_a_day() {
+        const MINUTE: u64 = 60_000;
+        let again = absent(AbsenceReason::TemporaryUnavailable);
+        let mut gap = Gap::open(&again, &lease(0), at(0));
+        assert_eq!(gap.not_before, None, "the next run tries it for the first time");
+        let mut now = 0;
+        for run in 1..40_u32 {
+            assert!(gap.lease(&lease(run), at(now)), "run {run}");
+            // Half of them end without a word about it.
+            if run % 2 == 0 {
+                gap.attempt(&lease(run));
+                gap.release(&lease(run), LIMITS, at(now));
+            } else {
+                gap.defer(&again, &lease(run), LIMITS, at(now));
+            }
+            let wait = MINUTE.saturating_mul(1 << (run - 1).min(20)).min(DAY);
+            assert_eq!((gap.attempts, gap.not_before), (run, Some(at(now + wait))));
+            // Being reported as missing once more, by a run that was not handed it, puts nothing off.
+            gap.defer(&again, &lease(1000 + run), LIMITS, at(now + wait / 2));
+            assert_eq!((gap.attempts, gap.not_before), (run, Some(at(now + wait))));
+            assert!(!gap.is_due(&lease(run + 1), at(now + wait - 1)));
+            now += wait;
+        }
+        gap.lease(&lease(50), at(now));
+        gap.release(&lease(50), LIMITS, at(now));
+        assert!(gap.is_due(&lease(51), at(now)), "one that was handed out and not tried waits for nothing");
+        gap.lease(&lease(51), at(now));
+        let told = DetailGap { not_before: Some("1971-01-01".to_owned()), ..again };
+        gap.defer(&told, &lease(51), LIMITS, at(now));
+        assert_eq!(gap.not_before, Some(at(now + 30 * DAY)), "the provider's word counts where it is later");
     }
 
     #[test]
@@ -734,7 +805,7 @@ mod tests {
         for run in 1..=9 {
             assert!(!gap.lease(&lease(run), at(10)), "run {run}");
             gap.defer(&absent(AbsenceReason::TemporaryUnavailable), &lease(run), LIMITS, at(10));
-            gap.release(&lease(run), LIMITS);
+            gap.release(&lease(run), LIMITS, at(0));
             assert_eq!(gap.recover(&lease(run), Evidence::Record), Recovery::DeferredAgain);
             assert_eq!(gap.state, ignored("spam", at(5), None));
         }
@@ -758,7 +829,7 @@ mod tests {
         assert!(!gap.is_open() && !gap.ignore(note("late"), at(6)), "what is here cannot be ignored");
         let mut gap = held();
         gap.ignore(note("spam"), at(5));
-        gap.release(&lease(1), LIMITS);
+        gap.release(&lease(1), LIMITS, at(0));
         assert_eq!(gap.state, ignored("spam", at(5), None));
         assert_eq!(gap.recover(&lease(1), Evidence::Record), Recovery::NotHeld, "that run is over");
     }
@@ -783,9 +854,9 @@ mod tests {
     #[test]
     fn leftovers_wait_again_at_the_end_of_the_run() {
         let mut gap = held();
-        gap.release(&lease(2), LIMITS);
+        gap.release(&lease(2), LIMITS, at(0));
         assert_eq!(gap.state, GapState::InProgress { lease: lease(1) });
-        gap.release(&lease(1), LIMITS);
+        gap.release(&lease(1), LIMITS, at(0));
         assert!(gap.is_due(&lease(1), at(0)), "it was not deferred, so the same run may take it up again");
     }
 

@@ -10,6 +10,7 @@ mod facts;
 
 pub use facts::{Durable, Fact};
 
+use crate::gap::GapCause;
 use crate::ids::GapId;
 use gleaner_protocol::Semantics;
 use std::collections::{BTreeMap, BTreeSet};
@@ -223,6 +224,19 @@ pub fn a12_closed_gaps_were_confirmed(facts: &[Fact]) -> Result<(), Broken> {
     Ok(())
 }
 
+/// A13: a gap is given up only for a cause that does not pass by itself. Errors of a provider or a network, however many,
+/// are no such cause. Takes the causes of all gaps that were given up.
+///
+/// # Errors
+///
+/// The first that may pass.
+pub fn a13_only_permanent_causes_are_given_up(given_up: impl IntoIterator<Item = GapCause>) -> Result<(), Broken> {
+    match given_up.into_iter().find(|cause| !cause.is_permanent()) {
+        Some(cause) => broken("A13", format!("a gap was given up although its cause may pass: {cause:?}")),
+        None => Ok(()),
+    }
+}
+
 /// P1: an accepted record was asked for. `resources` of a stream in scope; empty means all.
 ///
 /// # Errors
@@ -338,6 +352,7 @@ pub fn l3_a_stale_runner_changes_nothing(facts: &[Fact]) -> Result<(), Broken> {
 mod tests {
     use super::*;
     use crate::ids::{CommitSeq, Epoch, LeaseId, RunId};
+    use gleaner_protocol::GapReason;
 
     #[derive(Default)]
     struct Db {
@@ -534,6 +549,20 @@ mod tests {
         assert!(p3_runs_end_once(&[accepted("a")]).is_err(), "never");
         assert!(p3_runs_end_once(&[ended(false), ended(false)]).is_err(), "twice");
         assert!(p3_runs_end_once(&[ended(false), accepted("a")]).is_err(), "after its end");
+    }
+
+    #[test]
+    fn a13_catches_a_gap_that_was_given_up_although_its_cause_may_pass() {
+        let status = |status| GapCause { http_status: Some(status), ..GapCause::default() };
+        let by = |code| GapCause { reason: GapReason::from_code(code), ..GapCause::default() };
+        assert_eq!(
+            a13_only_permanent_causes_are_given_up([status(404), status(410), by("permanent_forbidden")]),
+            Ok(())
+        );
+        let passing = [status(500), status(503), by("temporary_unavailable"), by("rate_limited"), GapCause::default()];
+        for cause in passing {
+            assert!(a13_only_permanent_causes_are_given_up([status(404), cause]).is_err(), "{cause:?}");
+        }
     }
 
     #[test]

@@ -56,8 +56,8 @@ pub use coverage::{
 };
 pub use ended::Ended;
 pub use gap::{
-    AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, REST_OF_RUN, Recovery,
-    rest_of_run,
+    AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, NOT_BEFORE_MAX,
+    REST_OF_RUN, Recovery, rest_of_run,
 };
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};

@@ -20,6 +20,16 @@ impl RunPurpose {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Full, Self::RecoveryOnly, Self::Probe];
 
+    /// Whether a run is for a time in which the provider is not to be pressed: then it is handed no gap whose reason is
+    /// source pressure.
+    #[must_use]
+    pub const fn spares_pressure(self) -> bool {
+        match self {
+            Self::Full => false,
+            Self::RecoveryOnly | Self::Probe => true,
+        }
+    }
+
     /// Its name where it is stored.
     #[must_use]
     pub const fn code(self) -> &'static str {

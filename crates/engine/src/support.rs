@@ -63,7 +63,7 @@ pub(crate) struct ModelStore {
     pub(crate) slices: u64,
 }
 
-const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5, quarantine_after: 8 };
+const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5 };
 
 impl ModelStore {
     pub(crate) fn write<T: Track>(&mut self, slice: &Slice<T>, lease: &LeaseId) -> Written {
@@ -338,7 +338,7 @@ impl<T: Track> World<T> {
             }
             Effect::Finish(outcome) => {
                 for gap in self.store.gaps.values_mut() {
-                    gap.release(&lease, LIMITS);
+                    gap.release(&lease, LIMITS, self.now.wall);
                 }
                 self.finished.push(outcome);
             }

@@ -66,6 +66,20 @@ impl RecordKey<'_> {
         [Cow::Borrowed(text)].into_iter().chain(as_text)
     }
 
+    /// The text by which a gap, a coverage report or a grant names the record with this canonical key.
+    #[must_use]
+    pub fn text_of(canonical: &str) -> Cow<'_, str> {
+        if !canonical.starts_with('"') {
+            return Cow::Borrowed(canonical);
+        }
+        let json = RawJson::new(canonical).ok();
+        let text = json.as_ref().and_then(RawJson::text).map(Cow::into_owned);
+        match text.filter(|text| RecordKey::from(text.as_str()).canonical() == canonical) {
+            Some(text) => Cow::Owned(text),
+            None => Cow::Borrowed(canonical),
+        }
+    }
+
     fn json(&self) -> String {
         let mut out = Vec::new();
         self.write(&mut out);
@@ -370,6 +384,14 @@ mod tests {
             let near = [a.clone(), b.clone(), forms(&a), forms(&b), forms(&forms(&a)), RecordKey::from(a.canonical().into_owned())];
             for (one, other) in near.iter().flat_map(|one| near.iter().map(move |other| (one, other))) {
                 prop_assert_eq!(one == other, one.canonical() == other.canonical(), "{:?} {:?}", one, other);
+            }
+            for key in &near {
+                let canonical = key.canonical();
+                let text = RecordKey::text_of(&canonical);
+                prop_assert!(RecordKey::forms_of(&text).any(|form| form == canonical), "{:?}", key);
+                if let RecordKey::Single(single) = key {
+                    prop_assert_eq!(&text, single);
+                }
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::setup::Setup;
 use gleaner_engine::{AnswerTaken, Note, NoteFault, WallTime};
 use gleaner_protocol::{Answer, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::{Control, ControlError};
-use gleaner_store::{ConnectionState, HeldBy, Holder, LeaseOn, Reader, Store, StoreError, Wanted, WantedBy};
+use gleaner_store::{ConnectionState, GapsMeant, HeldBy, Holder, LeaseOn, Reader, Store, StoreError, Wanted, WantedBy};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -126,6 +126,13 @@ pub trait Actions: Send + Sync {
     ///
     /// When there is no such gap, or it is closed.
     fn retry_gap(&self, connection: &str, gap_id: &str) -> Result<(), ActionError>;
+
+    /// Another try of all gaps of a connection that fit, with the next run. What is ignored stays so. Answers how many.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection or stream.
+    fn retry_gaps(&self, connection: &str, meant: GapsMeant<'_>) -> Result<u64, ActionError>;
 
     /// Does without a gap: it is tried no more, needs nobody, and stays on record as missing, with this note. A run that
     /// is at work on it is left alone.
@@ -292,6 +299,15 @@ impl Actions for OwnerActions {
             }
             Err(ActionError::NoSuchGap { connection: connection.to_owned(), gap_id: gap_id.to_owned() })
         })
+    }
+
+    fn retry_gaps(&self, connection: &str, meant: GapsMeant<'_>) -> Result<u64, ActionError> {
+        let mut count = 0;
+        self.change(connection, |store, _| {
+            count = store.retry_gaps(connection, meant)?;
+            Ok(())
+        })?;
+        Ok(count)
     }
 
     fn ignore_gap(&self, connection: &str, gap_id: &str, note: &str) -> Result<(), ActionError> {

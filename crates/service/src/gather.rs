@@ -118,7 +118,8 @@ pub fn gather(
         cooldown: evidence.cooldown.clone(),
         cooldown_policy: cooldown_policy(manifest.as_deref(), &plan, now),
         told_until: waiting.told_until,
-        other_gaps: pending > reader.pressure_backlog(name)?.total(),
+        // Mostly there are none, and the counters know.
+        other_gaps: pending > reader.pressure_backlog(name)?.total() && reader.has_gaps_beside_pressure(name, now)?,
         remainder: has_remainder(steady.first().copied(), waiting.at_budget),
         history_left: caught_up.is_some_and(|run| run.reason != Some(TerminalReason::Succeeded)),
         last_catch_up: history_ended,

@@ -90,7 +90,7 @@ fn write_end<T: Track>(
     now: WallTime,
 ) -> Result<(), Failure> {
     session.pending.write(connection, session.run)?;
-    gap_rows::release_all(connection, session.connection, session.start.limits)?;
+    gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
     if outcome.reason == TerminalReason::Succeeded {
         rest_of_run::settle(connection, session)?;
     }

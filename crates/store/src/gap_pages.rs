@@ -2,14 +2,15 @@
 //!
 //! Due gaps are read in their order, one after the other until the page is full, because a single one
 //! may be as large as a line; each is leased by the engine's rule and goes out. A page is transport and never a cap: an empty one means that no gap is left that this run
-//! may have. Gaps that the run deferred itself are not due for it, so recovery ends.
+//! may have. Gaps that the run deferred itself are not due for it, so recovery ends. During a cooldown no gap whose reason
+//! is source pressure is handed out, whatever the connector asks for.
 
 use crate::error::{Failure, StoreError, date_to_sql};
 use crate::gap_rows::{self, COLUMNS, GapRow};
 use crate::held_gaps;
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{REST_OF_RUN, Track, WallTime};
+use gleaner_engine::{NOT_BEFORE_MAX, REST_OF_RUN, Track, WallTime};
 use gleaner_protocol::{GapKey, ServedGap};
 use rusqlite::Connection;
 
@@ -53,12 +54,18 @@ fn due<T: Track>(
         [] => String::new(),
         ids => format!("AND stream IN ({})", ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")),
     };
+    // The same words as in the index of gaps under pressure.
+    let spared = match session.start.about.purpose.spares_pressure() {
+        true => "AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure')",
+        false => "",
+    };
     let sql = format!(
-        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND (not_before IS NULL OR not_before <= ?2) \
-         AND deferred_under IS NOT ?3 AND grant_id = ?4 AND record_key IS NOT ?5 {of_streams} ORDER BY due"
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND (not_before IS NULL OR not_before <= ?2 \
+         OR not_before > ?6) AND deferred_under IS NOT ?3 AND grant_id = ?4 AND record_key IS NOT ?5 {of_streams} {spared} ORDER BY due"
     );
     let lease = session.start.lease.as_str();
-    let values = (session.connection, date_to_sql(now), lease, &session.start.grant, REST_OF_RUN);
+    let latest = date_to_sql(now + NOT_BEFORE_MAX);
+    let values = (session.connection, date_to_sql(now), lease, &session.start.grant, REST_OF_RUN, latest);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
     let (mut page, mut left) = (Vec::new(), bytes_max);

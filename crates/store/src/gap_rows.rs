@@ -422,14 +422,19 @@ fn served<T: Track>(connection: &Connection, session: &Session<T>, id: &GapId) -
 
 /// Puts back what was held, by a run that ended or by one that never did. One after the other: a
 /// single gap may be as large as a line.
-pub(crate) fn release_all(connection: &Connection, of: i64, limits: AttemptLimits) -> Result<(), Failure> {
+pub(crate) fn release_all(
+    connection: &Connection,
+    of: i64,
+    limits: AttemptLimits,
+    now: WallTime,
+) -> Result<(), Failure> {
     let held = ["state = 'in_progress'", "state = 'ignored' AND lease IS NOT NULL"];
     for held in held {
         let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND {held} LIMIT 1");
         while let Some(mut row) = read_all(connection, &sql, [of])?.pop() {
             let before = row.gap.state.clone();
             let lease = LeaseId::new(lease_of(&before).unwrap_or_default());
-            row.gap.release(&lease, limits);
+            row.gap.release(&lease, limits, now);
             row.update(connection, &before)?;
         }
     }

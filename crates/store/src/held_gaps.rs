@@ -170,10 +170,11 @@ impl<'h> Brought<'h> {
     pub(crate) fn record(&mut self, stream: i64, record: &SliceRecord<'_>) -> Result<(), Failure> {
         let Some(held) = self.held else { return Ok(()) };
         self.came.count(stream, 0);
-        if held.sieve.may_have(record.key) {
+        let key = RecordKey::text_of(record.key);
+        if held.sieve.may_have(&key) {
             let sql = "UPDATE temp.held_gaps SET confirmed = max(confirmed, CASE WHEN stream = ?3 THEN ?4
                        WHEN ifnull(parent, ?3) = ?3 THEN ?5 ELSE ?6 END) WHERE run = ?1 AND key = ?2";
-            let values = (self.run, record.key, stream, OWN_STREAM, OTHER_STREAM, NOTHING);
+            let values = (self.run, key.as_ref(), stream, OWN_STREAM, OTHER_STREAM, NOTHING);
             self.connection.prepare_cached(sql)?.execute(values)?;
         }
         let body = record.body.filter(|_| held.streams.contains(&stream));

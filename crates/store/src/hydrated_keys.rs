@@ -53,8 +53,8 @@ impl Where<'_> {
 
     fn mark_quarantined(&self) -> Result<(), Failure> {
         if exists(self.connection, "SELECT 1 FROM streams WHERE id = ?1 AND quarantined > 0", [self.stream])? {
-            let found = "EXISTS (SELECT 1 FROM quarantine q WHERE q.stream = ?3 AND q.key = coverage_keys.key)";
-            self.set(QUARANTINED, found)?;
+            let found = format!("EXISTS (SELECT 1 FROM quarantine q WHERE q.stream = ?3 AND q.key IN {STORED_AS})");
+            self.set(QUARANTINED, &found)?;
         }
         Ok(())
     }
@@ -63,7 +63,7 @@ impl Where<'_> {
     fn count_and_mark(&self) -> Result<u64, Failure> {
         let nowhere = format!(
             "lists & {QUARANTINED} = 0 AND NOT EXISTS
-             (SELECT 1 FROM records r WHERE r.stream = ?3 AND r.key = coverage_keys.key)"
+             (SELECT 1 FROM records r WHERE r.stream = ?3 AND r.key IN {STORED_AS})"
         );
         let sql = format!("SELECT count(*) FROM temp.coverage_keys WHERE {} AND {nowhere}", hydrated());
         let (run, report) = self.place;
@@ -120,7 +120,7 @@ impl Where<'_> {
         let sql = format!(
             "UPDATE temp.coverage_keys SET lists = (lists & ~{MISSING}) | {EMPTY} WHERE run = ?1 AND report = ?2
              AND lists & {MISSING} != 0 AND EXISTS
-             (SELECT 1 FROM records r WHERE r.stream = ?3 AND r.key = coverage_keys.key)"
+             (SELECT 1 FROM records r WHERE r.stream = ?3 AND r.key IN {STORED_AS})"
         );
         Ok(self.connection.execute(&sql, (run, report, self.parent))? as u64)
     }
@@ -132,6 +132,11 @@ impl Where<'_> {
         Ok(from_sql(self.connection.query_row(&sql, (run, report), |row| row.get(0))?))
     }
 }
+
+/// How the key of a report may be stored: as it is, or, where it is a text that is written like a list, as its JSON. See
+/// `RecordKey::canonical`.
+const STORED_AS: &str = "(coverage_keys.key, CASE WHEN coverage_keys.key >= '[\"' AND coverage_keys.key < '[#'
+                         THEN json_quote(coverage_keys.key) END)";
 
 /// The keys of a report that it calls hydrated and nothing else.
 fn hydrated() -> String {

@@ -65,6 +65,7 @@ pub use export::{ExportForm, ExportOf, ExportStopped, Formulas};
 pub use holder::Holder;
 pub use interactions::{OpenQuestion, Settled};
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
+pub use owners_gaps::GapsMeant;
 pub use read::{
     Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GAP_ID_DIGITS_MIN, GapCause, GapCount,
     GapFilter, GapSummary, GapsWaiting, Ignored, Interrupter, LeaseStanding, Listing, MeantGap, PAGE_BYTES_MAX,

@@ -5,10 +5,21 @@
 
 use crate::error::{Failure, StoreError};
 use crate::gap_rows::{GapRow, parse_gap_id};
+use crate::read::stream_id;
 use crate::registry;
+use crate::renewal;
 use crate::store::Store;
 use gleaner_engine::{Gap, GapId, Note, WallTime};
 use rusqlite::Connection;
+
+/// Which gaps of a connection are meant. Without anything, all of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GapsMeant<'a> {
+    /// Of this stream.
+    pub stream: Option<&'a str>,
+    /// Missing for this reason, or given up for it.
+    pub reason: Option<&'a str>,
+}
 
 impl Store {
     /// The owner asks for another try of a gap: of one that was given up, of one that waits for its time, and of one that
@@ -20,11 +31,32 @@ impl Store {
     pub fn retry_gap(&mut self, name: &str, gap_id: &str) -> Result<bool, StoreError> {
         self.write(&[], |transaction| {
             change(transaction, name, gap_id, |gap| {
-                gap.reopen();
                 gap.take_back();
-                gap.not_before = None;
+                gap.retry();
                 gap.is_open()
             })
+        })
+    }
+
+    /// The owner asks for another try of all gaps that fit: of those that were given up, and of those that wait for their
+    /// time. Those that they did without stay so. Answers how many the next run tries.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection or stream.
+    pub fn retry_gaps(&mut self, name: &str, meant: GapsMeant<'_>) -> Result<u64, StoreError> {
+        self.write(&[], |transaction| {
+            let of = registry::find(transaction, name)?;
+            let stream = meant.stream.map(|stream| stream_id(transaction, name, stream)).transpose()?;
+            let sql = "SELECT id FROM gaps WHERE connection = ?1 AND state IN ('pending', 'terminal')
+                       AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR reason = ?3 OR terminal_reason = ?3)";
+            let mut statement = transaction.prepare_cached(sql)?;
+            let ids = statement.query_map((of, stream, meant.reason), |row| row.get::<_, i64>(0))?;
+            let ids = ids.collect::<Result<Vec<_>, _>>()?;
+            for id in &ids {
+                renewal::change(transaction, *id, Gap::retry)?;
+            }
+            Ok(ids.len() as u64)
         })
     }
 

@@ -28,6 +28,7 @@ pub use gaps::{GAP_ID_DIGITS_MIN, GapCount, GapFilter, GapSummary, GapsWaiting, 
 pub use health::Evidence;
 pub use looking::Found;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};
+pub(crate) use records::stream_id;
 pub use records::{Change, StoredRecord};
 pub use runs::{RunSummary, TracedEvent};
 pub use upkeep::LeaseStanding;

@@ -168,7 +168,7 @@ impl Store {
         let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
         let (connection, run, streams, bookmarks, interrupted, first_seq) = self.write(&leases, |transaction| {
             let connection = registry::find(transaction, &start.connection)?;
-            gap_rows::release_all(transaction, connection, start.limits)?;
+            gap_rows::release_all(transaction, connection, start.limits, now)?;
             let interrupted = end_interrupted(transaction, connection, now)?;
             renewal::reopen(transaction, connection, &start.about)?;
             let run = insert_run::<T>(transaction, &start, connection, epoch, now)?;

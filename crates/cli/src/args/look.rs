@@ -46,8 +46,8 @@ pub(crate) enum GapsCommand {
     Ignore(IgnoreArgs),
     /// Wants a gap after all that is ignored; the next run tries it.
     TakeBack(OneGapArgs),
-    /// Another try with the next run, also of what was given up.
-    Retry(OneGapArgs),
+    /// Retries gaps with the next run, also those that were given up or wait for their time.
+    Retry(RetryArgs),
 }
 
 #[derive(Args, Debug)]
@@ -57,6 +57,24 @@ pub(crate) struct IgnoreArgs {
     pub(crate) note: String,
     #[command(flatten)]
     pub(crate) gap: OneGapArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RetryArgs {
+    /// The connection whose gaps are retried, or the id of one gap (or its beginning).
+    #[arg(value_name = "CONNECTION|ID", required_unless_present = "all")]
+    pub(crate) what: Option<String>,
+    /// Retries the gaps of all connections.
+    #[arg(long, conflicts_with = "what")]
+    pub(crate) all: bool,
+    /// Only of this stream.
+    #[arg(long, value_name = "STREAM")]
+    pub(crate) stream: Option<String>,
+    /// Only what is missing, or was given up, for this reason, as `gleaner gaps --json` prints it.
+    #[arg(long, value_name = "REASON")]
+    pub(crate) reason: Option<String>,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
 }
 
 #[derive(Args, Debug)]

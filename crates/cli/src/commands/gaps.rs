@@ -1,7 +1,7 @@
 //! `gleaner gaps`: what is known and not here, and why; and the records that do not fit their schema. What the owner says
 //! about one gap is done by the same functions as in the console.
 
-use crate::args::look::{GapsArgs, GapsCommand, OneGapArgs};
+use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
 use crate::commands::schedule::refused;
 use crate::commands::status::in_a_line;
 use crate::dates;
@@ -9,8 +9,12 @@ use crate::error::CliError;
 use crate::gap_reason::Cause;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
+use gleaner_protocol::GapReason;
 use gleaner_service::{Actions, OwnerActions};
-use gleaner_store::{GAP_ID_DIGITS_MIN, GapFilter, GapSummary, MeantGap, PAGE_ROWS_MAX, QuarantinedRecord, Reader};
+use gleaner_store::{
+    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, MeantGap, PAGE_ROWS_MAX, QuarantinedRecord,
+    Reader,
+};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -33,10 +37,11 @@ pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliErro
 fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
     let one = match what {
         GapsCommand::Ignore(args) => &args.gap,
-        GapsCommand::TakeBack(args) | GapsCommand::Retry(args) => args,
+        GapsCommand::TakeBack(args) => args,
+        GapsCommand::Retry(args) => return retry(args, out),
     };
     let home = Home::find(&one.home)?;
-    let (connection, gap_id) = meant(one, &home.reader()?)?;
+    let (connection, gap_id) = meant(&one.id, &home.reader()?)?;
     let actions = OwnerActions::new(home.store_path(), home.control_folder());
     let name = visible(&connection);
     let line = match what {
@@ -49,27 +54,62 @@ fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
             actions.take_back_gap(&connection, &gap_id).map_err(refused)?;
             format!("it is wanted again; the next run of {name} tries it")
         }
-        GapsCommand::Retry(_) => {
-            actions.retry_gap(&connection, &gap_id).map_err(refused)?;
-            format!("the next run of {name} tries it")
-        }
+        GapsCommand::Retry(_) => String::new(),
     };
     out.line(&line)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn meant(one: &OneGapArgs, reader: &Reader) -> Result<(String, String), CliError> {
+/// Lets one gap be tried again, or all that fit.
+fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let home = Home::find(&args.home)?;
+    let reader = home.reader()?;
+    let actions = OwnerActions::new(home.store_path(), home.control_folder());
+    if let Some(reason) = args.reason.as_deref().filter(|reason| GapReason::from_code(reason).is_none()) {
+        let hint = "`gleaner gaps CONNECTION --json` prints the reason of each gap";
+        return Err(CliError::usage(format!("there is no reason {}", visible(reason)), hint));
+    }
+    let known = reader
+        .connections()?
+        .into_iter()
+        .filter(|one| matches!(one.state, ConnectionState::Active | ConnectionState::Paused));
+    let known = known.map(|one| one.name).collect::<Vec<_>>();
+    let names = match &args.what {
+        None => known,
+        Some(name) if known.contains(name) => vec![name.clone()],
+        Some(id) => {
+            let (connection, gap_id) = meant(id, &reader)?;
+            actions.retry_gap(&connection, &gap_id).map_err(refused)?;
+            out.line(&format!("the next run of {} tries it", visible(&connection)))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
+    for name in names {
+        // With --all, not every connection has the stream.
+        let has = |stream: &String| reader.streams(&name).is_ok_and(|all| all.iter().any(|one| one.name == *stream));
+        if args.all && !args.stream.as_ref().is_none_or(has) {
+            continue;
+        }
+        let meant = GapsMeant { stream: args.stream.as_deref(), reason: args.reason.as_deref() };
+        let count = actions.retry_gaps(&name, meant).map_err(refused)?;
+        let gaps = if count == 1 { "1 gap".to_owned() } else { format!("{count} gaps") };
+        out.line(&format!("{}: the next run tries {gaps}", visible(&name)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn meant(id: &str, reader: &Reader) -> Result<(String, String), CliError> {
     let hint = "`gleaner gaps CONNECTION` lists them with their ids";
-    match reader.meant_gap(&one.id)? {
+    match reader.meant_gap(id)? {
         MeantGap::One { connection, gap_id } => Ok((connection, gap_id)),
         MeantGap::Several => {
-            let message = format!("more than one gap has an id that begins with {}", visible(&one.id));
+            let message = format!("more than one gap has an id that begins with {}", visible(id));
             Err(CliError::usage(message, "say more of it; --json lists the whole ids"))
         }
-        MeantGap::None if one.id.len() < GAP_ID_DIGITS_MIN => {
+        MeantGap::None if id.len() < GAP_ID_DIGITS_MIN => {
             Err(CliError::usage(format!("at least {GAP_ID_DIGITS_MIN} digits of a gap's id are needed"), hint))
         }
-        MeantGap::None => Err(CliError::usage(format!("there is no gap {}", visible(&one.id)), hint)),
+        MeantGap::None => Err(CliError::usage(format!("there is no gap {}", visible(id)), hint)),
     }
 }
 

@@ -55,7 +55,7 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;
     check_state(args, &home, &name)?;
     let interval = interval(&home, &name, &manifest)?;
-    let purpose =
+    let (purpose, rest) =
         purpose(args, &home, &mut store, &name, CooldownPolicy::of(interval, manifest.refresh_policy.as_ref()))?;
     let credentials = Credentials::find(&manifest, &home, &name)?;
     let missing = credentials.missing_names();
@@ -76,7 +76,7 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     drop(view);
     let report: RunReport = report.map_err(|error| refused(error, &name))?;
     drop(store);
-    let code = finished(&home.reader()?, &name, &report, args, &missing, out)?;
+    let code = finished(&home.reader()?, &name, &report, args, &missing, rest, out)?;
     if let Some(file) = &recording {
         recorded::check(file, &Redactor::new(credentials.secrets()), args.quiet)?;
     }
@@ -134,40 +134,45 @@ fn interval(home: &Home, name: &str, manifest: &Manifest) -> Result<Option<Durat
     Ok(plan.held_back.is_none().then(|| plan.cadence.length(dates::now(), &plan.zone)))
 }
 
-/// What the run is for. While the connection rests, what is not pressure may be recovered.
+/// What the run is for, and the rest because of which an owner's run is not for everything. While the connection rests,
+/// what is not pressure may be recovered.
 pub(crate) fn purpose(
     args: &CollectArgs,
     home: &Home,
     store: &mut Store,
     name: &str,
     policy: CooldownPolicy,
-) -> Result<RunPurpose, CliError> {
+) -> Result<(RunPurpose, Rest), CliError> {
     match args.scheduled {
-        Some(Kind::Probe) => return Ok(RunPurpose::Probe),
-        Some(Kind::RecoveryOnly) => return Ok(RunPurpose::RecoveryOnly),
+        Some(Kind::Probe) => return Ok((RunPurpose::Probe, Rest::No)),
+        Some(Kind::RecoveryOnly) => return Ok((RunPurpose::RecoveryOnly, Rest::No)),
         Some(Kind::Full | Kind::CatchUp) | None => {}
     }
-    let rest = store.rest(name, policy, dates::now())?;
-    let reader = home.reader()?;
-    let pending = reader.streams(name)?.iter().map(|stream| stream.gaps_pending).sum::<u64>();
-    let other_gaps = pending > reader.pressure_backlog(name)?.total();
+    let now = dates::now();
+    let rest = store.rest(name, policy, now)?;
+    let other_gaps = rest != Rest::No && home.reader()?.has_gaps_beside_pressure(name, now)?;
     let trigger = match args.scheduled {
         Some(_) => Trigger::Schedule,
         None if args.now => Trigger::OwnerNow,
         None => Trigger::Owner,
     };
     match rest.permits(trigger, other_gaps) {
-        Permission::Full => Ok(RunPurpose::Full),
-        Permission::RecoveryOnly => Ok(RunPurpose::RecoveryOnly),
+        Permission::Full => Ok((RunPurpose::Full, Rest::No)),
+        Permission::RecoveryOnly => Ok((RunPurpose::RecoveryOnly, rest)),
         Permission::Refused => {
-            let until = match rest {
-                Rest::Until { until, .. } => format!("until {}", dates::rfc3339(until)),
-                Rest::NeedsAttention { cycles, .. } => format!("after {cycles} rests in a row"),
-                Rest::No => String::new(),
-            };
+            let until = rest_text(rest).unwrap_or_default();
             let message = format!("{} rests {until}: its service pushed back", visible(name));
             Err(CliError::Resting { message, hint: "wait, or say --now to ask all the same".to_owned() })
         }
+    }
+}
+
+/// How long a rest lasts, for people; `None` without one.
+pub(crate) fn rest_text(rest: Rest) -> Option<String> {
+    match rest {
+        Rest::Until { until, .. } => Some(format!("until {}", dates::rfc3339(until))),
+        Rest::NeedsAttention { cycles, .. } => Some(format!("after {cycles} rests in a row")),
+        Rest::No => None,
     }
 }
 

@@ -35,6 +35,7 @@ mod stops;
 mod support;
 mod tables;
 mod terminal;
+mod times_and_retries;
 mod tracks;
 mod transcripts;
 mod validation;

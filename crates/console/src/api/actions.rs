@@ -11,7 +11,8 @@ use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_protocol::RawJson;
-use gleaner_service::{Reply, Stop};
+use gleaner_service::{Actions, Reply, Stop};
+use gleaner_store::GapsMeant;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -70,6 +71,26 @@ pub(crate) async fn retry_gap(
     _: Told<NothingMore>,
 ) -> Result<Response, Problem> {
     inside.act(move |actions| actions.retry_gap(&name, &gap_id)).await.map(|()| accepted())
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetryWish {
+    stream: Option<String>,
+    reason: Option<String>,
+}
+
+/// Lets all gaps be tried again that fit.
+pub(crate) async fn retry_gaps(
+    State(inside): State<Arc<Inside>>,
+    Place(name): Place<String>,
+    Told(RetryWish { stream, reason }): Told<RetryWish>,
+) -> Result<Response, Problem> {
+    let retry = move |actions: &dyn Actions| {
+        let meant = GapsMeant { stream: stream.as_deref(), reason: reason.as_deref() };
+        actions.retry_gaps(&name, meant)
+    };
+    inside.act(retry).await.map(|_| accepted())
 }
 
 #[derive(Debug, Deserialize)]

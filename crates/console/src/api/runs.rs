@@ -61,8 +61,19 @@ struct CountsView {
 
 impl RunView {
     pub(crate) fn of(connection: &str, run: RunSummary) -> Self {
-        let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, times_unreadable, confirmed: _ } =
-            run.counts;
+        let Counts {
+            seen,
+            new,
+            changed,
+            unchanged,
+            deleted,
+            rejected,
+            gaps,
+            recovered,
+            unaccounted,
+            times_unreadable,
+            confirmed: _,
+        } = run.counts;
         let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
         let (collected, new, changed, repeated) = (run.counts.collected(), known(new), known(changed), run.repeated);
         let sentence = run.ended().map(|ended| match ended.reason.is_success() {

@@ -35,8 +35,8 @@ const MANIFEST: &str = r#"{"connector_id":"model","connector_key":"model","versi
     {"name":"details","semantics":"mutable_state","primary_key":"id","parent_streams":["items","others"],
      "coverage_strategy":"parent_detail_accounting",
      "schema":{"type":"object","properties":{"v":{"type":"integer"}}}}]}"#;
-/// Runs are this far apart.
-const BETWEEN_RUNS: u64 = 60_000;
+/// Runs are this far apart: further than a gap waits for its next try.
+const BETWEEN_RUNS: u64 = 25 * 3_600_000;
 /// The first page of gaps, in bytes. Small, so that there are several.
 const FIRST_PAGE: u64 = 16 * 1024;
 

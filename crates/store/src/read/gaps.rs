@@ -2,10 +2,10 @@
 
 use super::records::stream_id;
 use super::{Reader, length, page, rows, sized_rows};
-use crate::error::{StoreError, date_from_sql, from_sql};
+use crate::error::{StoreError, date_from_sql, date_to_sql, from_sql};
 use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
 use crate::registry;
-use gleaner_engine::{GapId, WallTime};
+use gleaner_engine::{GapId, NOT_BEFORE_MAX, REST_OF_RUN, WallTime};
 use gleaner_protocol::RawJson;
 use rusqlite::Row;
 
@@ -164,6 +164,22 @@ impl Reader {
                        AND reason IN ('rate_limited', 'upstream_pressure')";
             let told = connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, Option<i64>>(0))?;
             Ok(GapsWaiting { at_budget, told_until: told.map(date_from_sql) })
+        })
+    }
+
+    /// Whether a run during a cooldown could be handed a gap now: one that is due and whose reason is not source pressure.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn has_gaps_beside_pressure(&self, name: &str, now: WallTime) -> Result<bool, StoreError> {
+        self.ask(|connection| {
+            let of = registry::find(connection, name)?;
+            let sql = "SELECT EXISTS (SELECT 1 FROM gaps WHERE connection = ?1 AND state = 'pending'
+                       AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure') AND record_key IS NOT ?2
+                       AND (not_before IS NULL OR not_before <= ?3 OR not_before > ?4))";
+            let values = (of, REST_OF_RUN, date_to_sql(now), date_to_sql(now + NOT_BEFORE_MAX));
+            Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
         })
     }
 

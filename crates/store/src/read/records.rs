@@ -178,7 +178,7 @@ impl Reader {
     }
 }
 
-pub(super) fn stream_id(connection: &Connection, of: &str, stream: &str) -> Result<i64, Failure> {
+pub(crate) fn stream_id(connection: &Connection, of: &str, stream: &str) -> Result<i64, Failure> {
     let id = registry::find(connection, of)?;
     let sql = "SELECT id FROM streams WHERE connection = ?1 AND name = ?2";
     let found = connection.prepare_cached(sql)?.query_row((id, stream), |row| row.get(0)).optional()?;

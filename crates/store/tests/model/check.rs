@@ -10,8 +10,8 @@ use super::live::policy;
 use super::trace::{CONNECTION, read_gaps};
 use super::world::{STREAMS, World};
 use gleaner_engine::invariants as promise;
-use gleaner_engine::{CatchUp, Cooldown, Counts, EVIDENCE_WINDOW, REST_MAX, Rest, Steady, Track, WallTime};
-use gleaner_protocol::TerminalReason;
+use gleaner_engine::{CatchUp, Cooldown, Counts, EVIDENCE_WINDOW, GapCause, REST_MAX, Rest, Steady, Track, WallTime};
+use gleaner_protocol::{GapReason, TerminalReason};
 use gleaner_store::{PAGE_ROWS_MAX, Reader, RunSummary, Store};
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -95,6 +95,13 @@ impl World {
         for promise in kept {
             promise.unwrap();
         }
+        let rows = read_gaps(&self.reader).into_iter().filter(|row| row.state == "terminal");
+        let causes = rows.map(|row| GapCause {
+            reason: row.reason.as_deref().and_then(GapReason::from_code),
+            run_cap: row.run_cap,
+            http_status: row.http_status,
+        });
+        promise::a13_only_permanent_causes_are_given_up(causes).unwrap();
         assert_eq!(self.reader.verify(|_, _| {}).unwrap(), [], "the file is whole");
         self.check_counters();
         if let Some(other) = &self.other {

@@ -136,6 +136,8 @@ pub(crate) struct Expected {
     pub(crate) rest: Option<Resting>,
     pub(crate) runs: Vec<Booked>,
     pub(crate) going: Option<Going>,
+    /// The calendar, in milliseconds.
+    pub(crate) now: u64,
 }
 
 const MINUTE: u64 = 60_000;
@@ -171,7 +173,7 @@ impl Expected {
     }
 
     fn release(&mut self) {
-        self.gaps.values_mut().for_each(ModelGap::release);
+        self.gaps.values_mut().for_each(|gap| gap.release(self.now));
     }
 
     /// The oldest slice that was given out is durable. Answers what was in it.
@@ -248,16 +250,16 @@ impl Expected {
 
     fn open_gap(&mut self, name: &GapName, cause: Cause, locator: Option<String>, run: &str) {
         match self.gaps.get_mut(name) {
-            Some(gap) => gap.defer(cause, locator, run),
+            Some(gap) => gap.defer(cause, locator, run, self.now),
             None => drop(self.gaps.insert(name.clone(), ModelGap::open(cause, locator, run))),
         }
     }
 
     /// The gaps that a page must hold now; they are held from here on.
     pub(crate) fn lease_page(&mut self) -> BTreeSet<GapName> {
-        let going = self.going.as_mut().unwrap();
+        let (going, now) = (self.going.as_mut().unwrap(), self.now);
         let in_scope = |name: &GapName| going.streams.contains(&name.0.as_str());
-        let due = self.gaps.iter_mut().filter(|(name, gap)| in_scope(name) && gap.is_due_for(&going.id));
+        let due = self.gaps.iter_mut().filter(|(name, gap)| in_scope(name) && gap.is_due_for(&going.id, now));
         let lease = |(name, gap): (&GapName, &mut ModelGap)| {
             gap.state = State::Held(going.id.clone());
             name.clone()

@@ -24,16 +24,36 @@ pub(crate) struct ModelGap {
     pub(crate) confirmed_by: Option<&'static str>,
     counted_by: Option<String>,
     deferred_by: String,
+    /// In milliseconds, like every time here.
+    not_before: Option<u64>,
 }
+
+const MINUTE: u64 = 60_000;
+const DAY: u64 = 1440 * MINUTE;
 
 impl ModelGap {
     pub(crate) fn open(cause: Cause, locator: Option<String>, run: &str) -> Self {
         let (confirmed_by, counted_by, deferred_by) = (None, None, run.to_owned());
-        Self { state: State::Pending, attempts: 0, cause, locator, confirmed_by, counted_by, deferred_by }
+        let not_before = None;
+        Self { state: State::Pending, attempts: 0, cause, locator, confirmed_by, counted_by, deferred_by, not_before }
     }
 
-    pub(crate) fn is_due_for(&self, run: &str) -> bool {
-        self.state == State::Pending && self.deferred_by != run
+    pub(crate) fn is_due_for(&self, run: &str, now: u64) -> bool {
+        // A time that no wait leads to comes from a calendar that was set back.
+        let is_time = self.not_before.is_none_or(|time| time <= now || time > now + 30 * DAY);
+        self.state == State::Pending && self.deferred_by != run && is_time
+    }
+
+    /// After a try that failed it waits a minute, then twice as long each time, and at most a day.
+    fn wait(&mut self, run: &str, now: u64) {
+        self.not_before = if self.patience().is_some() || self.cause.is_nobodys_fault() || self.attempts == 0 {
+            None
+        } else if self.counted_by.as_deref() == Some(run) {
+            let wait = (1..self.attempts).fold(MINUTE, |wait, _| (2 * wait).min(DAY));
+            Some(now + wait)
+        } else {
+            self.not_before.map(|time| time.min(now + DAY))
+        };
     }
 
     pub(crate) fn is_held_by(&self, run: &str) -> bool {
@@ -47,7 +67,7 @@ impl ModelGap {
         }
     }
 
-    pub(crate) fn defer(&mut self, cause: Cause, locator: Option<String>, run: &str) {
+    pub(crate) fn defer(&mut self, cause: Cause, locator: Option<String>, run: &str, now: u64) {
         if self.state == State::Recovered && self.counted_by.as_deref() != Some(run) {
             (self.attempts, self.counted_by) = (0, None);
         }
@@ -60,6 +80,7 @@ impl ModelGap {
         }
         run.clone_into(&mut self.deferred_by);
         self.confirmed_by = None;
+        self.wait(run, now);
         self.lay_down();
     }
 
@@ -79,7 +100,7 @@ impl ModelGap {
     pub(crate) fn take_back(&mut self) -> bool {
         let State::Ignored(_, held) = &self.state else { return false };
         let state = held.clone().map_or(State::Pending, State::Held);
-        (self.state, self.attempts, self.counted_by) = (state, 0, None);
+        (self.state, self.attempts, self.counted_by, self.not_before) = (state, 0, None, None);
         true
     }
 
@@ -96,10 +117,12 @@ impl ModelGap {
         came.is_some()
     }
 
-    pub(crate) fn release(&mut self) {
-        if matches!(self.state, State::Held(_) | State::Ignored(..)) {
-            self.lay_down();
-        }
+    pub(crate) fn release(&mut self, now: u64) {
+        let (State::Held(by) | State::Ignored(_, Some(by))) = self.state.clone() else { return };
+        let before = self.not_before;
+        self.wait(&by, now);
+        self.not_before = self.not_before.max(before);
+        self.lay_down();
     }
 
     fn lay_down(&mut self) {
@@ -110,18 +133,21 @@ impl ModelGap {
     }
 
     fn at_rest(&self) -> State {
-        let given_up = match (self.cause.reason, self.cause.status) {
-            _ if self.cause.is_pressure() || self.cause.run_cap => None,
+        match self.patience() {
+            Some((after, reason)) if self.attempts >= after => State::Terminal(reason),
+            _ => State::Pending,
+        }
+    }
+
+    /// After how many tries it is given up, and as what. What may pass never is.
+    fn patience(&self) -> Option<(u32, &'static str)> {
+        match (self.cause.reason, self.cause.status) {
+            _ if self.cause.is_pressure() => None,
             (reason @ ("auth_failure" | "gone" | "not_found" | "permanent_forbidden"), _) => Some((2, reason)),
             (_, Some(401)) => Some((2, "auth_failure")),
             (_, Some(404)) => Some((2, "not_found")),
             (_, Some(410)) => Some((2, "gone")),
-            ("out_of_scope" | "user_disabled", _) => None,
-            _ => Some((3, "quarantined")),
-        };
-        match given_up {
-            Some((after, reason)) if self.attempts >= after => State::Terminal(reason),
-            _ => State::Pending,
+            _ => None,
         }
     }
 }

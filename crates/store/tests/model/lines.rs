@@ -38,6 +38,10 @@ impl Cause {
         format!(r#","reason":"{}"{error}"#, self.reason)
     }
 
+    pub(crate) fn is_nobodys_fault(self) -> bool {
+        self.run_cap || self.is_pressure() || matches!(self.reason, "out_of_scope" | "user_disabled")
+    }
+
     pub(crate) fn is_pressure(self) -> bool {
         matches!(self.reason, "rate_limited" | "upstream_pressure")
     }

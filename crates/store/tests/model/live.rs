@@ -18,7 +18,7 @@ pub(crate) const MANIFEST: &str = r#"{"connector_id":"x","connector_key":"x","ve
      "coverage_strategy":"parent_detail_accounting"},
     {"name":"photos","semantics":"append_only"}]}"#;
 /// Small, so that sixty steps reach them.
-pub(crate) const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 2, quarantine_after: 3 };
+pub(crate) const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 2 };
 /// Few, so that a slow store is noticed.
 const EFFECTS_MAX: usize = 4;
 

@@ -81,7 +81,7 @@ impl World {
             store: Some(store),
             live: None,
             stale: None,
-            expected: Expected::default(),
+            expected: Expected { now: now.wall.as_unix_millis(), ..Expected::default() },
             trace: Trace::default(),
             now,
             lazy: false,

@@ -18,6 +18,7 @@ impl World {
     pub(super) fn pass(&mut self) {
         let wait = Duration::from_secs(6);
         self.now = Now { time: self.now.time + wait, wall: self.now.wall + wait };
+        self.expected.now = self.now.wall.as_unix_millis();
         let going = self.expected.going.as_mut().filter(|going| going.ending.is_none());
         if let (Some(live), Some(going)) = (&mut self.live, going) {
             live.pass_time(self.now);
@@ -29,6 +30,7 @@ impl World {
     pub(super) fn jump(&mut self, hours: i64) {
         let millis = self.now.wall.as_unix_millis().saturating_add_signed(hours * 3_600_000);
         self.now.wall = WallTime::from_unix_millis(millis.clamp(1_000_000_000_000, 4_000_000_000_000));
+        self.expected.now = self.now.wall.as_unix_millis();
         let store = Store::open(&self.path).unwrap();
         let held = store.held_by(LeaseOn::Connection(CONNECTION), &holder(), self.now.wall).unwrap();
         assert_eq!(held.is_some(), self.live.is_some(), "a lease moved with the calendar");
