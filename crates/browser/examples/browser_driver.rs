@@ -10,7 +10,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
 use gleaner_browser::{BrowserError, BrowserRequest, ProfileName, Window, acquire_isolated_browser};
-use gleaner_engine::{RunPurpose, Steady, WallTime};
+use gleaner_engine::{RunPurpose, RunScope, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Redactor, RunRequest, Unobserved};
 use gleaner_sdk::{Collect, Connector, Stop, run_connector};
@@ -93,7 +93,7 @@ fn run(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
     let started = |word: &str| vec![ourselves.clone(), OsString::from(word)];
     let request = RunRequest {
         connection: "c".to_owned(),
-        scope: Scope::new(vec![StreamScope::all_of("ids")])?,
+        scope: RunScope::ordinary(Scope::new(vec![StreamScope::all_of("ids")])?),
         manifest: Arc::new(manifest),
         mode: CollectionMode::Incremental,
         purpose: RunPurpose::Full,
@@ -119,7 +119,7 @@ fn run(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
         control: None,
     };
     let (_orders, control) = std::sync::mpsc::channel();
-    let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Unobserved)?;
+    let report = gleaner_runtime::run(&mut store, request, control, &mut Unobserved)?;
     println!("{:?}", report.outcome);
     Ok(())
 }

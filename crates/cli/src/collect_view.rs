@@ -10,7 +10,7 @@ use crate::error::{
 };
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
-use gleaner_engine::{Counts, Rest, TraceEvent, WallTime};
+use gleaner_engine::{Counts, Rest, TraceEvent, TrackChoice, WallTime};
 use gleaner_protocol::{Interaction, SkipResult, TerminalReason, ViolationCode, Waiting};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
 use gleaner_store::Reader;
@@ -335,6 +335,9 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
             "  {times} have a time that could not be read: stored, and not held against the time range"
         ))?;
     }
+    if report.track == TrackChoice::Scoped {
+        out.line(&format!("  {}", visible(&asked_for_less(name))))?;
+    }
     if gaps_open > 0 {
         let (are, them) = if gaps_open == 1 { ("gap is", "it") } else { ("gaps are", "them") };
         out.line(&format!("  {gaps_open} {are} open; `gleaner gaps {}` lists {them}", visible(name)))?;
@@ -358,6 +361,11 @@ fn cause(report: &RunReport) -> String {
         TerminalReason::Cancelled if outcome.error.is_none() => "The connector cancelled the run.".to_owned(),
         _ => outcome.ended(violation.as_deref(), error.as_deref()).cause(),
     }
+}
+
+/// What a run that asked for less than all says about the rest.
+fn asked_for_less(name: &str) -> String {
+    format!("this run asked for less than all: the steady cursor is not moved, `gleaner run {name}` collects the rest")
 }
 
 /// What to do next, as exactly as we know it.

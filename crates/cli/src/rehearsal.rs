@@ -23,7 +23,7 @@ use crate::recorded;
 use crate::scope;
 use crate::stop_signals;
 use crate::trial::{hold, keep, scratch_folder, start_keeping};
-use gleaner_engine::{CooldownPolicy, Steady};
+use gleaner_engine::CooldownPolicy;
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Redactor, RunReport, RunRequest};
 use gleaner_sdk::exchanges::{Exchange, RECORD_VARIABLE, REPLAY_VARIABLE, Recording};
@@ -164,7 +164,7 @@ impl Rehearsal<'_> {
         stop_signals::forward(&orders);
         let mut watcher = Watcher::new(&self.manifest, self.args.author.limit, orders)?;
         let request = self.request(&record)?;
-        let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut watcher);
+        let report = gleaner_runtime::run(&mut store, request, control, &mut watcher);
         let report = report.map_err(|error| refused(error, &self.name))?;
         let recording = if record.exists() { Recording::read(&record).ok() } else { None };
         let exchanges = recording.map(|recording| recording.exchanges).filter(|exchanges| !exchanges.is_empty());

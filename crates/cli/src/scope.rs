@@ -3,15 +3,30 @@
 use crate::args::collect::CollectArgs;
 use crate::dates;
 use crate::error::{CliError, nearest};
-use gleaner_engine::WallTime;
+use gleaner_engine::{GrantPart, RunScope, WallTime};
 use gleaner_protocol::{CoveragePolicy, Manifest, Scope, StreamScope, TimeRange};
 
-/// The streams that were named, or all that can be collected.
-pub(crate) fn of(args: &CollectArgs, manifest: &Manifest, until: Option<WallTime>) -> Result<Scope, CliError> {
+/// The streams that were named, or all that can be collected; and beside it all that can be.
+pub(crate) fn of(args: &CollectArgs, manifest: &Manifest, until: Option<WallTime>) -> Result<RunScope, CliError> {
     let collects = |policy| !matches!(policy, CoveragePolicy::Unavailable | CoveragePolicy::Unsupported);
     let all = manifest.streams.iter().filter(|stream| collects(stream.coverage_policy)).map(|stream| &stream.name);
+    let granted = all.clone().map(StreamScope::all_of).collect::<Vec<_>>();
     let names = if args.streams.is_empty() { all.cloned().collect() } else { args.streams.clone() };
-    let range = TimeRange { since: args.since.clone(), until: until.map(dates::rfc3339) };
+    let until = until.map(dates::rfc3339);
+    let asked = asked(args, manifest, names, until.as_ref())?;
+    // An owner who names what the manifest says cannot be had gets just that.
+    let grant = Scope::new(granted).unwrap_or_else(|_| asked.clone());
+    let part = if args.catch_up { GrantPart::History { until } } else { GrantPart::All };
+    Ok(RunScope { grant, asked, part })
+}
+
+fn asked(
+    args: &CollectArgs,
+    manifest: &Manifest,
+    names: Vec<String>,
+    until: Option<&String>,
+) -> Result<Scope, CliError> {
+    let range = TimeRange { since: args.since.clone(), until: until.cloned() };
     let mut streams = Vec::new();
     for name in names {
         if manifest.stream(&name).is_none() {

@@ -11,7 +11,7 @@ use crate::credentials::Credentials;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use gleaner_engine::{Counts, Steady, TraceEvent};
+use gleaner_engine::{Counts, RunScope, TraceEvent};
 use gleaner_protocol::{
     CollectionMode, CoveragePolicy, Manifest, RecoveryAction, RunBudget, Scope, StreamScope, TerminalReason,
 };
@@ -90,7 +90,7 @@ impl Trial<'_> {
         store.register(self.name, self.manifest_text, self.manifest, dates::now())?;
         let (orders, control) = channel();
         let mut watcher = Watcher { orders, answered: false };
-        let report = gleaner_runtime::run::<Steady>(&mut store, self.request()?, control, &mut watcher);
+        let report = gleaner_runtime::run(&mut store, self.request()?, control, &mut watcher);
         drop(store);
         match report {
             Ok(report) => judge(&report, watcher.answered, &path, self.name),
@@ -109,7 +109,7 @@ impl Trial<'_> {
         Ok(RunRequest {
             connection: self.name.to_owned(),
             manifest: Arc::new(self.manifest.clone()),
-            scope,
+            scope: RunScope::ordinary(scope),
             mode: CollectionMode::FullRefresh,
             purpose: gleaner_engine::RunPurpose::Full,
             grant: "check".to_owned(),

@@ -85,7 +85,7 @@ impl<'s> Keeper<'s> {
             lease: session.lease().clone(),
             manifest: Arc::clone(&ground.manifest),
             scope: scope.clone(),
-            bookmarks: session.bookmarks().to_vec(),
+            bookmarks: session.bookmarks(),
             bindings: ground.bindings.iter().map(|(name, _)| name.clone()).collect(),
             grant_expires_at: None,
             validator: Box::new(Checks { schemas, redactor: ground.redactor.clone() }),
@@ -111,7 +111,7 @@ impl<'s> Keeper<'s> {
     fn start(&mut self, ground: &Ground, ask: &Ask, scope: Scope) -> Result<Vec<u8>, StoreError> {
         let Some(session) = &self.session else { return Ok(Vec::new()) };
         let streams = scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
-        let cursors = session.bookmarks().iter().filter(|cursor| scope.stream(cursor.stream()).is_some());
+        let cursors = session.state().filter(|cursor| scope.stream(cursor.stream()).is_some());
         let state = cursors.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
         let from_cursor = ask.mode == CollectionMode::Incremental && !state.is_empty();
         let detail_gaps = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now(self.began).wall)?;

@@ -3,7 +3,7 @@
 use crate::keeper::CONNECTION;
 use crate::plan::Plan;
 use crate::report::{Board, Finding};
-use gleaner_engine::Steady;
+use gleaner_engine::RunScope;
 use gleaner_protocol::{CollectionMode, Scope, StreamScope, TerminalReason};
 use gleaner_runtime::{Control, Launch, RunReport, RunRequest, Unobserved};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ fn run(plan: &mut Plan<'_>, board: &mut Board<'_>) -> Result<RunReport, String> 
             drop(orders.send(Control::CancelNow));
         }
     });
-    let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Unobserved);
+    let report = gleaner_runtime::run(&mut store, request, control, &mut Unobserved);
     // Dropping it wakes the watch, which then has nobody to tell.
     drop(ended);
     drop(watch.join());
@@ -58,7 +58,7 @@ fn request(plan: &Plan<'_>) -> Result<RunRequest, String> {
     Ok(RunRequest {
         connection: CONNECTION.to_owned(),
         manifest: Arc::clone(&plan.manifest),
-        scope: Scope::new(streams).map_err(|fault| fault.to_string())?,
+        scope: RunScope::ordinary(Scope::new(streams).map_err(|fault| fault.to_string())?),
         mode: CollectionMode::Incremental,
         purpose: gleaner_engine::RunPurpose::Full,
         grant: "conformance".to_owned(),

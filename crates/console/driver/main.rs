@@ -11,7 +11,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
 use gleaner_console::{BasePath, Console, Reach, Settings};
-use gleaner_engine::{RunPurpose, Steady, WallTime};
+use gleaner_engine::{RunPurpose, RunScope, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RawJson, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Observer, Redactor, RunRequest};
 use gleaner_service::OwnerActions;
@@ -78,7 +78,7 @@ fn run(words: &[OsString]) -> Fallible<()> {
     store.register(connection, &text, &manifest, WallTime::from_unix_millis(u64::try_from(since.as_millis())?))?;
     let request = request(root, connection, manifest, &words[split + 1..])?;
     let (_orders, control) = channel();
-    let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Silent)?;
+    let report = gleaner_runtime::run(&mut store, request, control, &mut Silent)?;
     println!("{}", report.outcome.reason);
     Ok(())
 }
@@ -95,7 +95,7 @@ fn request(root: &Path, connection: &str, manifest: Manifest, command: &[OsStrin
     let bindings = ["network", "filesystem", "interactive"].map(binding).into_iter().collect::<Result<_, _>>()?;
     Ok(RunRequest {
         connection: connection.to_owned(),
-        scope: Scope::new(streams)?,
+        scope: RunScope::ordinary(Scope::new(streams)?),
         mode: CollectionMode::Incremental,
         purpose: RunPurpose::Full,
         grant: "all".to_owned(),

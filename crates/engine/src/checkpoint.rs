@@ -13,7 +13,8 @@ use gleaner_protocol::{Checkpoint, Manifest, RawJson};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
-/// Whose bookmark a run moves. Implemented by [`Steady`] and [`CatchUp`] and nothing else.
+/// Whose bookmark a run moves. Implemented by [`Steady`], [`CatchUp`] and [`Scoped`] and nothing else. Which of them a
+/// run has is decided by [`Reach::decide`](crate::Reach::decide).
 ///
 /// ```
 /// use gleaner_engine::{CommitSeq, Cursor, Ledger, Steady};
@@ -31,8 +32,12 @@ use std::marker::PhantomData;
 /// Ledger::<CatchUp>::new([&steady]);
 /// ```
 pub trait Track: sealed::Sealed + Clone + Copy + std::fmt::Debug + PartialEq + Eq + 'static {
-    /// The name of the track, as stores write it.
+    /// The name of the track, as stores write it. Of scoped tracks there are many: stores add a digest of the scope.
     const NAME: &'static str;
+
+    /// Whether what the track has passed counts as accounted for. What a scoped track has passed is accounted for by
+    /// the other two.
+    const ACCOUNTS: bool;
 }
 
 /// Incremental collection.
@@ -43,18 +48,30 @@ pub struct Steady;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CatchUp;
 
+/// A run that asks for less than the owner allows: one track per exact scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scoped;
+
 impl Track for Steady {
     const NAME: &'static str = "steady";
+    const ACCOUNTS: bool = true;
 }
 
 impl Track for CatchUp {
     const NAME: &'static str = "catch_up";
+    const ACCOUNTS: bool = true;
+}
+
+impl Track for Scoped {
+    const NAME: &'static str = "scope";
+    const ACCOUNTS: bool = false;
 }
 
 mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Steady {}
     impl Sealed for super::CatchUp {}
+    impl Sealed for super::Scoped {}
 }
 
 /// A cursor of one track, and its place in the order of commits.
@@ -388,8 +405,9 @@ mod tests {
     }
 
     #[test]
-    fn the_two_tracks_have_names_that_differ() {
+    fn the_tracks_have_names_that_differ() {
         assert_ne!(Steady::NAME, CatchUp::NAME);
+        assert!(![Steady::NAME, CatchUp::NAME].contains(&Scoped::NAME));
     }
 
     proptest! {

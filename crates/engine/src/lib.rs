@@ -17,6 +17,7 @@
 //! | how a connection is doing | [`Health`], [`Finding`] |
 //! | that none of it is broken | [`invariants`] |
 //! | what a run is for | [`RunPurpose`] |
+//! | which track a run moves, and what it may do to the account | [`Reach`], [`RunScope`] |
 //! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
 
 mod backlog;
@@ -32,6 +33,7 @@ pub mod invariants;
 mod note;
 mod page;
 mod purpose;
+mod reach;
 mod redact;
 mod run;
 mod schema;
@@ -45,7 +47,8 @@ mod support;
 
 pub use backlog::{Backlog, Folded, Listed, expand, fold};
 pub use checkpoint::{
-    CatchUp, CommitPlan, Cursor, Ending, Ledger, Receipt, ReceiptOutOfOrder, Steady, Track, Withheld, WithheldBecause,
+    CatchUp, CommitPlan, Cursor, Ending, Ledger, Receipt, ReceiptOutOfOrder, Scoped, Steady, Track, Withheld,
+    WithheldBecause,
 };
 pub use cooldown::{
     Cooldown, CooldownPolicy, EVIDENCE_WINDOW, Permission, PressureBacklog, PressureSeen, REST_MAX, Rest, Trigger,
@@ -64,6 +67,7 @@ pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use note::{NOTE_CHARS_MAX, Note, NoteFault};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
 pub use purpose::RunPurpose;
+pub use reach::{Extent, GrantPart, Reach, RunScope, SeenStreams, TrackChoice};
 pub use redact::Redactor;
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};

@@ -99,6 +99,8 @@ pub struct Run<T: Track> {
     phase: Phase,
     conclusion: Option<Conclusion>,
     stopped: bool,
+    /// Whether it only recovers gaps: then it has walked over nothing, and no cursor of it counts.
+    recovers_only: bool,
     exit: Option<Exit>,
     outcome: Option<RunOutcome>,
 }
@@ -154,9 +156,17 @@ impl<T: Track> Run<T> {
             phase: Phase::Collecting,
             conclusion: None,
             stopped: false,
+            recovers_only: false,
             exit: None,
             outcome: None,
         })
+    }
+
+    /// The same for a run that recovers gaps and does not walk forward. It moves no cursor, whatever its connector says.
+    #[must_use]
+    pub const fn recovering_only(mut self, recovers_only: bool) -> Self {
+        self.recovers_only = recovers_only;
+        self
     }
 
     /// The run.

@@ -9,7 +9,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
-use gleaner_engine::{Steady, WallTime};
+use gleaner_engine::{RunScope, WallTime};
 use gleaner_protocol::{
     Answer, CollectionMode, Interaction, InteractionResponse, InteractionStatus, Manifest, ManifestOrigin, RawJson,
     RunBudget, Scope, StreamScope,
@@ -56,7 +56,7 @@ fn run(words: &[OsString]) -> Fallible<()> {
     if flags.iter().any(|flag| flag == "--control") {
         request.control = Path::new(path).parent().map(|folder| folder.join("run"));
     }
-    let report = gleaner_runtime::run::<Steady>(&mut store, request, control, &mut Printer)?;
+    let report = gleaner_runtime::run(&mut store, request, control, &mut Printer)?;
     print_report(&report);
     Ok(())
 }
@@ -76,7 +76,7 @@ fn request(manifest: Manifest, command: &[OsString], flags: &[OsString]) -> Fall
     Ok(RunRequest {
         connection: "c".to_owned(),
         manifest: Arc::new(manifest),
-        scope: Scope::new(streams)?,
+        scope: RunScope::ordinary(Scope::new(streams)?),
         mode: CollectionMode::Incremental,
         purpose: gleaner_engine::RunPurpose::Full,
         grant: "all".to_owned(),

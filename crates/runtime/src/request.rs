@@ -1,8 +1,8 @@
 //! What a run is asked to do, and what comes of it.
 
 use crate::process::{Launch, LaunchError};
-use gleaner_engine::{Redactor, Refusal, RunOutcome, RunPurpose, Schemas, Validate, WallTime};
-use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget, Scope};
+use gleaner_engine::{Redactor, Refusal, RunOutcome, RunPurpose, RunScope, Schemas, TrackChoice, Validate, WallTime};
+use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget};
 use gleaner_store::{HeldBy, StoreError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ pub struct RunRequest {
     pub connection: String,
     /// The connector's description of itself.
     pub manifest: Arc<Manifest>,
-    /// What to collect.
-    pub scope: Scope,
+    /// What to collect, beside what the owner allows. Which track the run moves follows from it.
+    pub scope: RunScope,
     /// From the beginning, or from where the last run ended.
     pub mode: CollectionMode,
     /// What for: with [`RunPurpose::RecoveryOnly`] it recovers gaps, and does not walk forward.
@@ -71,6 +71,8 @@ pub struct RunReport {
     pub interrupted_before: u64,
     /// Whether somebody told it to stop.
     pub was_told_to_stop: bool,
+    /// Which track it moved.
+    pub track: TrackChoice,
 }
 
 /// Why a run was not begun.

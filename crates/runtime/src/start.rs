@@ -12,15 +12,15 @@ pub(crate) fn message<T: Track>(
     request: &RunRequest,
     now: WallTime,
 ) -> Result<Vec<u8>, StoreError> {
-    let in_scope = |stream: &str| request.scope.stream(stream).is_some();
-    let streams = request.scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
+    let in_scope = |stream: &str| request.scope.asked.stream(stream).is_some();
+    let streams = request.scope.asked.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
     let from_the_beginning = request.mode == CollectionMode::FullRefresh && T::NAME != CatchUp::NAME;
-    let state = session.bookmarks().iter().filter(|cursor| in_scope(cursor.stream()));
+    let state = session.state().filter(|cursor| in_scope(cursor.stream()));
     let state = state.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
     let start = Start {
         run_id: session.run_id().as_str().to_owned(),
         collection_mode: request.mode,
-        scope: request.scope.clone(),
+        scope: request.scope.asked.clone(),
         // Some connectors take an empty object for "nothing stored", others only null.
         state: (!from_the_beginning && !state.is_empty()).then_some(state),
         bindings: request.bindings.clone(),

@@ -14,11 +14,13 @@ use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
 use crate::start;
 use crate::stderr_tail::StderrTail;
 use gleaner_engine::{
-    AnswerTaken, AttemptLimits, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome,
-    Schemas, Time, Track, WallTime,
+    AnswerTaken, AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Reach, Run, RunConfig, RunId,
+    RunOutcome, RunPurpose, Schemas, Scoped, Steady, Time, Track, TrackChoice, WallTime,
 };
 use gleaner_protocol::{Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
-use gleaner_store::{Acquired, HEARTBEAT, Holder, LeaseOn, RunAbout, RunStart, Session, Settled, Store, StoreError};
+use gleaner_store::{
+    Acquired, HEARTBEAT, Holder, Lease, LeaseOn, RunAbout, RunStart, Session, Settled, Store, StoreError,
+};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -43,19 +45,48 @@ enum Input {
     Control(Control, Option<Sender<AnswerTaken>>),
 }
 
-/// Runs a connector to its end. Blocks; `control` may be used from other threads meanwhile.
+/// Runs a connector to its end, on the track that its scope allows ([`Reach::decide`]); no caller can choose another.
+/// Blocks; `control` may be used from other threads meanwhile.
 ///
 /// # Errors
 ///
 /// When nothing was started. What happens to a run that was is in the report.
-pub fn run<T: Track>(
+pub fn run(
     store: &mut Store,
     request: RunRequest,
     control: Receiver<Control>,
     observer: &mut dyn Observer,
 ) -> Result<RunReport, RunError> {
     let clock = Clock::start();
-    let mut supervisor = Supervisor::<T>::begin(store, request, clock, observer)?;
+    let leases = acquire(store, &request, clock.now().wall)?;
+    // Under the lease of the connection: no other run can change what is known of its streams.
+    let seen = match store.seen_streams(&request.connection) {
+        Ok(seen) => seen,
+        Err(error) => return Err(give_back(store, &leases, error)),
+    };
+    let ground = Ground { clock, leases, reach: Arc::new(Reach::decide(&request.manifest, &request.scope, &seen)) };
+    match ground.reach.track() {
+        TrackChoice::Steady => run_on::<Steady>(store, request, ground, control, observer),
+        TrackChoice::CatchUp => run_on::<CatchUp>(store, request, ground, control, observer),
+        TrackChoice::Scoped => run_on::<Scoped>(store, request, ground, control, observer),
+    }
+}
+
+/// What a run stands on.
+struct Ground {
+    clock: Clock,
+    leases: Vec<Lease>,
+    reach: Arc<Reach>,
+}
+
+fn run_on<T: Track>(
+    store: &mut Store,
+    request: RunRequest,
+    ground: Ground,
+    control: Receiver<Control>,
+    observer: &mut dyn Observer,
+) -> Result<RunReport, RunError> {
+    let mut supervisor = Supervisor::<T>::begin(store, request, ground, observer)?;
     let (events, inputs) = sync_channel(WAITING_MAX);
     supervisor.forward(control, events.clone())?;
     let socket = supervisor.listen(&events)?;
@@ -110,6 +141,7 @@ struct Supervisor<'a, T: Track> {
     traced_at: Option<Instant>,
     store_error: Option<StoreError>,
     interrupted_before: u64,
+    track: TrackChoice,
     outcome: Option<RunOutcome>,
 }
 
@@ -117,19 +149,24 @@ impl<'a, T: Track> Supervisor<'a, T> {
     fn begin(
         store: &'a mut Store,
         request: RunRequest,
-        clock: Clock,
+        ground: Ground,
         observer: &'a mut dyn Observer,
     ) -> Result<Self, RunError> {
-        let now = clock.now();
-        let checks = Checks { schemas: Schemas::new(&request.manifest)?, redactor: request.redactor.clone() };
-        let session = open_session::<T>(store, &request, now.wall)?;
+        let Ground { clock, leases, reach } = ground;
+        let (now, track) = (clock.now(), reach.track());
+        let schemas = match Schemas::new(&request.manifest) {
+            Ok(schemas) => schemas,
+            Err(fault) => return Err(give_back(store, &leases, fault)),
+        };
+        let checks = Checks { schemas, redactor: request.redactor.clone() };
+        let session = open_session::<T>(store, &request, leases, reach, now.wall)?;
         let interrupted_before = session.interrupted_before();
         let config = RunConfig {
             run_id: session.run_id().clone(),
             lease: session.lease().clone(),
             manifest: request.manifest.clone(),
-            scope: request.scope.clone(),
-            bookmarks: session.bookmarks().to_vec(),
+            scope: request.scope.asked.clone(),
+            bookmarks: session.bookmarks(),
             bindings: request.bindings.iter().map(|(name, _)| name.clone()).collect(),
             grant_expires_at: request.grant_expires_at,
             validator: Box::new(checks),
@@ -137,7 +174,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             effects_max: EFFECTS_MAX,
         };
         let run = match Run::new(config, now) {
-            Ok(run) => run,
+            Ok(run) => run.recovering_only(request.purpose == RunPurpose::RecoveryOnly),
             Err(refusal) => {
                 // On record, so that the owner sees why nothing came.
                 store.finish_run(session, &RunOutcome::refused(refusal.reason()), now.wall)?;
@@ -169,23 +206,39 @@ impl<'a, T: Track> Supervisor<'a, T> {
             traced_at: None,
             store_error: None,
             interrupted_before,
+            track,
             outcome: None,
         })
     }
 }
 
-/// Takes the leases and opens the run. The names of a run are made of what is unique: its connection
-/// and the epoch.
-fn open_session<T: Track>(store: &mut Store, request: &RunRequest, now: WallTime) -> Result<Session<T>, RunError> {
+/// Takes the leases.
+fn acquire(store: &mut Store, request: &RunRequest, now: WallTime) -> Result<Vec<Lease>, RunError> {
     let holder = Holder::current().map_err(StoreError::Holder)?;
     let mut on = vec![LeaseOn::Connection(&request.connection)];
     if let Some((provider, hash)) = &request.credential {
         on.push(LeaseOn::Credential { provider, hash });
     }
-    let leases = match store.acquire(&on, &holder, now)? {
-        Acquired::Yes { leases, .. } => leases,
-        Acquired::Held(by) => return Err(RunError::Held(by)),
-    };
+    match store.acquire(&on, &holder, now)? {
+        Acquired::Yes { leases, .. } => Ok(leases),
+        Acquired::Held(by) => Err(RunError::Held(by)),
+    }
+}
+
+/// Gives the leases back, so that whoever comes next does not have to wait for us.
+fn give_back(store: &mut Store, leases: &[Lease], error: impl Into<RunError>) -> RunError {
+    drop(store.release(leases));
+    error.into()
+}
+
+/// Opens the run. The names of a run are made of what is unique: its connection and the epoch.
+fn open_session<T: Track>(
+    store: &mut Store,
+    request: &RunRequest,
+    leases: Vec<Lease>,
+    reach: Arc<Reach>,
+    now: WallTime,
+) -> Result<Session<T>, RunError> {
     let epoch = leases.first().map_or(0, |lease| lease.epoch().get());
     let name = format!("{}-{epoch}", request.connection);
     let policy = request.manifest.refresh_policy.as_ref();
@@ -200,15 +253,12 @@ fn open_session<T: Track>(store: &mut Store, request: &RunRequest, now: WallTime
             purpose: request.purpose,
             connector_version: Some(request.manifest.version.clone()),
             credential: request.credential.as_ref().map(|(_, hash)| hash.clone()),
+            reach: Some(reach),
         },
     };
     match store.begin_run(start, leases.clone(), now) {
         Ok(session) => Ok(session),
-        Err(error) => {
-            // Whoever comes next should not have to wait for us.
-            drop(store.release(&leases));
-            Err(error.into())
-        }
+        Err(error) => Err(give_back(store, &leases, error)),
     }
 }
 
@@ -442,7 +492,7 @@ impl<T: Track> Supervisor<'_, T> {
         // Not while its end is under way already.
         let Some(session) = self.session.as_ref().filter(|_| self.run.is_collecting()) else { return };
         let now = self.clock.now();
-        let streams = self.request.scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
+        let streams = self.request.scope.asked.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
         let written = self.store.write_rest_of_run(session, &streams, now.wall);
         self.check(written);
         self.run.handle_budget_reached(now);
@@ -477,6 +527,7 @@ impl<T: Track> Supervisor<'_, T> {
             errors,
             interrupted_before: self.interrupted_before,
             was_told_to_stop: self.was_told_to_stop,
+            track: self.track,
         }
     }
 }

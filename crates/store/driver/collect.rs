@@ -80,7 +80,7 @@ fn pace(began: u64, due_after: u64) {
 fn break_the_store(store: &Path, next: u64) -> Fallible<()> {
     let connection = rusqlite::Connection::open(store)?;
     connection.busy_timeout(Duration::from_secs(10))?;
-    let sql = "INSERT INTO cursors SELECT id, 'steady', ?1, 0, 0, 0, 0 FROM streams
+    let sql = "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at) SELECT id, 'steady', ?1, 0, 0, 0, 0 FROM streams
                WHERE true ON CONFLICT DO UPDATE SET token = excluded.token";
     connection.execute(sql, [format!("{{\"next\":{next}}}")])?;
     Ok(())

@@ -62,7 +62,7 @@ impl Driven {
             lease: start.lease,
             manifest: Arc::new(parsed),
             scope: Scope::new(streams)?,
-            bookmarks: session.bookmarks().to_vec(),
+            bookmarks: session.bookmarks(),
             bindings: Vec::new(),
             grant_expires_at: None,
             validator,
@@ -81,8 +81,8 @@ impl Driven {
 
     /// The committed cursor of a stream.
     pub(crate) fn cursor(&self, stream: &str) -> Option<String> {
-        let bookmarks = self.session.as_ref()?.bookmarks();
-        bookmarks.iter().find(|cursor| cursor.stream() == stream).map(|cursor| cursor.token().as_str().to_owned())
+        let mut bookmarks = self.session.as_ref()?.state();
+        bookmarks.find(|cursor| cursor.stream() == stream).map(|cursor| cursor.token().as_str().to_owned())
     }
 
     /// Takes a piece of a connector's output.

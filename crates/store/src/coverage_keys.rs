@@ -100,7 +100,8 @@ impl Store {
         })?;
         // Lists that contradict each other say nothing; the run ends because of them.
         if tally.judge(&pair.stream).is_ok() {
-            session.pending.listings.push(listing);
+            let is_whole = session.is_ordinary();
+            session.pending.listings.push(PendingListing { is_whole, ..listing });
         }
         Ok(tally)
     }
@@ -313,10 +314,13 @@ fn has_durable_gap<T: Track>(
     key: &str,
 ) -> Result<bool, Failure> {
     let without = pair.any_parent.then_some(None);
-    for parent_stream in [Some(pair.state_stream.clone())].into_iter().chain(without) {
+    let parents = [Some(pair.state_stream.clone())].into_iter().chain(without);
+    // What stands for many may be under the grant of the track.
+    let grants = [session.start.grant.clone(), session.gap_grant(true)];
+    for (parent_stream, grant) in parents.flat_map(|parent| grants.each_ref().map(|grant| (parent.clone(), grant))) {
         let identity = GapIdentity {
             connection: session.start.connection.clone(),
-            grant: session.start.grant.clone(),
+            grant: grant.clone(),
             stream: pair.stream.clone(),
             parent_stream,
             subject: format!("key:{key}"),

@@ -8,6 +8,7 @@ use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to
 use crate::gap_rows;
 use crate::held_gaps;
 use crate::lease::give_back;
+use crate::reach::forget_old_tracks;
 use crate::registry;
 use crate::rest_of_run;
 use crate::session::Session;
@@ -92,7 +93,7 @@ fn write_end<T: Track>(
     session.pending.write(connection, session.run)?;
     gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
     if outcome.reason == TerminalReason::Succeeded {
-        rest_of_run::settle(connection, session)?;
+        rest_of_run::settle(connection, session, outcome)?;
     }
     end_run(connection, session.run, outcome, now)?;
     match outcome.pressure {
@@ -102,6 +103,7 @@ fn write_end<T: Track>(
     }
     connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
     thin_out_commits(connection, session.connection)?;
+    forget_old_tracks(connection, session.connection)?;
     give_back(connection, &session.leases)
 }
 

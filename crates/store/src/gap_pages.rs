@@ -6,7 +6,7 @@
 //! is source pressure is handed out, whatever the connector asks for.
 
 use crate::error::{Failure, StoreError, date_to_sql};
-use crate::gap_rows::{self, COLUMNS, GapRow};
+use crate::gap_rows::{self, COLUMNS, GapRow, Named};
 use crate::held_gaps;
 use crate::session::Session;
 use crate::store::Store;
@@ -61,17 +61,22 @@ fn due<T: Track>(
     };
     let sql = format!(
         "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'pending' AND (not_before IS NULL OR not_before <= ?2 \
-         OR not_before > ?6) AND deferred_under IS NOT ?3 AND grant_id = ?4 AND record_key IS NOT ?5 {of_streams} {spared} ORDER BY due"
+         OR not_before > ?6) AND deferred_under IS NOT ?3 AND grant_id IN (?4, ?7) AND record_key IS NOT ?5 {of_streams} \
+         {spared} ORDER BY due"
     );
     let lease = session.start.lease.as_str();
     let latest = date_to_sql(now + NOT_BEFORE_MAX);
-    let values = (session.connection, date_to_sql(now), lease, &session.start.grant, REST_OF_RUN, latest);
+    let (grant, own) = (&session.start.grant, session.gap_grant(true));
+    let values = (session.connection, date_to_sql(now), lease, grant, REST_OF_RUN, latest, &own);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut rows = statement.query(values)?;
     let (mut page, mut left) = (Vec::new(), bytes_max);
     while let Some(row) = rows.next()? {
         let row = GapRow::read(row)?;
         let Some(named) = gap_rows::name_of(connection, row.id)? else { continue };
+        if !may_have(session, &row, &named) {
+            continue;
+        }
         let served = ServedGap {
             gap_id: gap_rows::gap_id(&named.identity).as_str().to_owned(),
             stream: named.stream,
@@ -90,6 +95,14 @@ fn due<T: Track>(
         page.push((row, served));
     }
     Ok(page)
+}
+
+/// Whether the run may be served it: its own track's, or one that is certainly in its scope.
+fn may_have<T: Track>(session: &Session<T>, row: &GapRow, named: &Named) -> bool {
+    let Some(reach) = &session.start.about.reach else { return true };
+    let key = named.record_key.as_ref().map(GapKey::as_str);
+    (row.grant() == session.gap_grant(true) && !session.is_ordinary())
+        || reach.serves(&named.stream, key, row.stands_for_many())
 }
 
 fn lease<T: Track>(

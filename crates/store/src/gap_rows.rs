@@ -6,6 +6,7 @@
 
 use crate::error::{Failure, date_from_sql, date_to_sql};
 use crate::held_gaps::Brought;
+use crate::reach::note_parent;
 use crate::row_hash::row_hash;
 use crate::session::{Session, optional_raw_json};
 use gleaner_engine::{
@@ -131,6 +132,11 @@ impl GapRow {
         self.fixed.connection
     }
 
+    /// The grant under which it is kept.
+    pub(crate) fn grant(&self) -> &str {
+        &self.fixed.grant
+    }
+
     /// In the order of [`COLUMNS`].
     pub(crate) fn read(row: &Row<'_>) -> Result<Self, Failure> {
         let lease = |at| Ok::<_, Failure>(row.get::<_, Option<String>>(at)?.map(LeaseId::new));
@@ -247,6 +253,14 @@ impl GapRow {
         stands_for_many(self.fixed.record_key.as_deref(), self.gap.locator.as_ref())
     }
 
+    /// Whether this run holds it, or has held it, or found it itself.
+    fn was_served_to<T: Track>(&self, session: &Session<T>) -> bool {
+        let lease = &session.start.lease;
+        self.fixed.grant == session.gap_grant(true)
+            || lease_of(&self.gap.state) == Some(lease.as_str())
+            || self.gap.deferred_under.as_ref() == Some(lease)
+    }
+
     pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {
         let sql = format!("SELECT {COLUMNS} FROM gaps WHERE identity = ?1");
         let mut statement = connection.prepare_cached(&sql)?;
@@ -360,12 +374,20 @@ pub(crate) fn open<T: Track>(
     now: WallTime,
 ) -> Result<bool, Failure> {
     let stream = session.streams.of(&gap.stream)?;
-    let identity = GapIdentity::of(&session.start.connection, &session.start.grant, gap);
-    let identity = identity_hash(&identity);
+    // A scoped run that leaves something out because of its scope has found nothing that is missing.
+    if !session.is_ordinary() && gap.reason == Some(GapReason::Absence(AbsenceReason::OutOfScope)) {
+        return Ok(false);
+    }
+    let is_many = stands_for_many(gap.record_key.as_ref().map(GapKey::as_str), gap.detail_locator.as_ref());
+    let grant = session.gap_grant(is_many);
+    let identity = identity_hash(&GapIdentity::of(&session.start.connection, &grant, gap));
     // One that was served is put back under its id, whatever else the connector says about it; unless it
     // says that another record is missing, which must not be lost.
     let key = gap.record_key.as_ref().map(GapKey::as_str);
-    let is_meant = |row: &GapRow| row.stream == stream && (key.is_none() || key == row.fixed.record_key.as_deref());
+    let is_ours = |row: &GapRow| [&session.start.grant, &session.gap_grant(true)].contains(&&row.fixed.grant);
+    let is_meant = |row: &GapRow| {
+        row.stream == stream && is_ours(row) && (key.is_none() || key == row.fixed.record_key.as_deref())
+    };
     let by_id = gap.gap_id.as_ref().and_then(|id| parse_gap_id(&GapId::new(id)));
     let served = match by_id {
         Some(id) => GapRow::find(connection, &id)?.filter(is_meant),
@@ -378,10 +400,14 @@ pub(crate) fn open<T: Track>(
     let last_error = gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned());
     let Some(mut row) = known else {
         let fresh = Gap::open(gap, &session.start.lease, now);
-        insert(connection, session, gap, (stream, &identity), &fresh)?;
+        insert(connection, session, gap, (stream, &identity, grant), &fresh)?;
         count(connection, stream, None, &fresh.state)?;
         return Ok(true);
     };
+    // What a run was not served is not its to put off: it knows less of it than the run that was.
+    if !session.is_ordinary() && row.gap.is_open() && !row.was_served_to(session) {
+        return Ok(false);
+    }
     let before = row.gap.state.clone();
     row.gap.defer(gap, &session.start.lease, session.start.limits, now);
     row.fixed.last_error = last_error.or(row.fixed.last_error);
@@ -393,13 +419,16 @@ fn insert<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     gap: &DetailGap,
-    (stream, identity): (i64, &Identity),
+    (stream, identity, grant): (i64, &Identity, String),
     fresh: &Gap,
 ) -> Result<(), Failure> {
+    if let Some(parent) = &gap.parent_stream {
+        note_parent(connection, stream, parent)?;
+    }
     let fixed = Fixed {
         identity: identity.to_vec(),
         connection: session.connection,
-        grant: session.start.grant.clone(),
+        grant,
         parent_stream: gap.parent_stream.clone(),
         record_key: gap.record_key.as_ref().map(|key| key.as_str().to_owned()),
         record_key_is_number: matches!(gap.record_key, Some(GapKey::Number(_))),

@@ -44,6 +44,7 @@ mod lock_holder;
 mod open;
 mod owners_gaps;
 mod purge;
+mod reach;
 mod read;
 mod registry;
 mod renewal;

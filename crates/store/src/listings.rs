@@ -4,6 +4,7 @@
 //! a stream that is complete from one about which nothing is known. The last report about a list counts.
 
 use crate::error::{Failure, to_sql};
+use crate::reach::note_parent;
 use rusqlite::Connection;
 
 /// One report that waits to be written with the next slice.
@@ -21,12 +22,15 @@ pub(crate) struct PendingListing {
     pub(crate) empty: u64,
     /// The first keys that the checkpoint waits for.
     pub(crate) waiting: Vec<String>,
+    /// Whether it is of an ordinary run. Of any other only that there was a report is kept: its numbers are about a
+    /// part of the list.
+    pub(crate) is_whole: bool,
 }
 
 impl PendingListing {
     /// A report that named no records.
     pub(crate) fn of_nothing(stream: i64, parent: &str) -> Self {
-        Self { stream, parent: parent.to_owned(), ..Self::default() }
+        Self { stream, parent: parent.to_owned(), is_whole: true, ..Self::default() }
     }
 
     pub(crate) fn is_of(&self, stream: i64, parent: &str) -> bool {
@@ -34,6 +38,10 @@ impl PendingListing {
     }
 
     pub(crate) fn write(&self, connection: &Connection, run: i64) -> Result<(), Failure> {
+        note_parent(connection, self.stream, &self.parent)?;
+        if !self.is_whole {
+            return Ok(());
+        }
         let sql =
             "INSERT OR REPLACE INTO listings (stream, parent, run, required, hydrated, gaps, skipped, unaccounted,
                    unconfirmed, empty, waiting) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";

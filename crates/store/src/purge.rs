@@ -15,7 +15,8 @@ use rusqlite::{Connection, OptionalExtension};
 const BATCH: i64 = 5000;
 
 /// What is deleted, by what it belongs to. The connection itself goes last.
-const BY_STREAM: [&str; 7] = ["records", "unreadable_times", "quarantine", "gaps", "cursors", "commits", "listings"];
+const BY_STREAM: [&str; 8] =
+    ["records", "unreadable_times", "quarantine", "gaps", "cursors", "commits", "listings", "parents"];
 const BY_RUN: [&str; 3] = ["events", "interactions", "staged"];
 
 impl Store {
@@ -72,7 +73,7 @@ impl Store {
             "records" => "(stream, key)",
             "unreadable_times" => "(stream, seq)",
             "cursors" => "(stream, track)",
-            "listings" => "(stream, parent)",
+            "listings" | "parents" => "(stream, parent)",
             "staged" => "(run, stream)",
             _ => "id",
         };

@@ -1,13 +1,14 @@
 //! What a run had left when its own budget ended it: a gap per stream, and the end of that gap.
 //!
-//! The runtime writes these gaps, so it also closes them: when a later run of the same grant goes to
-//! its end, in the transaction that says so. Nobody else does.
+//! The runtime writes these gaps, so it also closes them: when a later run of the same track goes to the end of their
+//! stream, in the transaction that says so. Nobody else does. An ordinary run accounts for all that its owner allows, so
+//! it also closes what scoped runs left of the same streams.
 
 use crate::error::{Failure, StoreError};
 use crate::gap_rows::{self, COLUMNS};
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{REST_OF_RUN, Track, WallTime, rest_of_run};
+use gleaner_engine::{REST_OF_RUN, RunOutcome, RunPurpose, Scoped, Track, WallTime, rest_of_run};
 use rusqlite::{Connection, OptionalExtension};
 
 impl Store {
@@ -26,7 +27,8 @@ impl Store {
             for stream in streams {
                 let sql = "SELECT token FROM cursors WHERE stream = ?1 AND track = ?2";
                 let id = session.streams.of(stream)?;
-                let token = transaction.prepare_cached(sql)?.query_row((id, T::NAME), |row| row.get(0)).optional()?;
+                let token =
+                    transaction.prepare_cached(sql)?.query_row((id, session.track()), |row| row.get(0)).optional()?;
                 let cursor = crate::session::optional_raw_json(token)?;
                 gap_rows::open(transaction, session, &rest_of_run(stream, cursor), now)?;
             }
@@ -35,14 +37,34 @@ impl Store {
     }
 }
 
-/// A run went to its end: what earlier ones had left of its streams is no longer missing.
-pub(crate) fn settle<T: Track>(connection: &Connection, session: &Session<T>) -> Result<(), Failure> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') AND record_key = ?2 \
-         AND grant_id = ?3"
+/// A run went to its end: what earlier ones had left of its streams is no longer missing. Not of those whose checkpoint
+/// was withheld, and not if it only recovered gaps.
+pub(crate) fn settle<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    outcome: &RunOutcome,
+) -> Result<(), Failure> {
+    if session.start.about.purpose == RunPurpose::RecoveryOnly {
+        return Ok(());
+    }
+    let is_withheld = |stream: &str| outcome.withheld.iter().any(|withheld| withheld.stream == stream);
+    let gone_through = session.streams.ids_of(|stream| session.asks_for(stream) && !is_withheld(stream));
+    let own = format!(
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') AND grant_id = ?2 \
+         AND record_key = ?3"
     );
     // At most one per stream of the connection.
-    for mut row in gap_rows::read_all(connection, &sql, (session.connection, REST_OF_RUN, &session.start.grant))? {
+    let mut left = gap_rows::read_all(connection, &own, (session.connection, session.gap_grant(true), REST_OF_RUN))?;
+    if session.is_ordinary() {
+        // What stands for a single record is not under such a grant.
+        let scoped = format!(
+            "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') \
+             AND substr(grant_id, 1, length(?2)) = ?2"
+        );
+        let grant = format!("{}@{}:", session.start.grant, Scoped::NAME);
+        left.extend(gap_rows::read_all(connection, &scoped, (session.connection, grant))?);
+    }
+    for mut row in left.into_iter().filter(|row| gone_through.contains(&row.stream)) {
         let before = row.gap.state.clone();
         row.gap.settle_rest();
         row.update(connection, &before)?;

@@ -9,17 +9,20 @@ use crate::gap_rows;
 use crate::held_gaps::HeldGaps;
 use crate::lease::Lease;
 use crate::listings::PendingListing;
+use crate::reach::track_name;
 use crate::registry;
 use crate::renewal;
 use crate::store::{Store, meta_number};
 use crate::trace;
 use gleaner_engine::{
-    AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, RunId, RunPurpose, Track, WallTime,
+    AttemptLimits, CommitSeq, CooldownPolicy, Cursor, Epoch, LeaseId, Reach, RunId, RunPurpose, Track, TrackChoice,
+    WallTime,
 };
 use gleaner_protocol::{RawJson, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What a run is about.
 #[derive(Clone, Debug)]
@@ -41,7 +44,7 @@ pub struct RunStart {
 }
 
 /// What a run is for, and what it runs with.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct RunAbout {
     /// What for.
     pub purpose: RunPurpose,
@@ -49,6 +52,8 @@ pub struct RunAbout {
     pub connector_version: Option<String>,
     /// A keyed hash of the credential, never the credential.
     pub credential: Option<String>,
+    /// What it may do to the account. Without one it is an ordinary run of a scope that nobody noted.
+    pub reach: Option<Arc<Reach>>,
 }
 
 /// A run that is open.
@@ -65,8 +70,20 @@ pub struct Session<T: Track> {
     pub(crate) pending: Pending,
     /// The gaps that it was served; none before the first.
     pub(crate) held: RefCell<Option<HeldGaps>>,
-    bookmarks: Vec<Cursor<T>>,
+    pub(crate) track: String,
+    bookmarks: Vec<Bookmark<T>>,
     interrupted: u64,
+}
+
+/// A committed cursor, and what was looked at on the way to it.
+#[derive(Debug)]
+struct Bookmark<T: Track> {
+    cursor: Cursor<T>,
+    basis: Option<String>,
+    /// Whether a run of a program before schema 5 is in its lineage: see `repair`.
+    is_assumed: bool,
+    /// Whether the run may go on from it.
+    is_good: bool,
 }
 
 /// The streams of a connection, by name.
@@ -90,10 +107,49 @@ pub(crate) struct Pending {
 }
 
 impl<T: Track> Session<T> {
-    /// The committed cursors of this track: where the run goes on from.
+    /// The committed cursors of this track, for their numbers. Where the run goes on from is [`state`](Self::state).
     #[must_use]
-    pub fn bookmarks(&self) -> &[Cursor<T>] {
-        &self.bookmarks
+    pub fn bookmarks(&self) -> Vec<Cursor<T>> {
+        self.bookmarks.iter().map(|bookmark| bookmark.cursor.clone()).collect()
+    }
+
+    /// The cursors that the run goes on from: those that account for all that it is about.
+    pub fn state(&self) -> impl Iterator<Item = &Cursor<T>> {
+        self.bookmarks.iter().filter(|bookmark| bookmark.is_good).map(|bookmark| &bookmark.cursor)
+    }
+
+    /// What a cursor of this stream accounts for, as far as the scope of the run goes; and whether that is assumed.
+    pub(crate) fn basis(&self, stream: &str) -> (Option<String>, bool) {
+        let gone_on_from =
+            self.bookmarks.iter().find(|bookmark| bookmark.is_good && bookmark.cursor.stream() == stream);
+        let is_assumed = gone_on_from.is_some_and(|bookmark| bookmark.is_assumed);
+        let reach = self.start.about.reach.as_ref();
+        (reach.map(|reach| reach.basis(gone_on_from.and_then(|bookmark| bookmark.basis.as_deref()))), is_assumed)
+    }
+
+    /// The name of its track.
+    #[must_use]
+    pub fn track(&self) -> &str {
+        &self.track
+    }
+
+    /// Whether it accounts for all that the owner allows.
+    pub(crate) fn is_ordinary(&self) -> bool {
+        self.start.about.reach.as_ref().is_none_or(|reach| reach.track() == TrackChoice::Steady)
+    }
+
+    /// Under which grant a gap is kept. Records are missing whoever finds that out; what stands for the rest of a list
+    /// stands for the rest of this track's.
+    pub(crate) fn gap_grant(&self, stands_for_many: bool) -> String {
+        match (stands_for_many, self.is_ordinary()) {
+            (true, false) => format!("{}@{}", self.start.grant, self.track),
+            (true, true) | (false, _) => self.start.grant.clone(),
+        }
+    }
+
+    /// Whether it asks for this stream.
+    pub(crate) fn asks_for(&self, stream: &str) -> bool {
+        self.start.about.reach.as_ref().is_none_or(|reach| reach.contains(stream))
     }
 
     /// The run.
@@ -139,6 +195,11 @@ impl StreamIds {
         Ok((name, *id))
     }
 
+    /// Those whose name fits.
+    pub(crate) fn ids_of(&self, fits: impl Fn(&str) -> bool) -> Vec<i64> {
+        self.ids.iter().filter(|(name, _)| fits(name)).map(|(_, &id)| id).collect()
+    }
+
     /// Whether this is one of them.
     pub(crate) fn has(&self, id: i64) -> bool {
         self.ids.values().any(|&known| known == id)
@@ -166,46 +227,71 @@ impl Store {
         // Without it nothing would be fenced, and the run of somebody else would be taken for dead.
         Lease::has_connection(&leases, &start.connection)?;
         let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
-        let (connection, run, streams, bookmarks, interrupted, first_seq) = self.write(&leases, |transaction| {
+        let reach = start.about.reach.clone();
+        let track = track_name::<T>(reach.as_deref());
+        let (connection, run, streams, mut bookmarks, interrupted, first_seq) = self.write(&leases, |transaction| {
             let connection = registry::find(transaction, &start.connection)?;
             gap_rows::release_all(transaction, connection, start.limits, now)?;
             let interrupted = end_interrupted(transaction, connection, now)?;
             renewal::reopen(transaction, connection, &start.about)?;
-            let run = insert_run::<T>(transaction, &start, connection, epoch, now)?;
+            let run = insert_run(transaction, &start, (connection, &track), epoch, now)?;
             transaction.execute("DELETE FROM wanted WHERE connection = ?1", [connection])?;
             trace::forget_old(transaction, connection)?;
             let streams = StreamIds::read(transaction, connection, &start.connection)?;
-            let bookmarks = read_bookmarks::<T>(transaction, connection)?;
+            let bookmarks = read_with_basis::<T>(transaction, connection, &track)?;
             let first_seq = meta_number(transaction, "next_seq")?;
             Ok((connection, run, streams, bookmarks, interrupted, first_seq))
         })?;
+        for bookmark in &mut bookmarks {
+            if let (Some(reach), Some(basis)) = (&reach, &bookmark.basis) {
+                bookmark.is_good = reach.may_resume(bookmark.cursor.stream(), basis);
+            }
+        }
         let pending = Pending::default();
         let held = RefCell::default();
-        Ok(Session { start, leases, epoch, run, connection, first_seq, streams, pending, held, bookmarks, interrupted })
+        Ok(Session {
+            start,
+            leases,
+            epoch,
+            run,
+            connection,
+            first_seq,
+            streams,
+            pending,
+            held,
+            track,
+            bookmarks,
+            interrupted,
+        })
     }
 }
 
-fn insert_run<T: Track>(
+fn insert_run(
     connection: &Connection,
     start: &RunStart,
-    of: i64,
+    (of, track): (i64, &str),
     epoch: Epoch,
     now: WallTime,
 ) -> Result<i64, Failure> {
     let sql = "INSERT INTO runs
-               (run_id, connection, track, epoch, lease, started_at, purpose, connector_version, credential)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (run_id) DO NOTHING";
+               (run_id, connection, track, epoch, lease, started_at, purpose, connector_version, credential,
+                scope, grant_scope, partial)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (run_id) DO NOTHING";
     let (lease, about) = (start.lease.as_str(), &start.about);
+    let reach = about.reach.as_deref();
     let values = (
         start.run_id.as_str(),
         of,
-        T::NAME,
+        track,
         to_sql(epoch.get()),
         lease,
         date_to_sql(now),
         about.purpose.code(),
         &about.connector_version,
         &about.credential,
+        reach.map(|reach| reach.asked().to_text()),
+        reach.map(|reach| reach.grant().to_text()),
+        reach.and_then(Reach::partial_streams),
     );
     if connection.execute(sql, values)? == 0 {
         return Err(StoreError::RunExists(start.run_id.as_str().to_owned()).into());
@@ -226,13 +312,19 @@ fn end_interrupted(connection: &Connection, of: i64, now: WallTime) -> Result<u6
 }
 
 pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Result<Vec<Cursor<T>>, Failure> {
-    let sql = "SELECT s.name, c.token, c.seq FROM cursors c JOIN streams s ON s.id = c.stream
+    let bookmarks = read_with_basis(connection, of, T::NAME)?;
+    Ok(bookmarks.into_iter().map(|bookmark| bookmark.cursor).collect())
+}
+
+fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
+    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed FROM cursors c JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query((of, T::NAME))?;
+    let mut rows = statement.query((of, track))?;
     let mut bookmarks = Vec::new();
     while let Some(row) = rows.next()? {
-        bookmarks.push(Cursor::restore(row.get(0)?, raw_json(row.get(1)?)?, CommitSeq::new(from_sql(row.get(2)?))));
+        let cursor = Cursor::restore(row.get(0)?, raw_json(row.get(1)?)?, CommitSeq::new(from_sql(row.get(2)?)));
+        bookmarks.push(Bookmark { cursor, basis: row.get(3)?, is_assumed: row.get(4)?, is_good: true });
     }
     Ok(bookmarks)
 }

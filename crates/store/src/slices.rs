@@ -136,6 +136,10 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     /// Writes it, and answers whose it is.
     fn record(&mut self, record: SliceRecord<'_>) -> Result<i64, Failure> {
         let stream = self.stream(record.stream)?;
+        if self.session.holds_back(self.connection, stream, &record)? {
+            self.written.unchanged += 1;
+            return Ok(stream);
+        }
         let is_new = self.insert_record.execute((stream, record.key, to_sql(self.next_seq)))? == 1;
         let previous = if is_new { None } else { Some(self.present(stream, record.key)?) };
         // Also when it is what was stored before the one that did not fit.
@@ -306,6 +310,9 @@ fn quarantine<T: Track>(
     now: WallTime,
 ) -> Result<(), Failure> {
     let stream = session.streams.of(record.stream)?;
+    if session.forgives(connection, stream, &record)? {
+        return Ok(());
+    }
     // The same fault again replaces the older one: what counts is what the provider has now.
     let replaced = connection
         .prepare_cached("DELETE FROM quarantine WHERE stream = ?1 AND key = ?2")?
@@ -350,28 +357,35 @@ fn commit_cursors<T: Track>(
         let (stream, seq) = (session.streams.of(cursor.stream())?, to_sql(cursor.seq().get()));
         let (epoch, now) = (to_sql(session.epoch.get()), date_to_sql(now));
         // Opaque cursors cannot be compared; the numbers of commits can, and they only grow.
-        let sql = "INSERT INTO cursors VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (stream, track)
+        let sql = "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at, basis, is_assumed)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (stream, track)
                    DO UPDATE SET token = excluded.token, seq = excluded.seq, epoch = excluded.epoch,
-                   run = excluded.run, committed_at = excluded.committed_at WHERE excluded.seq > seq";
-        let values = (stream, T::NAME, cursor.token().as_str(), seq, epoch, session.run, now);
+                   run = excluded.run, committed_at = excluded.committed_at, basis = excluded.basis,
+                   is_assumed = excluded.is_assumed WHERE excluded.seq > seq";
+        let (track, (basis, is_assumed)) = (session.track(), session.basis(cursor.stream()));
+        let values = (stream, track, cursor.token().as_str(), seq, epoch, session.run, now, basis, is_assumed);
         if connection.prepare_cached(sql)?.execute(values)? == 0 {
-            return Err(goes_back::<T>(connection, stream, cursor)?.into());
+            return Err(goes_back(connection, (stream, track), cursor)?.into());
         }
         let sql = "INSERT INTO commits (stream, track, seq, epoch, run, slice, committed_at, hash)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let numbers = [seq, epoch, session.run, now].map(ValueRef::Integer);
-        let names = [ValueRef::Integer(stream), text(T::NAME), text(cursor.token().as_str())];
+        let names = [ValueRef::Integer(stream), text(track), text(cursor.token().as_str())];
         let hash = row_hash(names.into_iter().chain(numbers));
         let slice = slice.map(|slice| to_sql(slice.get()));
-        let values = (stream, T::NAME, seq, epoch, session.run, slice, now, hash);
+        let values = (stream, track, seq, epoch, session.run, slice, now, hash);
         connection.prepare_cached(sql)?.execute(values)?;
     }
     Ok(())
 }
 
-fn goes_back<T: Track>(connection: &Connection, stream: i64, cursor: &Cursor<T>) -> Result<StoreError, Failure> {
+fn goes_back<T: Track>(
+    connection: &Connection,
+    (stream, track): (i64, &str),
+    cursor: &Cursor<T>,
+) -> Result<StoreError, Failure> {
     let sql = "SELECT seq FROM cursors WHERE stream = ?1 AND track = ?2";
-    let from = connection.query_row(sql, (stream, T::NAME), |row| row.get::<_, i64>(0)).optional()?;
+    let from = connection.query_row(sql, (stream, track), |row| row.get::<_, i64>(0)).optional()?;
     let (stream, to) = (cursor.stream().to_owned(), cursor.seq().get());
     Ok(StoreError::CommitGoesBack { stream, from: from.map_or(0, from_sql), to })
 }

@@ -13,7 +13,7 @@ use crate::recorded;
 use crate::rehearsal;
 use crate::scope;
 use crate::stop_signals;
-use gleaner_engine::{CatchUp, CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Steady, Trigger};
+use gleaner_engine::{CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Trigger};
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
 use gleaner_schedule::Kind;
@@ -68,11 +68,7 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let (orders, control) = channel();
     stop_signals::forward(&orders);
     let mut view = View::new(&name, args, asks, missing.clone(), orders);
-    let report = if args.catch_up {
-        gleaner_runtime::run::<CatchUp>(&mut store, request, control, &mut view)
-    } else {
-        gleaner_runtime::run::<Steady>(&mut store, request, control, &mut view)
-    };
+    let report = gleaner_runtime::run(&mut store, request, control, &mut view);
     drop(view);
     let report: RunReport = report.map_err(|error| refused(error, &name))?;
     drop(store);

@@ -30,6 +30,7 @@ mod proxy_support;
 mod races;
 mod rehearsal;
 mod scenarios;
+mod scoped;
 mod serve;
 mod stops;
 mod support;

@@ -317,7 +317,7 @@ impl<T: Track> Run<T> {
     fn write_unaccounted(&mut self) {
         for report in &self.reports {
             let short = matches!(report.verdict, Some(CoverageVerdict::Short { unaccounted: 1.. }));
-            if short && self.ledger.has_committed(&report.pair.state_stream) {
+            if T::ACCOUNTS && short && self.ledger.has_committed(&report.pair.state_stream) {
                 self.owed += 1;
                 let pair = report.pair.clone();
                 self.effects.push_back(Effect::WriteUnaccounted { report: report.id, pair });

@@ -418,14 +418,14 @@ impl<T: Track> Rig<T> {
             streams = terms.scope.iter().map(|scope| scope.name.as_str()).collect();
         }
         let scope = Scope::new(scopes).unwrap();
-        let state = session.bookmarks().iter().map(|cursor| (cursor.stream().to_owned(), cursor.token().clone()));
+        let state = session.state().map(|cursor| (cursor.stream().to_owned(), cursor.token().clone()));
         let state = state.collect::<Vec<_>>();
         let config = RunConfig {
             run_id: start.run_id,
             lease: start.lease,
             manifest: Arc::clone(manifest),
             scope: scope.clone(),
-            bookmarks: session.bookmarks().to_vec(),
+            bookmarks: session.bookmarks(),
             bindings: Vec::new(),
             grant_expires_at: None,
             validator: Box::new(NoSchema),

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
-use gleaner_engine::{Steady, Track, WallTime};
+use gleaner_engine::{CatchUp, GrantPart, RunScope, Steady, Track, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RunBudget, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Redactor, RunReport, RunRequest, Unobserved};
 use gleaner_store::{GapFilter, Reader, Store};
@@ -51,10 +51,13 @@ impl World {
             environment.set(name, value);
         }
         let program = self.program.clone().into_os_string();
+        let scope = Scope::new(self.streams.iter().copied().map(StreamScope::all_of).collect()).unwrap();
+        let is_history = T::NAME == CatchUp::NAME;
+        let part = if is_history { GrantPart::History { until: None } } else { GrantPart::All };
         let request = RunRequest {
             connection: "c".to_owned(),
             manifest: Arc::new(manifest),
-            scope: Scope::new(self.streams.iter().copied().map(StreamScope::all_of).collect()).unwrap(),
+            scope: RunScope { part, ..RunScope::ordinary(scope) },
             mode: CollectionMode::Incremental,
             purpose: gleaner_engine::RunPurpose::Full,
             grant: "all".to_owned(),
@@ -76,7 +79,7 @@ impl World {
             control: None,
         };
         let (_orders, control) = std::sync::mpsc::channel();
-        gleaner_runtime::run::<T>(&mut store, request, control, &mut Unobserved).unwrap()
+        gleaner_runtime::run(&mut store, request, control, &mut Unobserved).unwrap()
     }
 
     pub(crate) fn reader(&self) -> Reader {

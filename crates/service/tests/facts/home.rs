@@ -112,6 +112,7 @@ impl Home {
                 purpose: ran.purpose,
                 connector_version: Some(ran.version.to_owned()),
                 credential: ran.credential.map(str::to_owned),
+                ..RunAbout::default()
             },
         };
         self.store.begin_run(start, leases, at(began)).unwrap()

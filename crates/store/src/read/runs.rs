@@ -3,7 +3,7 @@
 use super::{Reader, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::registry;
-use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Track, WallTime};
+use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
 
@@ -12,7 +12,7 @@ use rusqlite::{OptionalExtension, Row};
 pub struct RunSummary {
     /// Its name.
     pub run_id: String,
-    /// `steady` or `catch_up`.
+    /// `steady`, `catch_up`, or `scope:` and a digest of what the run asked for.
     pub track: String,
     /// What it was for.
     pub purpose: RunPurpose,
@@ -220,7 +220,8 @@ impl Reader {
         })
     }
 
-    /// When a run of this connection last succeeded.
+    /// When a run of this connection last succeeded. Not one that asked for less than the owner allows: it says
+    /// nothing about the rest.
     ///
     /// # Errors
     ///
@@ -230,7 +231,8 @@ impl Reader {
             let id = registry::find(connection, name)?;
             // The reason stands in the text, so that the index for it is used.
             let sql = format!(
-                "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' ORDER BY id DESC LIMIT 1",
+                "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' AND track NOT LIKE 'scope:%' \
+                 ORDER BY id DESC LIMIT 1",
                 TerminalReason::Succeeded.code()
             );
             let ended = connection.prepare_cached(&sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
@@ -238,7 +240,7 @@ impl Reader {
         })
     }
 
-    /// When the first run of a connection began.
+    /// When the first ordinary run of a connection began: what is older is for catch-up runs.
     ///
     /// # Errors
     ///
@@ -246,8 +248,9 @@ impl Reader {
     pub fn first_run(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
         self.ask(|connection| {
             let id = registry::find(connection, name)?;
-            let sql = "SELECT started_at FROM runs WHERE connection = ?1 ORDER BY id LIMIT 1";
-            let began = connection.prepare_cached(sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
+            let sql = "SELECT started_at FROM runs WHERE connection = ?1 AND track = ?2 ORDER BY id LIMIT 1";
+            let began = connection.prepare_cached(sql)?.query_row((id, Steady::NAME), |row| row.get::<_, i64>(0));
+            let began = began.optional()?;
             Ok(began.map(date_from_sql))
         })
     }

@@ -113,7 +113,7 @@ impl<T: Track> LiveRun<T> {
             lease: LeaseId::new(id),
             manifest: Arc::new(manifest()),
             scope: Scope::new(streams.iter().map(|&name| StreamScope::all_of(name)).collect()).unwrap(),
-            bookmarks: session.bookmarks().to_vec(),
+            bookmarks: session.bookmarks(),
             bindings: Vec::new(),
             grant_expires_at: None,
             validator: Box::new(NoBad),

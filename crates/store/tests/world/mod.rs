@@ -254,7 +254,7 @@ impl Sitting {
             lease: start.lease,
             scope: terms.scope.unwrap_or_else(|| Scope::new(all()).expect("a scope")),
             manifest: Arc::new(parsed),
-            bookmarks: session.bookmarks().to_vec(),
+            bookmarks: session.bookmarks(),
             bindings: vec!["interactive".to_owned()],
             grant_expires_at: None,
             validator: terms.validator,

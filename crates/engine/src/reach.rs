@@ -1,0 +1,381 @@
+//! What a run may do to the account, given what it asks for: which track it moves, which cursors it goes on from,
+//! which gaps it is served, and what it may overwrite.
+//!
+//! A cursor says "everything before me is accounted for". That is true only of what was looked at on the way. A run
+//! that asks for less than the owner allows looks at less, and its connector moves the cursor past the rest all the
+//! same; so such a run has a track of its own, one per exact scope. [`Reach::decide`] is the one place where this is
+//! decided, from the manifest, the owner's grant, the run's scope and what the store has seen. Nothing that a
+//! connector sends during the run changes it. See docs/decisions/0001-scoped-runs.md.
+
+use crate::instant::Instant;
+use gleaner_protocol::{Checkpoint, Manifest, Scope, StreamManifest, StreamScope, TimeRange};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a run asks for, beside what the owner allows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunScope {
+    /// The owner's grant: what an ordinary run collects.
+    pub grant: Scope,
+    /// What this run collects.
+    pub asked: Scope,
+    /// Which part of the grant its track is about.
+    pub part: GrantPart,
+}
+
+/// Which part of the grant a track is about.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum GrantPart {
+    /// All of it.
+    #[default]
+    All,
+    /// What is older than the first ordinary run: catch-up.
+    History {
+        /// The time of that run; absent when there was none.
+        until: Option<String>,
+    },
+}
+
+impl RunScope {
+    /// An ordinary run: all that the owner allows.
+    #[must_use]
+    pub fn ordinary(grant: Scope) -> Self {
+        Self { asked: grant.clone(), grant, part: GrantPart::All }
+    }
+}
+
+/// Which track a run moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrackChoice {
+    /// The ordinary one.
+    Steady,
+    /// That of catch-up runs.
+    CatchUp,
+    /// One for exactly this scope.
+    Scoped,
+}
+
+/// What a store has seen of the streams of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeenStreams {
+    /// Pairs of a stream and its parent, from coverage reports and gaps of any run.
+    pub reported: BTreeSet<(String, String)>,
+    /// The streams that have a committed steady cursor of their own.
+    pub with_cursor: BTreeSet<String>,
+}
+
+/// Coverage strategies of streams that are listed whole in every run: they ride on no cursor.
+const LISTED_WHOLE: [&str; 3] = ["full_inventory", "singleton_presence", "snapshot_import_receipt"];
+/// The strategy of streams whose records are details of other streams' records.
+const PARENT_DETAIL_ACCOUNTING: &str = "parent_detail_accounting";
+
+impl SeenStreams {
+    /// Whether records of a stream may be found only while the cursor of another one moves.
+    fn may_depend(&self, stream: &StreamManifest, on: &str) -> bool {
+        // Nothing says where a stream without a cursor of its own keeps its place, so it may be in any cursor.
+        let is_placed = LISTED_WHOLE.contains(&strategy(stream)) || self.with_cursor.contains(&stream.name);
+        let is_nowhere = stream.name != on && stream.checkpoint == Checkpoint::Own && !is_placed;
+        is_nowhere || self.depends(stream, on)
+    }
+
+    /// Whether somebody says so: the manifest, or its connector in some run.
+    fn depends(&self, stream: &StreamManifest, on: &str) -> bool {
+        if stream.name == on {
+            return false;
+        }
+        if self.reported.contains(&(stream.name.clone(), on.to_owned())) {
+            return true;
+        }
+        match &stream.checkpoint {
+            Checkpoint::StateStream(_) | Checkpoint::ParentStreams(_) => {
+                stream.checkpoint.parents().iter().any(|parent| parent == on)
+            }
+            Checkpoint::Own => strategy(stream) == PARENT_DETAIL_ACCOUNTING,
+        }
+    }
+
+    /// For each stream of the extent the others of it that depend on its cursor, directly or through others.
+    fn dependents(&self, manifest: &Manifest, extent: &Extent) -> BTreeMap<String, BTreeSet<String>> {
+        let streams = manifest.streams.iter().filter(|stream| extent.0.contains_key(&stream.name)).collect::<Vec<_>>();
+        let of = |root: &String| {
+            let (mut found, mut waiting) = (BTreeSet::new(), vec![root.clone()]);
+            while let Some(on) = waiting.pop() {
+                for stream in streams.iter().filter(|stream| self.may_depend(stream, &on) && stream.name != *root) {
+                    if found.insert(stream.name.clone()) {
+                        waiting.push(stream.name.clone());
+                    }
+                }
+            }
+            found
+        };
+        extent.0.keys().map(|name| (name.clone(), of(name))).collect()
+    }
+}
+
+fn strategy(stream: &StreamManifest) -> &str {
+    stream.coverage_strategy.as_deref().unwrap_or_default()
+}
+
+/// A scope as a value that can be compared and written down: the order in which it was typed does not matter.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extent(BTreeMap<String, StreamExtent>);
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct StreamExtent {
+    /// Empty means all.
+    resources: BTreeSet<String>,
+    /// Empty means all.
+    fields: BTreeSet<String>,
+    since: Option<String>,
+    until: Option<String>,
+}
+
+impl Extent {
+    /// The extent of a scope.
+    #[must_use]
+    pub fn of(scope: &Scope) -> Self {
+        Self(scope.streams().iter().map(|stream| (stream.name.clone(), StreamExtent::of(stream))).collect())
+    }
+
+    /// As a store writes it: the same text for the same extent.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let streams = self.0.iter().map(|(name, part)| part.to_json(name)).collect::<Vec<_>>();
+        json!({ "streams": streams }).to_string()
+    }
+
+    /// Reads it back; nothing where the text makes no sense.
+    #[must_use]
+    pub fn from_text(text: &str) -> Option<Self> {
+        let value = serde_json::from_str::<Value>(text).ok()?;
+        value.get("streams")?.as_array()?.iter().map(StreamExtent::from_json).collect::<Option<_>>().map(Self)
+    }
+
+    /// The part of it that is older than this.
+    fn until(mut self, until: Option<&str>) -> Self {
+        for part in self.0.values_mut() {
+            if !ends_no_earlier(until, part.until.as_deref()) {
+                part.until = until.map(str::to_owned);
+            }
+        }
+        self
+    }
+
+    /// Whether everything of this stream in the other extent is in this one. A stream that the other does not
+    /// have is.
+    fn covers(&self, other: &Self, stream: &str) -> bool {
+        let Some(wanted) = other.0.get(stream) else { return true };
+        self.0.get(stream).is_some_and(|part| part.covers(wanted))
+    }
+
+    /// What is in both, as far as it can be told: never more.
+    fn meet(&self, other: &Self) -> Self {
+        let both = self.0.iter().filter_map(|(name, part)| {
+            let other = other.0.get(name)?;
+            let narrower = if part.covers(other) { Some(other) } else { other.covers(part).then_some(part) };
+            narrower.map(|part| (name.clone(), part.clone()))
+        });
+        Self(both.collect())
+    }
+}
+
+impl StreamExtent {
+    fn of(stream: &StreamScope) -> Self {
+        let TimeRange { since, until } = stream.time_range.clone().unwrap_or_default();
+        let set = |texts: &[String]| texts.iter().cloned().collect();
+        Self { resources: set(&stream.resources), fields: set(&stream.fields), since, until }
+    }
+
+    fn covers(&self, other: &Self) -> bool {
+        let all = |own: &BTreeSet<String>, other: &BTreeSet<String>| {
+            own.is_empty() || (!other.is_empty() && other.is_subset(own))
+        };
+        all(&self.resources, &other.resources)
+            && all(&self.fields, &other.fields)
+            && starts_no_later(self.since.as_deref(), other.since.as_deref())
+            && ends_no_earlier(self.until.as_deref(), other.until.as_deref())
+    }
+
+    fn to_json(&self, name: &str) -> Value {
+        let mut members = serde_json::Map::new();
+        members.insert("name".to_owned(), name.into());
+        for (member, texts) in [("resources", &self.resources), ("fields", &self.fields)] {
+            if !texts.is_empty() {
+                members.insert(member.to_owned(), texts.iter().cloned().collect());
+            }
+        }
+        for (member, time) in [("since", &self.since), ("until", &self.until)] {
+            if let Some(time) = time {
+                members.insert(member.to_owned(), time.as_str().into());
+            }
+        }
+        Value::Object(members)
+    }
+
+    fn from_json(value: &Value) -> Option<(String, Self)> {
+        let texts = |member: &str| match value.get(member) {
+            None => Some(BTreeSet::new()),
+            Some(texts) => texts.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
+        };
+        let time = |member: &str| match value.get(member) {
+            None => Some(None),
+            Some(time) => time.as_str().map(|time| Some(time.to_owned())),
+        };
+        let part = Self {
+            resources: texts("resources")?,
+            fields: texts("fields")?,
+            since: time("since")?,
+            until: time("until")?,
+        };
+        Some((value.get("name")?.as_str()?.to_owned(), part))
+    }
+}
+
+fn starts_no_later(own: Option<&str>, other: Option<&str>) -> bool {
+    in_order(own, other, |own, other| own <= other)
+}
+
+fn ends_no_earlier(own: Option<&str>, other: Option<&str>) -> bool {
+    in_order(own, other, |own, other| own >= other)
+}
+
+/// An end that is absent is open. Times that cannot be read are in order only if they are the same.
+fn in_order(own: Option<&str>, other: Option<&str>, holds: impl Fn(Instant, Instant) -> bool) -> bool {
+    match (own, other) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(own), Some(other)) => match (Instant::parse(own), Instant::parse(other)) {
+            (Some(own), Some(other)) => holds(own, other),
+            (_, _) => own == other,
+        },
+    }
+}
+
+/// What one run may do to the account.
+#[derive(Debug)]
+pub struct Reach {
+    track: TrackChoice,
+    grant: Extent,
+    asked: Extent,
+    /// What the track is about: all of the grant, its history, or exactly what was asked for.
+    about: Extent,
+    dependents: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Reach {
+    /// Decides it. The run is ordinary only if it looks at all that the owner allows, in every stream that its
+    /// cursors account for.
+    #[must_use]
+    pub fn decide(manifest: &Manifest, run: &RunScope, seen: &SeenStreams) -> Self {
+        let (grant, asked) = (Extent::of(&run.grant), Extent::of(&run.asked));
+        let (about, own_track) = match &run.part {
+            GrantPart::All => (grant.clone(), TrackChoice::Steady),
+            GrantPart::History { until } => (grant.clone().until(until.as_deref()), TrackChoice::CatchUp),
+        };
+        let is_whole = is_whole(&asked, &about, manifest, seen);
+        let (track, about) = if is_whole { (own_track, about) } else { (TrackChoice::Scoped, asked.clone()) };
+        let dependents = seen.dependents(manifest, &about);
+        Self { track, grant, asked, about, dependents }
+    }
+
+    /// Which track it moves.
+    #[must_use]
+    pub const fn track(&self) -> TrackChoice {
+        self.track
+    }
+
+    /// What it asks for.
+    #[must_use]
+    pub const fn asked(&self) -> &Extent {
+        &self.asked
+    }
+
+    /// What the owner allows.
+    #[must_use]
+    pub const fn grant(&self) -> &Extent {
+        &self.grant
+    }
+
+    /// Whether a stream is in its scope.
+    #[must_use]
+    pub fn contains(&self, stream: &str) -> bool {
+        self.asked.0.contains_key(stream)
+    }
+
+    /// Whether the run may go on from a cursor of this stream: all that the track is about, of the stream and of those
+    /// that depend on its cursor, was looked at on the way to it. Otherwise the grant was widened since, and the
+    /// stream is listed again; records that did not change cost nothing.
+    #[must_use]
+    pub fn may_resume(&self, stream: &str, basis: &str) -> bool {
+        let Some(basis) = Extent::from_text(basis) else { return false };
+        let dependents = self.dependents.get(stream).into_iter().flatten().map(String::as_str);
+        std::iter::once(stream).chain(dependents).all(|stream| basis.covers(&self.about, stream))
+    }
+
+    /// The basis of a cursor that this run commits: what it asks for, and no more than was looked at on the way to the
+    /// cursor that it went on from.
+    #[must_use]
+    pub fn basis(&self, went_on_from: Option<&str>) -> String {
+        match went_on_from {
+            None => self.asked.to_text(),
+            Some(basis) => Extent::from_text(basis).unwrap_or_default().meet(&self.asked).to_text(),
+        }
+    }
+
+    /// Whether the run is served a gap that ordinary runs share: only if what is missing is certainly in its scope,
+    /// as it would be in an ordinary run. `stands_for_many` is a gap that is no single record.
+    #[must_use]
+    pub fn serves(&self, stream: &str, record_key: Option<&str>, stands_for_many: bool) -> bool {
+        if self.track == TrackChoice::Steady {
+            return true;
+        }
+        let (Some(asked), Some(key)) = (self.asked.0.get(stream), record_key) else { return false };
+        let has_key = asked.resources.is_empty() || asked.resources.contains(key);
+        !stands_for_many && has_key && !self.is_partial(stream) && !self.is_limited_in_time(stream)
+    }
+
+    /// Whether bodies of this stream lack fields that ordinary runs bring.
+    #[must_use]
+    pub fn is_partial(&self, stream: &str) -> bool {
+        self.is_narrower(stream, |part| StreamExtent { fields: part.fields.clone(), ..StreamExtent::default() })
+    }
+
+    /// The streams whose bodies lack fields, as JSON, if there are any.
+    #[must_use]
+    pub fn partial_streams(&self) -> Option<String> {
+        let streams = self.asked.0.keys().filter(|stream| self.is_partial(stream)).cloned().collect::<Vec<_>>();
+        (!streams.is_empty()).then(|| json!(streams).to_string())
+    }
+
+    fn is_limited_in_time(&self, stream: &str) -> bool {
+        let times = |part: &StreamExtent| (part.since.clone(), part.until.clone());
+        self.is_narrower(stream, |part| {
+            let (since, until) = times(part);
+            StreamExtent { since, until, ..StreamExtent::default() }
+        })
+    }
+
+    fn is_narrower(&self, stream: &str, by: impl Fn(&StreamExtent) -> StreamExtent) -> bool {
+        let (asked, allowed) = (self.asked.0.get(stream), self.grant.0.get(stream));
+        let allowed = allowed.map(&by).unwrap_or_default();
+        self.track != TrackChoice::Steady && asked.is_some_and(|asked| !by(asked).covers(&allowed))
+    }
+}
+
+/// Whether nothing that the track is about is left out, but for streams that have nothing to do with those asked for.
+fn is_whole(asked: &Extent, about: &Extent, manifest: &Manifest, seen: &SeenStreams) -> bool {
+    let is_asked = |name: &str| asked.0.contains_key(name);
+    let known = |name: &String| about.0.contains_key(name) && asked.covers(about, name);
+    if !asked.0.keys().all(known) {
+        return false;
+    }
+    let streams = manifest.streams.iter().filter(|stream| about.0.contains_key(&stream.name));
+    let (inside, outside) = streams.partition::<Vec<_>, _>(|stream| is_asked(&stream.name));
+    let is_apart = |inside: &StreamManifest, outside: &StreamManifest| {
+        !seen.depends(inside, &outside.name) && !seen.may_depend(outside, &inside.name)
+    };
+    inside.iter().all(|one| outside.iter().all(|other| is_apart(one, other)))
+}
+
+#[cfg(test)]
+mod tests;
