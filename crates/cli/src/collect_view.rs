@@ -10,6 +10,7 @@ use crate::error::{
 };
 use crate::output::{Output, Tone, report_to_stderr, visible};
 use crate::prompt::{self, Prompt};
+use crate::run_account;
 use gleaner_engine::{Counts, Rest, TraceEvent, TrackChoice, WallTime};
 use gleaner_protocol::{Interaction, SkipResult, TerminalReason, ViolationCode, Waiting};
 use gleaner_runtime::{Control, Observer, RunReport, Saved};
@@ -258,7 +259,8 @@ pub(crate) fn finished(
     let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
     let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
     let helps = what_helps(report);
-    let code = match exit_code(helps, gaps_open + quarantined > 0, report.was_told_to_stop) {
+    let is_missing_something = gaps_open + quarantined > 0 || outcome.is_incomplete();
+    let code = match exit_code(helps, is_missing_something, report.was_told_to_stop) {
         // It did what may be done meanwhile, and that was not everything.
         0 | EXIT_GAPS if rest != Rest::No => EXIT_PROVIDER,
         code => code,
@@ -277,6 +279,7 @@ pub(crate) fn finished(
             "cooldown_until": cooldown_until(rest),
         });
         merge(&mut line, counts_json(&outcome.counts));
+        merge(&mut line, run_account::json(outcome));
         out.line(&line.to_string())?;
         return Ok(ExitCode::from(code));
     }
@@ -344,6 +347,9 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
     }
     if quarantined > 0 {
         out.line(&format!("  {quarantined} records are in quarantine: they do not fit their schema"))?;
+    }
+    for line in run_account::lines(outcome) {
+        out.line(&format!("  {}", visible(&line)))?;
     }
     if report.interrupted_before > 0 {
         out.line("  the run before this one was interrupted; this one continued from its last saved slice")?;

@@ -28,6 +28,7 @@ mod prompt;
 mod recorded;
 mod rehearsal;
 mod row;
+mod run_account;
 mod runner;
 mod scope;
 mod setting_name;

@@ -311,6 +311,19 @@ pub enum WithheldBecause {
     RunCancelled,
 }
 
+impl WithheldBecause {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::CoverageShortfall => "coverage_shortfall",
+            Self::StreamFailed => "stream_failed",
+            Self::RunFailed => "run_failed",
+            Self::RunCancelled => "run_cancelled",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

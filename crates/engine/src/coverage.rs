@@ -41,6 +41,8 @@ pub struct CoverageTally {
     pub empty: u64,
     /// How many keys are left out on purpose.
     pub skipped: u64,
+    /// How many gaps of the stream this run wrote that are not among the gap keys. Parts of lists have no key.
+    pub gaps_unlisted: u64,
     /// The first of the keys that the checkpoint waits for, in order.
     pub waiting: Vec<String>,
     /// How many hydrated keys are in quarantine, because their record does not fit its schema. They
@@ -134,19 +136,19 @@ pub fn gaps_need_no_parent(manifest: &Manifest, stream: &str) -> bool {
     parents.len() <= 1
 }
 
-/// The checkpoints that wait for a report that did not come: declared parents of streams in scope.
+/// The pairs of which no report came: streams in scope and their declared parents, whose checkpoints wait for it.
 pub fn missing_reports<'a>(
     manifest: &'a Manifest,
     in_scope: impl Fn(&str) -> bool + 'a,
     reported: impl Fn(&str, &str) -> bool + 'a,
-) -> impl Iterator<Item = &'a str> + 'a {
+) -> impl Iterator<Item = (&'a str, &'a str)> + 'a {
     manifest.streams.iter().filter(move |stream| in_scope(&stream.name)).flat_map(move |stream| {
         let parents = match &stream.checkpoint {
             Checkpoint::ParentStreams(parents) => parents.as_slice(),
             Checkpoint::Own | Checkpoint::StateStream(_) => &[],
         };
         let missing = parents.iter().filter(|parent| !reported(&stream.name, parent));
-        missing.map(String::as_str).collect::<Vec<_>>()
+        missing.map(|parent| (stream.name.as_str(), parent.as_str())).collect::<Vec<_>>()
     })
 }
 
@@ -399,7 +401,8 @@ mod tests {
         let manifest = manifest();
         let missing = |scope: &'static [&'static str], reported: bool| {
             let in_scope = move |stream: &str| scope.contains(&stream);
-            missing_reports(&manifest, in_scope, move |_, _| reported).map(str::to_owned).collect::<Vec<_>>()
+            let missing = missing_reports(&manifest, in_scope, move |_, _| reported);
+            missing.map(|(_, parent)| parent.to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(missing(&["trips", "details"], false), ["trips"]);
         assert_eq!(missing(&["trips", "details"], true), Vec::<String>::new());

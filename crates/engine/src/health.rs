@@ -41,6 +41,8 @@ pub struct HealthEvidence<'a> {
     pub rejected_records: u64,
     /// Checkpoints that the last run withheld because their account fell short.
     pub shortfalls: u64,
+    /// What the last run left out so that it is incomplete.
+    pub skips: u64,
     /// Whether a question waits for the owner.
     pub question_open: bool,
     /// What the last run's skips ask for.
@@ -107,6 +109,8 @@ pub enum Finding {
     RecordsRejected(u64),
     /// Checkpoints wait for an account.
     CoverageShort(u64),
+    /// The last run left something out.
+    Skipped(u64),
     /// No success for longer than the policy allows.
     Stale {
         /// Since then.
@@ -172,6 +176,7 @@ impl Finding {
             Self::GapsGivenUp(_)
             | Self::RecordsRejected(_)
             | Self::CoverageShort(_)
+            | Self::Skipped(_)
             | Self::Stale { .. }
             | Self::RequiresTheImpossible(_) => Grade::Degraded,
             // Trying again helps nobody: somebody has to sign in, answer or allow it.
@@ -229,6 +234,7 @@ fn of_what_is_missing(evidence: &HealthEvidence<'_>) -> Vec<Finding> {
         (evidence.terminal_gaps, Finding::GapsGivenUp(evidence.terminal_gaps)),
         (evidence.rejected_records, Finding::RecordsRejected(evidence.rejected_records)),
         (evidence.shortfalls, Finding::CoverageShort(evidence.shortfalls)),
+        (evidence.skips, Finding::Skipped(evidence.skips)),
         (impossible, Finding::RequiresTheImpossible(impossible)),
         (evidence.ignored_gaps, Finding::GapsIgnored(evidence.ignored_gaps)),
     ];
@@ -280,6 +286,7 @@ mod tests {
             ignored_gaps: 0,
             rejected_records: 0,
             shortfalls: 0,
+            skips: 0,
             question_open: false,
             hints: &[],
             circuit: None,

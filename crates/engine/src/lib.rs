@@ -28,6 +28,7 @@ mod ended;
 mod gap;
 mod health;
 mod ids;
+mod incomplete;
 mod instant;
 pub mod invariants;
 mod note;
@@ -64,6 +65,7 @@ pub use gap::{
 };
 pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
+pub use incomplete::{Shortfall, Skipped, Skips, Warning, WarningCode};
 pub use note::{NOTE_CHARS_MAX, Note, NoteFault};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
 pub use purpose::RunPurpose;

@@ -21,6 +21,7 @@ use crate::checkpoint::{Cursor, Ledger, Receipt, Track, Withheld};
 use crate::cooldown::PressureSeen;
 use crate::coverage::{CoveragePair, CoverageTally, CoverageVerdict};
 use crate::ids::{LeaseId, ReportId, RunId};
+use crate::incomplete::Skips;
 use crate::scope::{Refusal, ScopeRules, Validate};
 use crate::slice::SliceBuilder;
 use crate::time::{Now, Time, WallTime};
@@ -85,6 +86,7 @@ pub struct Run<T: Track> {
     questions: Questions,
     pressure: PressureSeen,
     failed_streams: BTreeSet<String>,
+    skips: Skips,
     withheld: Vec<Withheld>,
     counts: Counts,
     effects: VecDeque<Effect<T>>,
@@ -111,6 +113,10 @@ struct Report {
     id: ReportId,
     pair: CoveragePair,
     verdict: Option<CoverageVerdict>,
+    /// What the verdict is about, once there is one.
+    tally: CoverageTally,
+    /// Records and gaps of its stream that came after it.
+    late: u64,
 }
 
 impl<T: Track> Run<T> {
@@ -143,6 +149,7 @@ impl<T: Track> Run<T> {
             questions: Questions::new(can_ask, config.grant_expires_at),
             pressure: PressureSeen::default(),
             failed_streams: BTreeSet::new(),
+            skips: Skips::default(),
             withheld: Vec::new(),
             counts: Counts::default(),
             effects: VecDeque::new(),
@@ -244,6 +251,7 @@ impl<T: Track> Run<T> {
         self.last_news = now.time;
         if let Some(report) = self.reports.iter_mut().find(|known| known.id == report && known.verdict.is_none()) {
             self.owed = self.owed.saturating_sub(1);
+            report.tally = tally.clone();
             match tally.judge(&report.pair.stream) {
                 Ok(verdict) => report.verdict = Some(verdict),
                 Err(violation) => {

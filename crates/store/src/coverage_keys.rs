@@ -95,6 +95,7 @@ impl Store {
                 (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
                 count_gaps(connection, session, place, pair, &mut tally)
             })?;
+            tally.gaps_unlisted = count_unlisted(connection, session, place, pair)?;
             let listing = count_outcomes(connection, place, &tally, (stream_id, &pair.state_stream))?;
             Ok((tally, listing))
         })?;
@@ -221,6 +222,25 @@ fn count_gaps<T: Track>(
     }
     [tally.gaps_not_durable, tally.without_outcome, tally.unconfirmed] = without;
     Ok(())
+}
+
+/// The gaps of the pair that this run wrote and that its report does not name.
+fn count_unlisted<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    (run, report): Place,
+    pair: &CoveragePair,
+) -> Result<u64, Failure> {
+    let sql = format!(
+        "SELECT count(*) FROM gaps g WHERE g.stream = ?1 AND g.state IN ('pending', 'terminal') AND g.deferred_under = ?2
+         AND g.part_of_list = 0 AND substr(g.record_key, 1, 8) != 'gleaner:'
+         AND (g.parent_stream = ?3 OR (g.parent_stream IS NULL AND ?4)) AND NOT EXISTS
+         (SELECT 1 FROM temp.coverage_keys k WHERE k.run = ?5 AND k.report = ?6 AND k.key = g.record_key
+          AND k.lists & {GAP} != 0)"
+    );
+    let stream = session.streams.of(&pair.stream)?;
+    let values = (stream, session.start.lease.as_str(), &pair.state_stream, pair.any_parent, run, report);
+    Ok(from_sql(connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))?))
 }
 
 /// What the lists alone show.

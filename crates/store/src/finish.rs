@@ -14,10 +14,12 @@ use crate::rest_of_run;
 use crate::session::Session;
 use crate::store::Store;
 use gleaner_engine::{
-    Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Track, WallTime, WithheldBecause,
+    Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track, WallTime,
+    Warning,
 };
 use gleaner_protocol::{PressureReason, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
+use serde_json::json;
 
 /// How often the end of a run waits for a lock that others hold. More than once, because with it go the
 /// pressure that must arm the rest and the gaps that were handed out; not for ever, because somebody waits.
@@ -136,37 +138,53 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
         to_sql(counts.times_unreadable),
     ))?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
-    let withheld = outcome.withheld.iter().map(|held| (&held.stream, why(held.why))).collect::<Vec<_>>();
+    let withheld = outcome.withheld.iter().map(|held| (&held.stream, held.why.code())).collect::<Vec<_>>();
     let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,
                error_retryable = ?7, error_action = ?8, exit_code = ?9, exit_signal = ?10, stderr_tail = ?11 WHERE id = ?1";
     let error = outcome.error.as_ref();
     let (code, message) = (error.and_then(|error| error.code.as_ref()), error.map(|error| &error.message));
     let (retryable, hint) = (error.map(|error| error.retryable), error.and_then(|error| error.recovery_hint));
     let action = hint.map(|hint| hint.action.code());
-    let failed = json(&outcome.failed_streams);
+    let failed = as_json(&outcome.failed_streams);
     let (exit, signal) = match outcome.exit {
         Some(Exit::Code(code)) => (Some(code), None),
         Some(Exit::Signal(signal)) => (None, Some(signal)),
         None => (None, None),
     };
-    let (committed, withheld, stderr) = (json(&committed), json(&withheld), &outcome.stderr);
+    let (committed, withheld, stderr) = (as_json(&committed), as_json(&withheld), &outcome.stderr);
     let values = (run, committed, withheld, failed, code, message, retryable, action, exit, signal, stderr);
     connection.prepare_cached(sql)?.execute(values)?;
+    end_incomplete(connection, run, outcome)
+}
+
+fn end_incomplete(connection: &Connection, run: i64, outcome: &RunOutcome) -> Result<(), Failure> {
+    let shortfall = |short: &Shortfall| {
+        json!({
+            "stream": short.stream, "state_stream": short.state_stream, "unaccounted": short.unaccounted,
+            "unconfirmed": short.unconfirmed, "keys": short.keys, "message": short.sentence(),
+        })
+    };
+    let skip = |skip: &Skipped| json!({"stream": skip.stream, "reason": skip.reason, "message": skip.message});
+    let warning = |warning: &Warning| {
+        json!({
+            "code": warning.code.code(), "stream": warning.stream, "count": warning.count,
+            "message": warning.sentence(),
+        })
+    };
+    let list =
+        |values: Vec<serde_json::Value>| (!values.is_empty()).then(|| serde_json::Value::from(values).to_string());
+    let shortfalls = list(outcome.shortfalls.iter().map(shortfall).collect());
+    let warnings = list(outcome.warnings.iter().map(warning).collect());
+    let first = outcome.skips.first.iter().map(skip).collect::<Vec<_>>();
+    let skipped = (outcome.skips.count > 0).then(|| json!({"count": outcome.skips.count, "first": first}).to_string());
+    let sql = "UPDATE runs SET shortfalls = ?2, skipped = ?3, warnings = ?4 WHERE id = ?1";
+    connection.prepare_cached(sql)?.execute((run, shortfalls, skipped, warnings))?;
     Ok(())
 }
 
 /// Lists of names and numbers can always be written.
-fn json(value: &impl serde::Serialize) -> String {
+fn as_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
-}
-
-const fn why(why: WithheldBecause) -> &'static str {
-    match why {
-        WithheldBecause::CoverageShortfall => "coverage_shortfall",
-        WithheldBecause::StreamFailed => "stream_failed",
-        WithheldBecause::RunFailed => "run_failed",
-        WithheldBecause::RunCancelled => "run_cancelled",
-    }
 }
 
 fn arm<T: Track>(

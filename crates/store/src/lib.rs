@@ -71,7 +71,7 @@ pub use read::{
     Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GAP_ID_DIGITS_MIN, GapCause, GapCount,
     GapFilter, GapSummary, GapsWaiting, Ignored, Interrupter, LeaseStanding, Listing, MeantGap, PAGE_BYTES_MAX,
     PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot,
-    StoredRecord, StreamCoverage, StreamSummary, TracedEvent, WhyUnknown,
+    StoredRecord, StreamCoverage, StreamSummary, Told, TracedEvent, WhyUnknown,
 };
 pub use restore::{RestoreOutcome, restore};
 pub use schedule::{OwnerSchedule, Wanted, WantedBy};

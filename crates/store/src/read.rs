@@ -30,7 +30,7 @@ pub use looking::Found;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};
 pub(crate) use records::stream_id;
 pub use records::{Change, StoredRecord};
-pub use runs::{RunSummary, TracedEvent};
+pub use runs::{RunSummary, Told, TracedEvent};
 pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};

@@ -123,7 +123,12 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         let meant = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.name));
         let recovered = |counted: u64| if args.recovered { counted } else { 0 };
         let all = meant.map(|stream| stream.gaps_missing() + stream.quarantined + recovered(stream.gaps_recovered));
+        let open = left_open(&reader, connection)?;
+        for line in &open {
+            out.line(&visible(line))?;
+        }
         let line = match all.sum::<u64>() {
+            0 if !open.is_empty() => "no gap is open, but the last run is incomplete".to_owned(),
             0 => "nothing is missing".to_owned(),
             all => format!("{} of {all} shown", limit - left),
         };
@@ -185,6 +190,7 @@ fn gap_text(gap: &GapSummary) -> String {
     let state = match gap.state.as_str() {
         "terminal" => "given up",
         "in_progress" => "is being fetched",
+        "recovered" if gap.confirmed_by.as_deref() == Some("empty") => "closed as empty",
         "recovered" => "recovered",
         "ignored" => "ignored by you",
         _ => "waits",
@@ -208,6 +214,7 @@ fn gap_json(gap: &GapSummary) -> String {
         "terminal_reason": gap.terminal_reason, "attempts": gap.attempts, "since": dates::rfc3339(gap.since),
         "ignored": gap.ignored.as_ref().map(|by| json!({"note": by.note, "at": dates::rfc3339(by.at)})),
         "not_before": gap.not_before.map(dates::rfc3339), "message": cause.wording().map(|wording| wording.what),
+        "closed_by": gap.confirmed_by,
     });
     let known = known.to_string();
     let raw = |text: &Option<String>| text.clone().unwrap_or_else(|| "null".to_owned());
@@ -241,3 +248,18 @@ fn record_json(record: &QuarantinedRecord) -> Value {
         "since": dates::rfc3339(record.stored_at),
     })
 }
+
+/// What the last run left open besides gaps: checkpoints that it withheld, and what it skipped.
+fn left_open(reader: &Reader, connection: &str) -> Result<Vec<String>, CliError> {
+    let Some(run) = reader.runs(connection, 1)?.into_iter().next() else { return Ok(Vec::new()) };
+    let (count, skips) = run.skips_told();
+    let mut lines = run.shortfalls_told().into_iter().map(|told| told.text).collect::<Vec<_>>();
+    let of = |stream: Option<String>| stream.map(|stream| format!("{stream}: ")).unwrap_or_default();
+    lines.extend(skips.into_iter().take(SKIPS_SHOWN).map(|told| format!("skipped: {}{}", of(told.stream), told.text)));
+    let more = count.saturating_sub(SKIPS_SHOWN as u64);
+    lines.extend((more > 0).then(|| format!("skipped: {more} more; `gleaner runs {connection} --json` has them")));
+    Ok(lines)
+}
+
+/// Skips that are listed.
+const SKIPS_SHOWN: usize = 5;

@@ -60,7 +60,9 @@ fn as_json(run: &RunSummary) -> Value {
         "exit": run.exit.map(|exit| exit.to_string()), "stderr": run.stderr,
         "message": run.ended().map(|ended| ended.cause()),
         "gaps": run.counts.gaps, "recovered": run.counts.recovered, "slices": run.slices, "committed": list(&run.committed),
-        "withheld": list(&run.withheld), "collection_rate": list(&run.collection_rate),
+        "withheld": list(&run.withheld), "shortfalls": list(&run.shortfalls), "skipped": list(&run.skipped),
+        "warnings": list(&run.warnings), "recovered_empty": run.counts.confirmed.empty,
+        "recovered_unconfirmed": run.counts.confirmed.unconfirmed, "collection_rate": list(&run.collection_rate),
         "provider_budget": list(&run.provider_budget),
     });
     merge(&mut value, counts_json(&run.counts));

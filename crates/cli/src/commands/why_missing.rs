@@ -40,15 +40,31 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         let text = format!("{records} do not fit their schema (in quarantine).");
         lines.push(Line::new("missing", text, json!({"code": "quarantined", "count": records})));
     }
-    let unaccounted = streams.iter().filter_map(|stream| stream.listing.as_ref()).map(|listing| listing.unaccounted);
-    let unaccounted = unaccounted.sum::<u64>();
+    let listings = || streams.iter().filter_map(|stream| stream.listing.as_ref());
+    let unconfirmed = listings().map(|listing| listing.unconfirmed).sum::<u64>();
+    if unconfirmed > 0 {
+        let text = format!("{unconfirmed} were reported as collected, and nothing was stored for them.");
+        let keys = listings().flat_map(|listing| &listing.waiting).collect::<Vec<_>>();
+        lines.push(Line::new("missing", text, json!({"code": "unconfirmed", "count": unconfirmed, "keys": keys})));
+    }
+    let unaccounted = listings().map(|listing| listing.unaccounted).sum::<u64>().saturating_sub(unconfirmed);
     if unaccounted > 0 {
         let text = format!("{unaccounted} were listed, without an outcome.");
         lines.push(Line::new("missing", text, json!({"code": "unaccounted", "count": unaccounted})));
     }
+    let skips = evidence.last_run.as_ref().map_or(0, |run| run.skips_told().0);
+    if skips > 0 {
+        let text = format!("The last run skipped something ({skips}); `gleaner gaps` says what.");
+        lines.push(Line::new("missing", text, json!({"code": "skipped", "count": skips})));
+    }
     if lines.is_empty() {
         let text = "Nothing that is known of.".to_owned();
         lines.push(Line::new("missing", text, json!({"code": "nothing", "count": 0})));
+    }
+    let empty = summary.totals.gaps_empty;
+    if empty > 0 {
+        let text = format!("{empty} gaps closed as empty: only another stream has their key.");
+        lines.push(Line::new("missing", text, json!({"code": "empty", "count": empty})));
     }
     Ok(lines)
 }

@@ -16,6 +16,7 @@ mod expectations;
 mod fetch;
 mod first_record;
 mod html;
+mod incomplete;
 mod json;
 mod killed;
 mod live;

@@ -46,6 +46,8 @@ struct RunPage {
     pace: Option<String>,
     committed: Vec<Outside>,
     withheld: Vec<(Outside, Outside)>,
+    /// What else the run left open, and what its connector is warned about.
+    told: Vec<(&'static str, Outside)>,
     trace: Vec<TraceLine>,
     dropped: u64,
     older: Option<String>,
@@ -113,6 +115,7 @@ fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, 
         pace: last_pace(&run),
         committed: reader.committed_streams(run_id)?.into_iter().map(Outside::new).collect(),
         withheld: withheld(&run),
+        told: told(&run),
         trace: lines(&events),
         dropped: run.events_dropped,
         older: oldest.map(|oldest| href_with(&["runs", run_id], &[("before", &oldest)])),
@@ -152,6 +155,8 @@ fn figures(run: &RunSummary) -> Vec<Figure> {
         ("In quarantine", counts.rejected),
         ("Time not readable", counts.times_unreadable),
         ("Without an outcome", counts.unaccounted),
+        ("Gaps closed as empty", counts.confirmed.empty),
+        ("Gaps reported as recovered without a record", counts.confirmed.unconfirmed),
         ("Sent twice", run.repeated),
     ];
     let sometimes = sometimes.into_iter().filter(|(_, count)| *count > 0);
@@ -166,8 +171,24 @@ fn last_pace(run: &RunSummary) -> Option<String> {
 /// Checkpoints that stayed where they were, and why.
 fn withheld(run: &RunSummary) -> Vec<(Outside, Outside)> {
     let pairs = serde_json::from_str::<Vec<(String, String)>>(run.withheld.as_deref().unwrap_or("[]"));
-    let view = |(stream, why): (String, String)| (Outside::new(stream), Outside::new(why.replace('_', " ")));
+    let shortfalls = run.shortfalls_told();
+    let view = |(stream, why): (String, String)| {
+        let short = shortfalls.iter().find(|told| told.stream.as_ref() == Some(&stream));
+        let why = short.map_or_else(|| why.replace('_', " "), |told| told.text.clone());
+        (Outside::new(stream), Outside::new(why))
+    };
     pairs.unwrap_or_default().into_iter().map(view).collect()
+}
+
+/// What it skipped so that it is incomplete, and what its connector is warned about.
+fn told(run: &RunSummary) -> Vec<(&'static str, Outside)> {
+    let text = |told: gleaner_store::Told| match told.stream {
+        Some(stream) => format!("{stream}: {}", told.text),
+        None => told.text,
+    };
+    let skips = run.skips_told().1.into_iter().map(|told| ("Skipped", Outside::new(text(told))));
+    let warnings = run.warnings_told().into_iter().map(|told| ("Warning", Outside::new(told.text)));
+    skips.chain(warnings).collect()
 }
 
 impl RunPage {

@@ -49,6 +49,7 @@ impl Finding {
             Self::GapsIgnored(_) => "gaps_ignored",
             Self::RecordsRejected(_) => "records_rejected",
             Self::CoverageShort(_) => "coverage_short",
+            Self::Skipped(_) => "skipped",
             Self::Stale { .. } => "stale",
             Self::RequiresTheImpossible(_) => "requires_the_impossible",
             Self::LastRunFailed(_) => "last_run_failed",
@@ -76,6 +77,9 @@ impl Finding {
             }
             Self::CoverageShort(streams) => {
                 counted(*streams, "checkpoint waits for an account", "checkpoints wait for an account")
+            }
+            Self::Skipped(parts) => {
+                counted(*parts, "part was left out by the last run", "parts were left out by the last run")
             }
             Self::Stale { since } => format!("no success since {}", date(*since)),
             Self::RequiresTheImpossible(streams) => {
@@ -116,12 +120,13 @@ mod tests {
                 Finding::GapsIgnored(many),
                 Finding::RecordsRejected(many),
                 Finding::CoverageShort(many),
+                Finding::Skipped(many),
                 Finding::RequiresTheImpossible(many),
                 Finding::RestedTooOften { cycles: count, why },
             ]
             .map(|finding| finding.sentence(|_| String::new()))
         };
-        let things = ["gap", "gap", "gap", "record", "checkpoint", "stream", "time"];
+        let things = ["gap", "gap", "gap", "record", "checkpoint", "part", "stream", "time"];
         for ((one, two), thing) in all(1).iter().zip(&all(2)).zip(things) {
             assert!(one.contains(&format!("1 {thing} ")), "{one}");
             assert!(two.contains(&format!("2 {thing}s ")), "{two}");

@@ -6,6 +6,7 @@ use crate::coverage::CoveragePair;
 use crate::ended::Ended;
 use crate::gap::GapsConfirmed;
 use crate::ids::{CommitSeq, ReportId};
+use crate::incomplete::{Shortfall, Skips, Warning};
 use crate::slice::{Slice, Written};
 use gleaner_protocol::{
     Assistance, AssistanceStatus, CoverageField, DoneError, Interaction, KeyBlock, PressureReason, Progress,
@@ -176,6 +177,12 @@ pub struct RunOutcome {
     pub exit: Option<Exit>,
     /// The last lines of its stderr, masked: whoever runs the process fills them in.
     pub stderr: Option<String>,
+    /// The accounts that fell short, where the run's cursors would have been committed otherwise.
+    pub shortfalls: Vec<Shortfall>,
+    /// What was left out so that the run is incomplete.
+    pub skips: Skips,
+    /// What the connector did that it should not have.
+    pub warnings: Vec<Warning>,
 }
 
 impl RunOutcome {
@@ -194,6 +201,9 @@ impl RunOutcome {
             failed_streams: Vec::new(),
             exit: None,
             stderr: None,
+            shortfalls: Vec::new(),
+            skips: Skips::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -208,6 +218,13 @@ impl RunOutcome {
             stderr: self.stderr.as_deref(),
             runtime_error,
         }
+    }
+
+    /// Whether something was left open, although the run may have succeeded: a checkpoint was withheld, an account fell
+    /// short, or something was left out.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        !self.withheld.is_empty() || !self.shortfalls.is_empty() || self.skips.count > 0
     }
 
     pub(super) fn committed_of<T: Track>(cursors: &[Cursor<T>]) -> Vec<(String, CommitSeq)> {

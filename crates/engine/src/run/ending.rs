@@ -9,6 +9,7 @@ use super::{Effect, Run, RunOutcome};
 use crate::checkpoint::{Ending, Track};
 use crate::coverage::{CoverageVerdict, missing_reports};
 use crate::ids::CommitSeq;
+use crate::incomplete::{Shortfall, Warning, WarningCode};
 use crate::time::{Now, Time};
 use gleaner_protocol::{
     Done, DoneError, DoneStatus, RecoveryAction, STREAM_COLLECTION_FAILED, TerminalReason, Violation, ViolationCode,
@@ -367,16 +368,67 @@ impl<T: Track> Run<T> {
 
     /// The checkpoints whose account falls short, or is missing.
     fn shortfalls(&self) -> BTreeSet<String> {
+        self.all_shortfalls().into_iter().map(|short| short.state_stream).collect()
+    }
+
+    fn all_shortfalls(&self) -> Vec<Shortfall> {
         let complete = |stream: &str, parent: &str| {
             let of_pair = |report: &&super::Report| report.pair.stream == stream && report.pair.state_stream == parent;
             self.reports.iter().find(of_pair).is_some_and(|report| report.verdict == Some(CoverageVerdict::Complete))
         };
         let missing = missing_reports(&self.manifest, |stream| self.rules.contains(stream), complete);
+        let reported = |stream: &str, parent: &str| {
+            self.reports.iter().any(|report| report.pair.stream == stream && report.pair.state_stream == parent)
+        };
+        let missing = missing.filter(|(stream, parent)| !reported(stream, parent)).map(|(stream, parent)| Shortfall {
+            stream: stream.to_owned(),
+            state_stream: parent.to_owned(),
+            unaccounted: None,
+            unconfirmed: 0,
+            keys: Vec::new(),
+        });
         let short = self.reports.iter().filter(|report| report.verdict != Some(CoverageVerdict::Complete));
-        missing.map(str::to_owned).chain(short.map(|report| report.pair.state_stream.clone())).collect()
+        let short = short.map(|report| Shortfall {
+            stream: report.pair.stream.clone(),
+            state_stream: report.pair.state_stream.clone(),
+            unaccounted: Some(report.tally.unaccounted()),
+            unconfirmed: report.tally.unconfirmed,
+            keys: report.tally.waiting.clone(),
+        });
+        missing.chain(short).collect()
+    }
+
+    /// Those that an owner is told: of a checkpoint that no cursor was said for, a missing report withholds nothing.
+    fn told_shortfalls(&self) -> Vec<Shortfall> {
+        let may_commit = self.conclusion.as_ref().is_some_and(|conclusion| match conclusion.ending {
+            Ending::Succeeded | Ending::StreamScoped { .. } => true,
+            Ending::Failed | Ending::Cancelled => false,
+        });
+        let is_withheld = |stream: &str| self.withheld.iter().any(|withheld| withheld.stream == stream);
+        let told = |short: &Shortfall| short.unaccounted.is_some() || is_withheld(&short.state_stream);
+        self.all_shortfalls().into_iter().filter(|short| may_commit && told(short)).collect()
+    }
+
+    fn warnings(&self) -> Vec<Warning> {
+        let of_report = |report: &super::Report| {
+            let (stream, tally) = (&report.pair.stream, &report.tally);
+            let is_last =
+                self.reports.iter().rfind(|last| last.pair.stream == *stream).is_some_and(|last| last.id == report.id);
+            let late = if is_last { report.late } else { 0 };
+            let skipped = if tally.skipped == tally.required { tally.skipped } else { 0 };
+            let counts = [
+                (WarningCode::CoverageEarly, late),
+                (WarningCode::GapKeysIncomplete, tally.gaps_unlisted),
+                (WarningCode::EverythingSkipped, skipped),
+            ];
+            let warning = |(code, count)| Warning { code, stream: stream.clone(), count };
+            counts.into_iter().filter(|(_, count)| *count > 0).map(warning).collect::<Vec<_>>()
+        };
+        self.reports.iter().flat_map(of_report).collect()
     }
 
     fn finish(&mut self, committed: Vec<(String, CommitSeq)>, commit_is_unknown: bool) {
+        let (shortfalls, warnings) = (self.told_shortfalls(), self.warnings());
         let Some(conclusion) = self.conclusion.take() else { return };
         let superseded = conclusion.reason == TerminalReason::Superseded;
         let outcome = RunOutcome {
@@ -392,6 +444,9 @@ impl<T: Track> Run<T> {
             failed_streams: self.failed_streams.iter().cloned().collect(),
             exit: self.exit,
             stderr: None,
+            shortfalls,
+            skips: self.skips.clone(),
+            warnings,
         };
         self.conclusion = Some(conclusion);
         self.phase = Phase::Ended;

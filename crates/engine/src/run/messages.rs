@@ -5,8 +5,9 @@
 
 use super::{Effect, Report, Run, TraceEvent};
 use crate::checkpoint::Track;
-use crate::coverage::{CoveragePair, check_pair, gaps_need_no_parent};
+use crate::coverage::{CoveragePair, CoverageTally, check_pair, gaps_need_no_parent};
 use crate::ids::{GapId, LeaseId, ReportId};
+use crate::incomplete::makes_incomplete;
 use crate::page::page_bytes;
 use crate::scope::Admitted;
 use crate::slice::GapChange;
@@ -60,6 +61,7 @@ impl<T: Track> Run<T> {
         let stream = self.rules.stream(&record.stream)?;
         let admitted = self.rules.admit(stream, record, &self.manifest, self.validator.as_ref())?;
         self.counts.seen += 1;
+        self.note_late(&record.stream);
         // What becomes of it is counted when the store says so.
         match admitted {
             Admitted::Reject(pointer) => self.slice.reject(stream, record, pointer),
@@ -67,6 +69,13 @@ impl<T: Track> Run<T> {
             Admitted::StoreWithoutTime => self.slice.record(stream, record, true),
         }
         Ok(())
+    }
+
+    /// Whether a report came too early is judged by the last one of its stream.
+    fn note_late(&mut self, stream: &str) {
+        if let Some(last) = self.reports.iter_mut().rev().find(|report| report.pair.stream == *stream) {
+            last.late += 1;
+        }
     }
 
     /// A cursor is numbered now and eligible once its slice is durable. One that says that its slice
@@ -94,6 +103,7 @@ impl<T: Track> Run<T> {
     fn take_gap(&mut self, gap: &DetailGap) -> Result<(), Violation> {
         self.rules.stream(&gap.stream)?;
         self.check_gap(gap)?;
+        self.note_late(&gap.stream);
         self.pressure.gap(gap.reason);
         self.slice.gap(GapChange::Open(Box::new(self.masked_gap(gap))));
         Ok(())
@@ -129,7 +139,14 @@ impl<T: Track> Run<T> {
         {
             self.failed_streams.insert(stream.clone());
         }
-        self.trace(TraceEvent::Skip(Box::new(skip.clone())))
+        let event = self.masked_event(TraceEvent::Skip(Box::new(skip.clone())));
+        if let TraceEvent::Skip(masked) = &event
+            && makes_incomplete(skip, &self.manifest, &self.rules)
+        {
+            self.skips.add(masked);
+        }
+        self.effects.push_back(Effect::Trace(event));
+        Ok(())
     }
 
     fn trace(&mut self, event: TraceEvent) -> Result<(), Violation> {
@@ -164,7 +181,7 @@ impl<T: Track> Run<T> {
         let any_parent = stream == state_stream || gaps_need_no_parent(&self.manifest, stream);
         let pair = CoveragePair { stream: stream.clone(), state_stream: state_stream.clone(), any_parent };
         self.effects.push_back(Effect::TallyCoverage { report: id, pair: pair.clone() });
-        self.reports.push(Report { id, pair, verdict: None });
+        self.reports.push(Report { id, pair, verdict: None, tally: CoverageTally::default(), late: 0 });
         Ok(())
     }
 }

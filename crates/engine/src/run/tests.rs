@@ -5,6 +5,7 @@ mod breaches;
 mod commits;
 mod endings;
 mod gaps_and_records;
+mod incomplete;
 mod questions;
 
 use crate::invariants::{self, Fact};

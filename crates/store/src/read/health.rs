@@ -182,6 +182,7 @@ impl Evidence {
         let withheld = self.last_run.as_ref().and_then(|run| run.withheld.as_deref()).unwrap_or("[]");
         let withheld = serde_json::from_str::<Vec<(String, String)>>(withheld).unwrap_or_default();
         let short = withheld.iter().filter(|(_, why)| why == "coverage_shortfall").count();
+        let told = self.last_run.as_ref().map_or(0, |run| run.shortfalls_told().len());
         let evidence = HealthEvidence {
             manifest,
             last_run: self.last_run.as_ref().and_then(|run| run.reason),
@@ -193,7 +194,8 @@ impl Evidence {
             terminal_gaps: totals.gaps_terminal,
             ignored_gaps: totals.gaps_ignored,
             rejected_records: totals.quarantined,
-            shortfalls: short as u64,
+            shortfalls: (short as u64).max(told as u64),
+            skips: self.last_run.as_ref().map_or(0, |run| run.skips_told().0),
             question_open: self.summary.question_open,
             hints: &self.hints,
             circuit: self.circuit.as_ref(),

@@ -6,6 +6,7 @@ use crate::registry;
 use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
+use serde_json::Value;
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,12 +56,79 @@ pub struct RunSummary {
     pub committed: Option<String>,
     /// Checkpoints that stayed where they were, as JSON pairs of stream and reason.
     pub withheld: Option<String>,
+    /// Accounts that fell short, as a JSON list.
+    pub shortfalls: Option<String>,
+    /// What was left out so that the run is incomplete, as JSON: how often, and the first of it.
+    pub skipped: Option<String>,
+    /// What the connector did that it should not have, as a JSON list.
+    pub warnings: Option<String>,
     /// The last word about the pace, as JSON.
     pub collection_rate: Option<String>,
     /// The last word about the circuit, as JSON.
     pub provider_budget: Option<String>,
     /// Events that were too many to keep.
     pub events_dropped: u64,
+}
+
+/// A text that the account of a run holds: which stream, and what to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// The stream, if one is meant.
+    pub stream: Option<String>,
+    /// The sentence. It may hold text from outside.
+    pub text: String,
+}
+
+impl RunSummary {
+    /// Why checkpoints were withheld although the run succeeded, one for each account that fell short.
+    #[must_use]
+    pub fn shortfalls_told(&self) -> Vec<Told> {
+        let told = |short: &Value| {
+            let text = |name: &str| short[name].as_str().unwrap_or_default();
+            let (stream, message) = (text("state_stream").to_owned(), text("message"));
+            let text = format!("checkpoint of {stream} withheld: {message}");
+            Told { stream: Some(stream), text }
+        };
+        list(self.shortfalls.as_deref()).iter().map(told).collect()
+    }
+
+    /// What was left out so that the run is incomplete: how often, and the first of it.
+    #[must_use]
+    pub fn skips_told(&self) -> (u64, Vec<Told>) {
+        let skips = self.skipped.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
+        let skips = skips.unwrap_or_default();
+        let told = |skip: &Value| {
+            let text = |name: &str| skip[name].as_str().map(str::to_owned);
+            let why = text("message").or_else(|| text("reason"));
+            let why = why.unwrap_or_else(|| "the connector does not say why".to_owned());
+            Told { stream: text("stream"), text: why }
+        };
+        let first = skips["first"].as_array().map(|first| first.iter().map(told).collect());
+        (skips["count"].as_u64().unwrap_or(0), first.unwrap_or_default())
+    }
+
+    /// What the connector did that it should not have.
+    #[must_use]
+    pub fn warnings_told(&self) -> Vec<Told> {
+        let text = |warning: &Value, name: &str| warning[name].as_str().map(str::to_owned);
+        let told = |warning: &Value| Told {
+            stream: text(warning, "stream"),
+            text: text(warning, "message").unwrap_or_default(),
+        };
+        list(self.warnings.as_deref()).iter().map(told).collect()
+    }
+
+    /// Whether it succeeded and left something open all the same.
+    #[must_use]
+    pub fn is_incomplete(&self) -> bool {
+        let withheld = self.withheld.as_deref().is_some_and(|withheld| withheld != "[]");
+        let succeeded = self.reason == Some(TerminalReason::Succeeded);
+        succeeded && (withheld || self.shortfalls.is_some() || self.skipped.is_some())
+    }
+}
+
+fn list(text: Option<&str>) -> Vec<Value> {
+    text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 /// Something that a connector said.
@@ -81,7 +149,7 @@ const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, press
                    collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
                    connector_version, credential, error_retryable, error_action, new_records, changed_records, \
                    recovered_by_record, recovered_empty, recovered_unconfirmed, recovered_lists, list_records, list_gaps, \
-                   exit_code, exit_signal, stderr_tail, times_unreadable";
+                   exit_code, exit_signal, stderr_tail, times_unreadable, shortfalls, skipped, warnings";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -121,6 +189,9 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         repeated: count(16)?,
         committed: row.get(17)?,
         withheld: row.get(18)?,
+        shortfalls: row.get(41)?,
+        skipped: row.get(42)?,
+        warnings: row.get(43)?,
         collection_rate: row.get(19)?,
         provider_budget: row.get(20)?,
         events_dropped: count(21)?,

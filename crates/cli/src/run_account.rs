@@ -1,0 +1,79 @@
+//! What a run left open although it may have succeeded: for its last lines, and for programs.
+
+use gleaner_engine::{RunOutcome, Shortfall, Warning, Withheld, WithheldBecause};
+use serde_json::{Value, json};
+
+/// Skips that are named.
+const SKIPS_SHOWN: usize = 3;
+
+/// What a person is told, a line each. May hold text from outside.
+pub(crate) fn lines(outcome: &RunOutcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    for withheld in outcome.withheld.iter().filter(|withheld| withheld.why == WithheldBecause::CoverageShortfall) {
+        let reasons = reasons(outcome, &withheld.stream).join("; ");
+        lines.push(format!("checkpoint of {} withheld: {reasons}", withheld.stream));
+    }
+    let is_withheld = |short: &&Shortfall| outcome.withheld.iter().any(|held| held.stream == short.state_stream);
+    let others = outcome.shortfalls.iter().filter(|short| !is_withheld(short));
+    lines.extend(others.map(|short| format!("coverage of {} falls short: {}", short.state_stream, short.sentence())));
+    let confirmed = outcome.counts.confirmed;
+    if confirmed.unconfirmed > 0 {
+        let (gaps, stay) = if confirmed.unconfirmed == 1 { ("gap", "it stays") } else { ("gaps", "they stay") };
+        let count = confirmed.unconfirmed;
+        lines.push(format!("{count} {gaps} reported as recovered without a record; {stay} open"));
+    }
+    if confirmed.empty > 0 {
+        let gaps = if confirmed.empty == 1 { "gap" } else { "gaps" };
+        lines.push(format!("{} {gaps} closed as empty: only another stream has that key", confirmed.empty));
+    }
+    if confirmed.lists > 0 {
+        let gaps = if confirmed.lists == 1 { "gap" } else { "gaps" };
+        let (lists, records, left) = (confirmed.lists, confirmed.list_records, confirmed.list_gaps);
+        lines.push(format!("{lists} backlog {gaps} closed; {records} records and {left} new gaps replaced them"));
+    }
+    if outcome.skips.count > 0 {
+        let why = |skip: &gleaner_engine::Skipped| {
+            let why = skip.message.clone().or_else(|| skip.reason.clone());
+            let why = why.unwrap_or_else(|| "the connector does not say why".to_owned());
+            skip.stream.as_ref().map_or_else(|| why.clone(), |stream| format!("{stream}: {why}"))
+        };
+        let first = outcome.skips.first.iter().take(SKIPS_SHOWN).map(why).collect::<Vec<_>>().join("; ");
+        let times = match outcome.skips.count {
+            1 => "once".to_owned(),
+            count => format!("{count} times"),
+        };
+        lines.push(format!("skipped {times}: {first}"));
+    }
+    lines.extend(outcome.warnings.iter().map(|warning| format!("warning: {}", warning.sentence())));
+    lines
+}
+
+fn reasons(outcome: &RunOutcome, stream: &str) -> Vec<String> {
+    outcome.shortfalls.iter().filter(|short| short.state_stream == stream).map(Shortfall::sentence).collect()
+}
+
+/// The same for programs.
+pub(crate) fn json(outcome: &RunOutcome) -> Value {
+    let withheld = |withheld: &Withheld| {
+        let keys = outcome.shortfalls.iter().filter(|short| short.state_stream == withheld.stream);
+        let keys = keys.flat_map(|short| &short.keys).collect::<Vec<_>>();
+        let reasons = reasons(outcome, &withheld.stream);
+        json!({"stream": withheld.stream, "why": withheld.why.code(), "reasons": reasons, "keys": keys})
+    };
+    let warning = |warning: &Warning| {
+        json!({
+            "code": warning.code.code(), "stream": warning.stream, "count": warning.count,
+            "message": warning.sentence(),
+        })
+    };
+    let confirmed = outcome.counts.confirmed;
+    json!({
+        "checkpoints_withheld": outcome.withheld.iter().map(withheld).collect::<Vec<_>>(),
+        "coverage_shortfalls": outcome.shortfalls.iter().map(Shortfall::sentence).collect::<Vec<_>>(),
+        "skipped": outcome.skips.count,
+        "warnings": outcome.warnings.iter().map(warning).collect::<Vec<_>>(),
+        "gaps_recovered": outcome.counts.recovered, "gaps_empty": confirmed.empty,
+        "gaps_unconfirmed": confirmed.unconfirmed, "lists_closed": confirmed.lists,
+        "list_records": confirmed.list_records, "list_gaps": confirmed.list_gaps,
+    })
+}

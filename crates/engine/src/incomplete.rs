@@ -1,0 +1,192 @@
+//! What a run that succeeded leaves open, and what its connector did that it should not have.
+//!
+//! Why apart from the counts: each of these is something that an owner is told with a name, and that keeps a run from
+//! being called complete. All lists are bounded; beyond their bound there is a number.
+
+use crate::scope::ScopeRules;
+use gleaner_protocol::{AbsenceReason, CoveragePolicy, Manifest, SkipResult};
+
+/// A checkpoint whose account falls short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// The stream whose details are not accounted for.
+    pub stream: String,
+    /// The stream whose checkpoint waits for them.
+    pub state_stream: String,
+    /// How many of the listed keys nothing accounts for; none where there was no report at all.
+    pub unaccounted: Option<u64>,
+    /// Of those, how many the connector called hydrated.
+    pub unconfirmed: u64,
+    /// The first of them.
+    pub keys: Vec<String>,
+}
+
+impl Shortfall {
+    /// What an owner is told.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { stream, unconfirmed, keys, .. } = self;
+        let Some(unaccounted) = self.unaccounted else {
+            return format!("no coverage report came for {stream}");
+        };
+        let claimed = match unconfirmed {
+            0 => String::new(),
+            all if *all == unaccounted => ", although the connector reported them as collected".to_owned(),
+            some => format!(", {some} of them although the connector reported them as collected"),
+        };
+        let shown = keys.iter().take(Self::KEYS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+        let more = if unaccounted > Self::KEYS_SHOWN as u64 { ", …" } else { "" };
+        format!("{unaccounted} listed {stream} were not stored{claimed}: {shown}{more}")
+    }
+
+    /// So many keys are in a sentence.
+    const KEYS_SHOWN: usize = 5;
+}
+
+/// Something that a connector left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Of which stream, if it said.
+    pub stream: Option<String>,
+    /// Why, as a code.
+    pub reason: Option<String>,
+    /// The same in its own words.
+    pub message: Option<String>,
+}
+
+/// What was left out so that the run is incomplete.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skips {
+    /// How often.
+    pub count: u64,
+    /// The first of them.
+    pub first: Vec<Skipped>,
+}
+
+impl Skips {
+    /// So many are kept with the run; the trace has more.
+    const FIRST_MAX: usize = 20;
+
+    /// Takes note of one.
+    pub(crate) fn add(&mut self, skip: &SkipResult) {
+        self.count = self.count.saturating_add(1);
+        if self.first.len() < Self::FIRST_MAX {
+            let (stream, reason, message) = (skip.stream.clone(), skip.reason.clone(), skip.message.clone());
+            self.first.push(Skipped { stream, reason, message });
+        }
+    }
+}
+
+/// Whether a skip makes the run incomplete. It does not where the manifest says that the stream need not be collected,
+/// and where the run was not asked for what was skipped.
+pub(crate) fn makes_incomplete(skip: &SkipResult, manifest: &Manifest, rules: &ScopeRules) -> bool {
+    let is_optional = |stream: &str| {
+        let stream = manifest.stream(stream);
+        stream.is_some_and(|stream| !stream.required && stream.coverage_policy != CoveragePolicy::Collect)
+    };
+    let by_scope = skip.reason.as_deref() == Some(AbsenceReason::OutOfScope.code());
+    let stream = skip.stream.as_deref();
+    !by_scope && stream.is_none_or(|stream| rules.contains(stream) && !is_optional(stream))
+}
+
+/// Something that the protocol forbids and that ends no run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// What.
+    pub code: WarningCode,
+    /// Of which stream.
+    pub stream: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// What a connector did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WarningCode {
+    /// Records or gaps of a stream came after its last coverage report.
+    CoverageEarly,
+    /// A coverage report leaves gaps out of its `gap_keys` that the run wrote.
+    GapKeysIncomplete,
+    /// A coverage report names records, and calls every one of them an optional skip.
+    EverythingSkipped,
+}
+
+impl WarningCode {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::CoverageEarly => "coverage_early",
+            Self::GapKeysIncomplete => "gap_keys_incomplete",
+            Self::EverythingSkipped => "everything_skipped",
+        }
+    }
+}
+
+impl Warning {
+    /// What an owner is told.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { code, stream, count } = self;
+        match code {
+            WarningCode::CoverageEarly => {
+                format!("{stream}: {count} records or gaps came after the last coverage report")
+            }
+            WarningCode::GapKeysIncomplete => {
+                format!("{stream}: the coverage report leaves out {count} gaps that the run wrote")
+            }
+            WarningCode::EverythingSkipped => {
+                format!("{stream}: the connector skipped all {count} listed records as optional; none was stored")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_protocol::{ManifestOrigin, Scope, StreamScope};
+
+    #[test]
+    fn a_skip_makes_a_run_incomplete_unless_the_manifest_or_the_scope_allows_it() {
+        let text = r#"{"connector_id":"c","connector_key":"c","version":"1","streams":[
+            {"name":"must","semantics":"append_only"},
+            {"name":"may","semantics":"append_only","required":false},
+            {"name":"later","semantics":"append_only","required":false,"coverage_policy":"deferred"},
+            {"name":"unasked","semantics":"append_only"}]}"#;
+        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::Foreign).unwrap();
+        let scope = Scope::new(["must", "may", "later"].map(StreamScope::all_of).to_vec()).unwrap();
+        let rules = ScopeRules::new(&manifest, &scope).unwrap();
+        let check = |stream: Option<&str>, reason: Option<&str>| {
+            let (stream, reason) = (stream.map(str::to_owned), reason.map(str::to_owned));
+            makes_incomplete(&SkipResult { stream, reason, ..SkipResult::default() }, &manifest, &rules)
+        };
+        assert!(check(Some("must"), None) && check(None, Some("not_found")));
+        assert!(check(Some("may"), Some("x")), "not required, and still to be collected");
+        assert!(!check(Some("later"), Some("x")) && !check(Some("unasked"), Some("x")));
+        assert!(!check(Some("must"), Some("out_of_scope")));
+        assert!(check(Some("must"), Some("stream_collection_failed")));
+    }
+
+    #[test]
+    fn so_many_skips_are_kept_and_all_are_counted() {
+        let mut skips = Skips::default();
+        (0..100).for_each(|_| skips.add(&SkipResult::default()));
+        assert_eq!((skips.count, skips.first.len()), (100, 20));
+    }
+
+    #[test]
+    fn a_shortfall_says_what_was_claimed_and_names_keys() {
+        let keys = (1..=7).map(|n| n.to_string()).collect();
+        let short = |unaccounted, unconfirmed| {
+            let (stream, state_stream) = ("details".to_owned(), "trips".to_owned());
+            Shortfall { stream, state_stream, unaccounted, unconfirmed, keys: Vec::clone(&keys) }.sentence()
+        };
+        assert_eq!(short(None, 0), "no coverage report came for details");
+        assert_eq!(
+            short(Some(7), 7),
+            "7 listed details were not stored, although the connector reported them as collected: 1, 2, 3, 4, 5, …"
+        );
+        assert!(short(Some(7), 2).contains("2 of them although"));
+    }
+}
