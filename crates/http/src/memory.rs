@@ -20,6 +20,8 @@ use tokio::time::Instant;
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 /// Files that nobody has written to for this long say nothing any more: no gate is longer.
 const KEEP: Duration = RETRY_AFTER_MAX;
+/// A file that is being written is there for milliseconds. One that is older was left by a process that was killed.
+const KEEP_UNFINISHED: Duration = Duration::from_secs(3600);
 /// The file with the secret. It is there for as long as the folder is, so writers take turns by its lock.
 const SECRET: &str = "secret";
 /// Longest file that is read; the governor's own limit on such a text.
@@ -221,10 +223,14 @@ fn drop_old_files(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let path = entry.path();
-        let is_ours = path.extension().is_some_and(|extension| extension == "learned" || extension == "new");
+        let keep = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("learned") => KEEP,
+            Some("new") => KEEP_UNFINISHED,
+            _ => continue,
+        };
         let age = entry.metadata().and_then(|file| file.modified()).ok();
         let age = age.and_then(|modified| SystemTime::now().duration_since(modified).ok());
-        if is_ours && age.is_some_and(|age| age > KEEP) {
+        if age.is_some_and(|age| age > keep) {
             forget(&path);
         }
     }

@@ -193,6 +193,8 @@ impl Prepared {
             collect_without_panic(connector, &mut run)
         });
         let result = run.close(result);
+        // The last look at the pace may be a second old, and what is being written must not be cut off.
+        run.governors.save();
         let done = done(&result, run.emitter.counts().sent, |text| run.emitter.masked(text));
         run.emitter.done(done.clone()).is_ok().then_some(done.status)
     }

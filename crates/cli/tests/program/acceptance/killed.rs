@@ -100,4 +100,6 @@ fn the_files_are_the_owner_s_alone_and_name_no_credential() {
     let (code, last) = notes.run(&[], 20);
     assert_eq!(code, 0, "{last}");
     assert_eq!(notes.stored().len(), 3);
+    let text = fs::read_to_string(learned(&notes).unwrap()).unwrap();
+    assert!(text.starts_with("gleaner-learned-1 ") && !text.contains("gate_until_ms="), "{text}");
 }
