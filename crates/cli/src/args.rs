@@ -141,9 +141,15 @@ pub(crate) enum Command {
     /// Begins something of your own: a connector.
     #[command(subcommand, after_help = EXIT_CODES)]
     New(new::NewCommand),
-    /// Looks at every page, row and counter of the store, and names what is damaged.
+    /// Checks every page, row and counter of the store, and names what is damaged or in doubt.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Verify(collect::VerifyArgs),
+    /// Lists a connection again and brings back what an earlier version of Gleaner may have lost.
+    ///
+    /// `gleaner verify` names what is in doubt: cursors that a run with a narrower scope may have moved past records,
+    /// and gaps that were closed without their record. Nothing is deleted; unchanged records are not stored again.
+    #[command(after_help = COLLECT_EXIT_CODES)]
+    Repair(collect::RepairArgs),
     /// Makes the data root, the store and a file of settings; leaves alone what is there.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Init(care::InitArgs),

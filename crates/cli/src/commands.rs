@@ -28,6 +28,7 @@ pub(crate) mod proxy;
 pub(crate) mod query;
 pub(crate) mod records;
 pub(crate) mod remove;
+pub(crate) mod repair;
 pub(crate) mod restore;
 pub(crate) mod resume;
 pub(crate) mod run;

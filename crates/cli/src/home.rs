@@ -2,7 +2,7 @@
 
 use crate::args::collect::HomeArgs;
 use crate::error::CliError;
-use gleaner_store::{Reader, Store};
+use gleaner_store::{Reader, Store, StoreError};
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -98,6 +98,13 @@ impl Home {
                     .to_owned(),
             });
         }
-        Ok(Reader::open(&self.store_path())?)
+        match Reader::open(&self.store_path()) {
+            // An earlier version wrote it. Only a writer may bring it up to date, as the next run would.
+            Err(StoreError::OlderSchema { .. }) => {
+                drop(Store::open(&self.store_path())?);
+                Ok(Reader::open(&self.store_path())?)
+            }
+            opened => Ok(opened?),
+        }
     }
 }

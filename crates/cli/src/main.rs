@@ -123,6 +123,7 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Remove(args) => commands::remove::run(&args, &mut out),
         Command::New(NewCommand::Connector(args)) => commands::new::run(&args, &mut out),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
+        Command::Repair(args) => commands::repair::run(&args, &mut out),
         Command::Init(args) => commands::init::run(&args, &mut out),
         Command::Connectors(args) => commands::connectors::run(&args, &mut out),
         Command::Config(ConfigCommand::Show(args)) => commands::config_show::run(&args, cli.colour, &mut out),

@@ -446,6 +446,17 @@ impl Gap {
         }
     }
 
+    /// An earlier version closed it on its connector's word alone, and the store has nothing for it: it waits again.
+    /// Answers whether that is so.
+    pub fn reopen_unconfirmed(&mut self) -> bool {
+        let is_meant = self.state == GapState::Recovered && self.confirmed_by.is_none();
+        if is_meant {
+            self.begin_anew();
+            self.not_before = None;
+        }
+        is_meant
+    }
+
     /// The owner does without it, and says why. Of one that is ignored already, the note is another one then. Answers
     /// whether it is so: what is here cannot be done without.
     pub fn ignore(&mut self, note: Note, now: WallTime) -> bool {
@@ -775,6 +786,17 @@ mod tests {
             gap.defer(&run_cap(), &lease(3), LIMITS, at(0));
             assert!(gap.is_open() && gap.confirmed_by.is_none(), "it is missing again");
         }
+    }
+
+    #[test]
+    fn only_a_gap_that_was_closed_without_any_proof_is_opened_again_by_a_repair() {
+        let mut gap = held();
+        assert!(!gap.reopen_unconfirmed(), "it is open");
+        gap.recover(&lease(1), Evidence::Record);
+        assert!(!gap.reopen_unconfirmed() && !gap.is_open(), "its record is here");
+        gap.confirmed_by = None;
+        assert!(gap.reopen_unconfirmed() && gap.lease(&lease(2), at(0)), "as an earlier version closed it");
+        assert_eq!(gap.attempts, 0);
     }
 
     #[test]

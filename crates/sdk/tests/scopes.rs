@@ -168,7 +168,7 @@ fn lies() -> impl Strategy<Value = Lies> {
 }
 
 /// Whether the store confirms what a connector says about recovered and hydrated records (points 3 and 4).
-const STORE_CONFIRMS: bool = false;
+const STORE_CONFIRMS: bool = true;
 
 fn case() -> impl Strategy<Value = Case> {
     let grant = prop_oneof![1 => Just(Narrow::default()), 1 => narrow()];

@@ -48,6 +48,7 @@ mod reach;
 mod read;
 mod registry;
 mod renewal;
+mod repair;
 mod rest_of_run;
 mod restore;
 mod row_hash;
@@ -73,6 +74,7 @@ pub use read::{
     PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary, Share, Snapshot,
     StoredRecord, StreamCoverage, StreamSummary, Told, TracedEvent, WhyUnknown,
 };
+pub use repair::{Doubt, DoubtAbout, Repaired};
 pub use restore::{RestoreOutcome, restore};
 pub use schedule::{OwnerSchedule, Wanted, WantedBy};
 pub use session::{RunAbout, RunStart, Session};

@@ -144,6 +144,26 @@ pub(crate) struct VerifyArgs {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct RepairArgs {
+    /// The connection.
+    pub(crate) connection: String,
+    /// Also during a cooldown, or while the connection is paused.
+    #[arg(long)]
+    pub(crate) now: bool,
+    /// Prints one JSON object per line; the last one says how the run ended.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Shows no progress.
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+    /// How to start the connector [default: as it was added, or what its manifest says].
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct ConformanceArgs {
     /// The connector's manifest.
     #[arg(long, value_name = "FILE")]

@@ -61,7 +61,7 @@ fn confirm(args: &RemoveArgs, summary: &ConnectionSummary) -> Result<(), CliErro
 }
 
 /// Whoever works on it is named.
-fn lease(store: &mut Store, name: &str) -> Result<Vec<Lease>, CliError> {
+pub(crate) fn lease(store: &mut Store, name: &str) -> Result<Vec<Lease>, CliError> {
     let holder = Holder::current().map_err(StoreError::Holder)?;
     match store.acquire(&[LeaseOn::Connection(name)], &holder, dates::now())? {
         Acquired::Yes { leases, .. } => Ok(leases),

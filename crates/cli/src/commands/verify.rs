@@ -1,10 +1,11 @@
-//! `gleaner verify`: checks the store and names every row that is damaged.
+//! `gleaner verify`: checks the store, names every row that is damaged, and what an earlier version left in doubt.
 
 use crate::args::collect::VerifyArgs;
-use crate::error::{CliError, EXIT_FAILED};
+use crate::error::{CliError, EXIT_FAILED, EXIT_GAPS};
 use crate::home::Home;
 use crate::output::{Output, visible};
-use serde_json::json;
+use gleaner_store::{Doubt, DoubtAbout};
+use serde_json::{Value, json};
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -25,18 +26,45 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliEr
         let line = json!({"table": fault.table, "row": fault.row, "what": fault.what}).to_string();
         out.line(&if args.json { line } else { visible(&fault.to_string()) })?;
     }
-    if damage.is_empty() {
+    if !damage.is_empty() {
         if !args.json {
-            out.line(&format!(
-                "the store is whole: {versions} versions. Checked: pages, tables, indexes, views and triggers; records, \
-                 gaps and cursors by their hashes; connections, runs, events and quarantine by form and reference; \
-                 counters and commits"
-            ))?;
+            out.line("hint: copy the store before anything else, then restore a backup; nothing was changed")?;
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(ExitCode::from(EXIT_FAILED));
     }
     if !args.json {
-        out.line("hint: copy the store before anything else, then restore a backup; nothing was changed")?;
+        out.line(&format!(
+            "the store is whole: {versions} versions. Checked: pages, tables, indexes, views and triggers; records, gaps \
+             and cursors by their hashes; connections, runs, events and quarantine by form and reference; counters and \
+             commits"
+        ))?;
     }
-    Ok(ExitCode::from(EXIT_FAILED))
+    let doubts = reader.doubts()?;
+    for doubt in &doubts {
+        out.line(&if args.json { doubt_json(doubt).to_string() } else { doubt_text(doubt) })?;
+    }
+    Ok(if doubts.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_GAPS) })
+}
+
+fn doubt_text(doubt: &Doubt) -> String {
+    let (name, stream) = (visible(&doubt.connection), visible(&doubt.stream));
+    let what = match &doubt.about {
+        DoubtAbout::Cursor { track } => format!(
+            "an earlier version of Gleaner moved the {track} cursor; a run with a narrower scope may have moved it past records"
+        ),
+        DoubtAbout::ClosedGaps { gaps } => format!("{gaps} closed gaps have no record"),
+        DoubtAbout::Hydrated { claimed, stored } => {
+            format!("the connector reported {claimed} records as collected; {stored} are stored")
+        }
+    };
+    format!("{name} {stream}: {what}\n    run: gleaner repair {name}")
+}
+
+fn doubt_json(doubt: &Doubt) -> Value {
+    let (kind, detail) = match &doubt.about {
+        DoubtAbout::Cursor { track } => ("cursor", json!({ "track": track })),
+        DoubtAbout::ClosedGaps { gaps } => ("closed_gaps", json!({ "gaps": gaps })),
+        DoubtAbout::Hydrated { claimed, stored } => ("hydrated", json!({ "claimed": claimed, "stored": stored })),
+    };
+    json!({ "doubt": kind, "connection": doubt.connection, "stream": doubt.stream, "detail": detail })
 }

@@ -25,6 +25,7 @@ mod look;
 mod look_speed;
 mod new;
 mod notes_provider;
+mod old_store;
 mod place;
 mod proxy;
 mod proxy_support;

@@ -76,7 +76,7 @@ fn a_kill_of_program_and_connector_on_one_track_keeps_the_gate_on_the_other() {
     assert!(processes.len() >= 2, "{processes:?}");
     // One may have ended because another did.
     processes.iter().filter(|process| Path::new("/proc").join(process).exists()).for_each(|process| {
-        let _ = std::process::Command::new("kill").args(["-KILL", process.as_str()]).status();
+        let _killed = std::process::Command::new("kill").args(["-KILL", process.as_str()]).status();
     });
     drop(running);
     assert_gate_is_kept(&notes, &[]);

@@ -174,7 +174,7 @@ fn a_configured_size_cap_defers_the_remaining_tail_as_a_resumable_gap() {
 #[test]
 fn a_run_that_only_recovers_moves_no_cursor_whatever_its_connector_says() {
     let mut world = world(&["photos"]);
-    world.run = Run::new(crate::support::config(&["photos"]), world.now).unwrap().recovering_only(true);
+    world.run = Run::new(config(&["photos"]), world.now).unwrap().recovering_only(true);
     world.lines(&[&record("photos", "a"), &slice_state("photos", 1), &state("photos", 2), &done("succeeded", 1)]);
     assert_eq!(world.outcome().reason, TerminalReason::Succeeded);
     assert_eq!((world.store.cursor("steady", "photos"), world.keys("photos").len()), (None, 1));
