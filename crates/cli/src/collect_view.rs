@@ -392,7 +392,7 @@ fn hint(report: &RunReport, reason: TerminalReason, name: &str, missing: &[Strin
         TerminalReason::GrantExpired => renew(name),
         TerminalReason::ProtocolViolation => {
             let violation = report.outcome.violation.as_ref();
-            violation.map_or(reason.wording().next, |violation| violation.wording().next).to_owned()
+            violation.map_or_else(|| reason.wording().next, |violation| violation.wording().next).to_owned()
         }
         other => other.wording().next.to_owned(),
     }

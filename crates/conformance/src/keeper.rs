@@ -198,7 +198,7 @@ impl<'s> Keeper<'s> {
                 orders.push(Order::End);
                 Ok(())
             }
-            Effect::Finish(outcome) => self.finish(outcome),
+            Effect::Finish(outcome) => self.finish(*outcome),
             of_store => self.of_store(of_store),
         };
         if let Err(error) = carried_out {

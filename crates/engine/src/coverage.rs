@@ -48,6 +48,9 @@ pub struct CoverageTally {
     /// How many hydrated keys are in quarantine, because their record does not fit its schema. They
     /// are not hydrated, and they are accounted for: they withhold nothing.
     pub in_quarantine: u64,
+    /// Whether the run was served a gap that stands for a part of a list. Its keys lie behind a cursor that an earlier run
+    /// has committed.
+    pub expands_list: bool,
 }
 
 /// What a report means for the checkpoint that waits for it.

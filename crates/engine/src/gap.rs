@@ -435,6 +435,7 @@ impl Gap {
     pub fn reopen(&mut self) {
         if matches!(self.state, GapState::Terminal { .. }) {
             self.begin_anew();
+            self.not_before = None;
         }
     }
 
@@ -618,9 +619,11 @@ mod tests {
     fn runs_until_given_up(again: &DetailGap) -> Option<(u32, AbsenceReason)> {
         let mut gap = Gap::open(again, &lease(0), at(0));
         for run in 1..=30 {
-            gap.lease(&lease(run), at(0));
+            // Further apart than any wait between two tries.
+            let now = at(u64::from(run) * 2 * DAY);
+            assert!(gap.lease(&lease(run), now), "run {run}");
             gap.attempt(&lease(run));
-            gap.defer(again, &lease(run), LIMITS, at(0));
+            gap.defer(again, &lease(run), LIMITS, now);
             if let GapState::Terminal { reason } = gap.state {
                 return Some((run, reason));
             }

@@ -340,7 +340,7 @@ impl<T: Track> World<T> {
                 for gap in self.store.gaps.values_mut() {
                     gap.release(&lease, LIMITS, self.now.wall);
                 }
-                self.finished.push(outcome);
+                self.finished.push(*outcome);
             }
             Effect::Send(message) => self.sent.push(message),
             Effect::Ask(question) => self.asked.push(question),

@@ -350,11 +350,11 @@ mod tests {
             let line = format!(r#"{{"type":"RECORD","stream":{stream},"key":{key},"op":"delete"}}"#);
             let violation = refused(&line);
             assert_eq!(violation.code, ViolationCode::MalformedField, "{line}");
-            assert_eq!(violation.field.as_deref(), Some(field), "{line}");
+            assert_eq!(violation.field, Some(field), "{line}");
         }
         let gap =
             r#"{"type":"DETAIL_GAP","stream":"notes","record_key":"\u0000","reference_only":true,"status":"pending"}"#;
-        assert_eq!(refused(gap).field.as_deref(), Some("record_key"));
+        assert_eq!(refused(gap).field, Some("record_key"));
         let data =
             r#"{"type":"RECORD","stream":"notes","key":"a","data":{"x":"\u0000"},"emitted_at":"2031-01-01T00:00:00Z"}"#;
         assert!(crate::ConnectorMessage::decode(data.as_bytes()).is_ok(), "in a body it is data");

@@ -159,7 +159,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             Err(fault) => return Err(give_back(store, &leases, fault)),
         };
         let checks = Checks { schemas, redactor: request.redactor.clone() };
-        let session = open_session::<T>(store, &request, leases, reach, now.wall)?;
+        let session = open_session::<T>(store, &request, &leases, reach, now.wall)?;
         let interrupted_before = session.interrupted_before();
         let config = RunConfig {
             run_id: session.run_id().clone(),
@@ -235,7 +235,7 @@ fn give_back(store: &mut Store, leases: &[Lease], error: impl Into<RunError>) ->
 fn open_session<T: Track>(
     store: &mut Store,
     request: &RunRequest,
-    leases: Vec<Lease>,
+    leases: &[Lease],
     reach: Arc<Reach>,
     now: WallTime,
 ) -> Result<Session<T>, RunError> {
@@ -256,9 +256,9 @@ fn open_session<T: Track>(
             reach: Some(reach),
         },
     };
-    match store.begin_run(start, leases.clone(), now) {
+    match store.begin_run(start, leases.to_vec(), now) {
         Ok(session) => Ok(session),
-        Err(error) => Err(give_back(store, &leases, error)),
+        Err(error) => Err(give_back(store, leases, error)),
     }
 }
 

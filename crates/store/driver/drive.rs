@@ -123,7 +123,7 @@ impl Driven {
             Effect::Finish(outcome) => {
                 let session = self.session.take().ok_or("a second end")?;
                 self.store.finish_run(session, &outcome, now.wall)?;
-                self.outcome = Some(outcome);
+                self.outcome = Some(*outcome);
                 return Ok(true);
             }
             effect => effect,

@@ -6,6 +6,7 @@
 
 use crate::error::{Failure, StoreError, from_sql, to_sql};
 use crate::gap_rows::{self, GapRow};
+use crate::held_gaps::HeldGaps;
 use crate::hydrated_keys::Where;
 use crate::listings::{self, PendingListing};
 use crate::session::Session;
@@ -95,6 +96,7 @@ impl Store {
                 (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
                 count_gaps(connection, session, place, pair, &mut tally)
             })?;
+            tally.expands_list = session.held.borrow().as_ref().is_some_and(HeldGaps::has_lists);
             tally.gaps_unlisted = count_unlisted(connection, session, place, pair)?;
             let listing = count_outcomes(connection, place, &tally, (stream_id, &pair.state_stream))?;
             Ok((tally, listing))

@@ -29,6 +29,8 @@ pub(crate) struct HeldGaps {
     sieve: Sieve,
     /// The streams of the gaps that name a record.
     streams: BTreeSet<i64>,
+    /// Whether one of them stands for a part of a list.
+    lists: bool,
     came: Came,
 }
 
@@ -130,6 +132,7 @@ pub(crate) fn hold<T: Track>(connection: &Connection, session: &Session<T>, row:
         )?;
     }
     let held = held.get_or_insert_default();
+    held.lists |= row.stands_for_many();
     let key = row.record_key().filter(|_| !row.stands_for_many()).map(comparable);
     if let Some(key) = &key {
         held.sieve.add(key);
@@ -174,7 +177,7 @@ impl<'h> Brought<'h> {
         if held.sieve.may_have(&key) {
             let sql = "UPDATE temp.held_gaps SET confirmed = max(confirmed, CASE WHEN stream = ?3 THEN ?4
                        WHEN ifnull(parent, ?3) = ?3 THEN ?5 ELSE ?6 END) WHERE run = ?1 AND key = ?2";
-            let values = (self.run, key.as_ref(), stream, OWN_STREAM, OTHER_STREAM, NOTHING);
+            let values = (self.run, &*key, stream, OWN_STREAM, OTHER_STREAM, NOTHING);
             self.connection.prepare_cached(sql)?.execute(values)?;
         }
         let body = record.body.filter(|_| held.streams.contains(&stream));
@@ -232,6 +235,11 @@ impl<'h> Brought<'h> {
 }
 
 impl HeldGaps {
+    /// Whether the run was served a part of a list.
+    pub(crate) const fn has_lists(&self) -> bool {
+        self.lists
+    }
+
     /// What a slice brought is durable.
     pub(crate) fn written(&mut self, came: Came) {
         self.came = came;

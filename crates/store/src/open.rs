@@ -36,10 +36,6 @@ pub(crate) const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0003.sql"),
     include_str!("../migrations/0004.sql"),
     include_str!("../migrations/0005.sql"),
-    include_str!("../migrations/0006.sql"),
-    include_str!("../migrations/0007.sql"),
-    include_str!("../migrations/0008.sql"),
-    include_str!("../migrations/0009.sql"),
 ];
 
 /// Opens for writing, and brings an older schema up to date.

@@ -83,13 +83,11 @@ impl<T: Track> Session<T> {
         if record.op == Op::Delete || !reach.is_partial(record.stream) {
             return Ok(false);
         }
-        let quarantined = "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2";
-        Ok(exists(connection, quarantined, (stream, record.key))?
-            || stored(connection, stream, record.key)?.is_some_and(|stored| stored.is_whole(record.stream)))
+        Self::has_whole(connection, stream, record)
     }
 
     /// Whether a record that does not fit its schema is left out of the quarantine: it lacks fields, and a whole one is
-    /// stored.
+    /// here.
     pub(crate) fn forgives(
         &self,
         connection: &Connection,
@@ -97,7 +95,14 @@ impl<T: Track> Session<T> {
         record: &SliceRecord<'_>,
     ) -> Result<bool, Failure> {
         let is_partial = self.start.about.reach.as_ref().is_some_and(|reach| reach.is_partial(record.stream));
-        Ok(is_partial && stored(connection, stream, record.key)?.is_some_and(|stored| stored.is_whole(record.stream)))
+        Ok(is_partial && Self::has_whole(connection, stream, record)?)
+    }
+
+    /// Whether the record is stored with all its fields, or in quarantine.
+    fn has_whole(connection: &Connection, stream: i64, record: &SliceRecord<'_>) -> Result<bool, Failure> {
+        let quarantined = "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2";
+        Ok(exists(connection, quarantined, (stream, record.key))?
+            || stored(connection, stream, record.key)?.is_some_and(|stored| stored.is_whole(record.stream)))
     }
 }
 

@@ -21,7 +21,8 @@ pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Resu
     };
     // What nobody noted, because an older program ran it, has not changed.
     let differs = |before: &Option<String>, now: &Option<String>| before.is_some() && now.is_some() && before != now;
-    if differs(&version, &about.connector_version) {
+    let is_new_credential = differs(&credential, &about.credential);
+    if is_new_credential || differs(&version, &about.connector_version) {
         let sql = "SELECT id FROM gaps WHERE connection = ?1 AND state = 'pending' AND not_before IS NOT NULL
                    AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure')";
         let mut statement = connection.prepare_cached(sql)?;
@@ -30,7 +31,7 @@ pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Resu
             change(connection, id, Gap::retry)?;
         }
     }
-    if differs(&credential, &about.credential) {
+    if is_new_credential {
         reopen_all(connection, of, AbsenceReason::AuthFailure)?;
     }
     Ok(())

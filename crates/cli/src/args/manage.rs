@@ -112,7 +112,12 @@ mod tests {
         assert_eq!(expires("never"), Ok(Expires::Never));
         assert_eq!(expires("1970-01-02"), Ok(Expires::At(WallTime::from_unix_millis(86_400_000))));
         assert_eq!(expires("1970-01-01T01:00:00+01:00"), Ok(Expires::At(WallTime::default())));
-        for text in ["", "tomorrow", "2031-13-01", "2031-01-01T00:00:00"] {
+        assert_eq!(
+            expires("1970-01-01T00:00:01"),
+            Ok(Expires::At(WallTime::from_unix_millis(1000))),
+            "UTC without a zone"
+        );
+        for text in ["", "tomorrow", "2031-13-01"] {
             assert!(expires(text).is_err(), "{text}");
         }
     }

@@ -35,26 +35,22 @@ pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliErro
 
 /// Says something about one gap.
 fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
-    let one = match what {
-        GapsCommand::Ignore(args) => &args.gap,
-        GapsCommand::TakeBack(args) => args,
+    let (one, note) = match what {
+        GapsCommand::Ignore(args) => (&args.gap, Some(&args.note)),
+        GapsCommand::TakeBack(args) => (args, None),
         GapsCommand::Retry(args) => return retry(args, out),
     };
     let home = Home::find(&one.home)?;
     let (connection, gap_id) = meant(&one.id, &home.reader()?)?;
     let actions = OwnerActions::new(home.store_path(), home.control_folder());
     let name = visible(&connection);
-    let line = match what {
-        GapsCommand::Ignore(args) => {
-            actions.ignore_gap(&connection, &gap_id, &args.note).map_err(refused)?;
-            let short = &gap_id[..ID_SHOWN];
-            format!("{name} does without it; it stays on record, `gleaner gaps take-back {short}` takes that back")
-        }
-        GapsCommand::TakeBack(_) => {
-            actions.take_back_gap(&connection, &gap_id).map_err(refused)?;
-            format!("it is wanted again; the next run of {name} tries it")
-        }
-        GapsCommand::Retry(_) => String::new(),
+    let line = if let Some(note) = note {
+        actions.ignore_gap(&connection, &gap_id, note).map_err(refused)?;
+        let short = &gap_id[..ID_SHOWN];
+        format!("{name} does without it; it stays on record, `gleaner gaps take-back {short}` takes that back")
+    } else {
+        actions.take_back_gap(&connection, &gap_id).map_err(refused)?;
+        format!("it is wanted again; the next run of {name} tries it")
     };
     out.line(&line)?;
     Ok(ExitCode::SUCCESS)

@@ -180,7 +180,7 @@ fn read_help(text: &str) -> Help {
                 help.commands.push(name.to_owned());
             }
         } else if let Some(at) = words.find("--").filter(|at| indent <= 6 && (*at == 0 || words.starts_with('-'))) {
-            let (head, what) = words[at..].split_once("  ").unwrap_or((&words[at..], ""));
+            let (head, what) = words[at..].split_once("  ").unwrap_or_else(|| (&words[at..], ""));
             let (name, value) = head.split_once(' ').unwrap_or((head, ""));
             if !matches!(name, "--help" | "--version") {
                 let name = name.trim_end_matches(',').split('[').next().unwrap_or(name);
@@ -214,7 +214,9 @@ fn variables() -> (BTreeSet<String>, Vec<String>) {
         for line in code.lines().filter(|line| !line.trim_start().starts_with("//")) {
             let literals = line.split('"').skip(1).step_by(2).filter(|text| is_name(text));
             names.extend(
-                literals.filter(|text| text.starts_with("GLEANER_") || text.starts_with("PDPP_")).map(str::to_owned),
+                literals
+                    .filter(|text| !text.ends_with('_') && (text.starts_with("GLEANER_") || text.starts_with("PDPP_")))
+                    .map(str::to_owned),
             );
         }
         if let Some(list) = code.split("const OWN_VARIABLES").nth(1).and_then(|rest| rest.split(';').nth(1)) {

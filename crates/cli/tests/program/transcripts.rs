@@ -76,9 +76,10 @@ fn a_connector_with_many_streams() {
     let place = Place::new();
     let answer = replayed(&place, "notebook.manifest.json", "notebook.jsonl");
     let streams = ["notebooks", "pages", "edits", "tags", "drawings"];
+    // A page without an id is left out: the run says so, and is incomplete.
     assert_ends(
         &answer,
-        0,
+        3,
         &json!({"status": "succeeded", "records_accepted": 10, "records_deleted": 1, "records_rejected": 0, "gaps_open": 0,
                "checkpoints_committed": streams}),
     );
@@ -94,7 +95,7 @@ fn a_connector_with_many_streams() {
     assert_eq!((no_stream.code, no_stream.stdout.as_str()), (0, ""));
     // The same once more: nothing new, and nothing twice.
     let answer = replayed(&place, "notebook.manifest.json", "notebook.jsonl");
-    assert_ends(&answer, 0, &json!({"status": "succeeded", "records_accepted": 10}));
+    assert_ends(&answer, 3, &json!({"status": "succeeded", "records_accepted": 11, "records_unchanged": 9}));
     assert_eq!(streams.map(|stream| records(&place, stream).len()), [2, 3, 2, 2, 1]);
     assert_eq!(place.gleaner(&["verify"]).code, 0);
 }

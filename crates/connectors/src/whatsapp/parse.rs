@@ -191,7 +191,7 @@ impl Messages {
             let at = lines.offset();
             let Some(line) = next_line(lines)? else {
                 self.next = Sent { byte: at, sum: self.sum.digest() };
-                return Ok(self.open.take().map(|open| self.close(open)));
+                return Ok(self.open.take().map(|open| self.close(&open)));
             };
             let stamp = Stamp::read(&line.text).filter(|(stamp, _)| stamp.shape == self.shape);
             let begins = stamp.map(|(stamp, rest)| {
@@ -204,7 +204,7 @@ impl Messages {
                 (Some(begins), Some(_)) => {
                     self.next = begins.at;
                     let ended = self.open.replace(begins);
-                    return Ok(ended.map(|open| self.close(open)));
+                    return Ok(ended.map(|open| self.close(&open)));
                 }
                 (None, Some(open)) => {
                     open.is_cut |= line.is_too_long || open.text.len() + line.text.len() > LINE_BYTES_MAX;
@@ -218,7 +218,7 @@ impl Messages {
         }
     }
 
-    fn close(&mut self, open: Open) -> Message {
+    fn close(&mut self, open: &Open) -> Message {
         self.before = open.at;
         let (sender, body, is_edited) = sender_and_body(open.text.trim_end_matches(['\n', '\r']));
         let stamp = open.stamp.as_written();

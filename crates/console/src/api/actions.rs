@@ -11,7 +11,7 @@ use crate::problem::Problem;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_protocol::RawJson;
-use gleaner_service::{Actions, Reply, Stop};
+use gleaner_service::{Reply, Stop};
 use gleaner_store::GapsMeant;
 use http::StatusCode;
 use serde::Deserialize;
@@ -86,11 +86,13 @@ pub(crate) async fn retry_gaps(
     Place(name): Place<String>,
     Told(RetryWish { stream, reason }): Told<RetryWish>,
 ) -> Result<Response, Problem> {
-    let retry = move |actions: &dyn Actions| {
-        let meant = GapsMeant { stream: stream.as_deref(), reason: reason.as_deref() };
-        actions.retry_gaps(&name, meant)
-    };
-    inside.act(retry).await.map(|_| accepted())
+    inside
+        .act(move |actions| {
+            let meant = GapsMeant { stream: stream.as_deref(), reason: reason.as_deref() };
+            actions.retry_gaps(&name, meant)
+        })
+        .await
+        .map(|_| accepted())
 }
 
 #[derive(Debug, Deserialize)]

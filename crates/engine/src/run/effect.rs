@@ -55,7 +55,7 @@ pub enum Effect<T: Track> {
     Commit(CommitPlan<T>),
     /// Store: the run is over. Leases return and kept keys go. The last effect, given out once. A run
     /// that was superseded writes nothing: then this is for people only.
-    Finish(RunOutcome),
+    Finish(Box<RunOutcome>),
     /// Store: an event for the trace.
     Trace(TraceEvent),
     /// Process: one message.

@@ -314,11 +314,13 @@ impl<T: Track> Run<T> {
         }
     }
 
-    /// A key that nobody accounts for, under a cursor that a slice has committed, would be lost.
+    /// A key that nobody accounts for, under a cursor that is committed, would be lost: a slice of this run committed it,
+    /// or an earlier run that left a part of the list for this one.
     fn write_unaccounted(&mut self) {
         for report in &self.reports {
             let short = matches!(report.verdict, Some(CoverageVerdict::Short { unaccounted: 1.. }));
-            if T::ACCOUNTS && short && self.ledger.has_committed(&report.pair.state_stream) {
+            let is_passed = report.tally.expands_list || self.ledger.has_committed(&report.pair.state_stream);
+            if T::ACCOUNTS && short && is_passed {
                 self.owed += 1;
                 let pair = report.pair.clone();
                 self.effects.push_back(Effect::WriteUnaccounted { report: report.id, pair });
@@ -451,7 +453,7 @@ impl<T: Track> Run<T> {
         self.conclusion = Some(conclusion);
         self.phase = Phase::Ended;
         self.outcome = Some(outcome.clone());
-        self.effects.push_back(Effect::Finish(outcome));
+        self.effects.push_back(Effect::Finish(Box::new(outcome)));
     }
 }
 

@@ -16,7 +16,7 @@ impl<T: Track> Supervisor<'_, T> {
     pub(super) fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
         let carried_out = match effect {
-            Effect::Finish(outcome) => self.finish(outcome),
+            Effect::Finish(outcome) => self.finish(*outcome),
             Effect::Send(message) => self.send(&message),
             Effect::CloseInput => self.order(crate::process::Process::close_input),
             Effect::Stop => self.order(crate::process::Process::stop),

@@ -75,8 +75,6 @@ pub(crate) fn time(at: u64) -> String {
 /// What it does wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lies {
-    /// A run that sees a part of the time deletes what it did not see.
-    pub(crate) deletes_unseen: bool,
     /// A run that only recovers moves the cursor to the end.
     pub(crate) moves_when_recovering: bool,
     /// A gap is said to be recovered although nothing was sent.
@@ -238,13 +236,6 @@ impl Running<'_> {
 
     fn record(&mut self, stream: &str, key: &str, number: u64, entry: Entry) -> Result<(), WireFault> {
         if !wants(&self.start.scope, stream, key, entry) {
-            let unseen =
-                self.nature.lies.deletes_unseen && stream == "items" && is_in_resources(&self.start.scope, key);
-            let timed = self.start.scope.stream(stream).is_some_and(|asked| asked.time_range.is_some());
-            if unseen && timed {
-                self.sent += 1;
-                return self.say(&json!({"type": "RECORD", "stream": stream, "key": key, "op": "delete"}));
-            }
             return Ok(());
         }
         self.sent += 1;
@@ -294,12 +285,6 @@ fn is_backlog(gap: &ServedGap) -> bool {
 fn ranges_of(gap: &ServedGap) -> Vec<(u64, u64)> {
     let locator = serde_json::from_str::<Value>(gap.detail_locator.as_ref().unwrap().as_str()).unwrap();
     serde_json::from_value(locator["ranges"].clone()).unwrap()
-}
-
-fn is_in_resources(scope: &Scope, key: &str) -> bool {
-    scope
-        .stream("items")
-        .is_some_and(|asked| asked.resources.is_empty() || asked.resources.iter().any(|name| name == key))
 }
 
 fn wants(scope: &Scope, stream: &str, key: &str, entry: Entry) -> bool {

@@ -349,8 +349,8 @@ impl Source for Provider {
             return Err(FetchError::of_status(429));
         }
         if inner.cursed.contains(&target.key) {
-            let fault = if target.key.len().is_multiple_of(2) { 404 } else { 500 };
-            return Err(FetchError::of_status(fault));
+            // A cause that may pass is never given up, so that nothing would ever settle.
+            return Err(FetchError::of_status(404));
         }
         match inner.items.get(&target.key) {
             Some(entry) => Ok(Detail::new().record(target.key.as_str(), &body(&target.key, *entry))),

@@ -519,7 +519,7 @@ impl<T: Track> Rig<T> {
             }
             Some(Effect::Finish(outcome)) => {
                 self.store.finish_run(self.session.take().unwrap(), &outcome, self.now.wall).unwrap();
-                self.outcome = Some(outcome);
+                self.outcome = Some(*outcome);
             }
             Some(_) | None => {}
         }

@@ -201,7 +201,7 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         connector_version: row.get(25)?,
         credential: row.get(26)?,
         error_retryable: row.get::<_, Option<bool>>(27)?.unwrap_or(false),
-        exit: exit.map(Exit::Code).or(signal.map(Exit::Signal)),
+        exit: exit.map(Exit::Code).or_else(|| signal.map(Exit::Signal)),
         stderr: row.get(39)?,
         error_action: code(28)?.as_deref().and_then(RecoveryAction::from_code),
     })

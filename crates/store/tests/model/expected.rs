@@ -303,7 +303,7 @@ impl Expected {
         assert!(going.owes_unaccounted(), "unaccounted keys were written out of turn");
         going.wrote_unaccounted = true;
         let ([required, hydrated, _, skips], run) = (going.report.as_ref().unwrap().lists.clone(), going.id.clone());
-        let is_left = |key: &&String| !(hydrated.contains(key) && self.has_detail(key)) && !skips.contains(key);
+        let is_left = |key: &&String| !(skips.contains(key) || hydrated.contains(key) && self.has_detail(key));
         let left = required.iter().filter(is_left).cloned().collect::<Vec<_>>();
         let names = left.iter().filter(|key| !self.has_gap(key)).map(|key| detail_gap(key)).collect::<Vec<_>>();
         let cause = Cause { reason: "unaccounted", run_cap: false, status: None };

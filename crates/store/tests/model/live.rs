@@ -200,7 +200,7 @@ impl<T: Track> LiveRun<T> {
                 };
                 Step::Committed(cursors.map(name).collect())
             }
-            Effect::Finish(outcome) => self.finish(outcome, now),
+            Effect::Finish(outcome) => self.finish(*outcome, now),
             Effect::Trace(event) => {
                 self.store.trace(session, event, now.wall).unwrap();
                 Step::Other

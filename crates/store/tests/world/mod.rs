@@ -304,7 +304,7 @@ impl Sitting {
             Some(Effect::Finish(outcome)) => {
                 let session = self.session.take().expect("one end");
                 self.store.finish_run(session, &outcome, now.wall)?;
-                self.outcome = Some(outcome);
+                self.outcome = Some(*outcome);
             }
             Some(Effect::Ask(question)) => self.questions.push(self.store.ask(session, &question, None, now.wall)?),
             // There is no process.

@@ -69,7 +69,7 @@ def gaps():
         say(type="DETAIL_GAP_RECOVERED", gap_id=gap["gap_id"], lease_id=gap["lease_id"], stream="notes", reference_only=True)
     if not seen("notes"):
         record("notes", "n1", {"id": "n1", "size": 1})
-        for key in ["n2", "n3"]:
+        for key in [] if HONEST else ["n2", "n3"]:
             say(type="DETAIL_GAP", stream="notes", record_key=key, reason="temporary_unavailable", status="pending",
                 last_error={"class": "http", "http_status": 503}, reference_only=True)
         say(type="STATE", stream="notes", cursor={"n": 1})
