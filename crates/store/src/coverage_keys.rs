@@ -129,6 +129,13 @@ impl Store {
             if !is_kept(transaction)? {
                 return Ok(0);
             }
+            // Records may have come after a report that was early.
+            let parent = session.streams.of(state_stream).ok();
+            let stream_id = session.streams.of(stream)?;
+            let parent = parent.filter(|&parent| parent != stream_id);
+            let keys =
+                Where { connection: transaction, place, stream: stream_id, parent, first_seq: session.first_seq };
+            keys.mark_again()?;
             let without = format!(
                 "(lists & {MISSING} != 0 OR (lists & {} = 0 AND lists & {} != 0))",
                 HYDRATED | SKIPPED,

@@ -51,6 +51,16 @@ impl Where<'_> {
         Ok(missing)
     }
 
+    /// The same once more, from what is there now.
+    pub(crate) fn mark_again(&self) -> Result<u64, Failure> {
+        let sql = format!(
+            "UPDATE temp.coverage_keys SET lists = lists & ~{} WHERE run = ?1 AND report = ?2",
+            MISSING | EMPTY | QUARANTINED
+        );
+        self.connection.execute(&sql, self.place)?;
+        self.mark_missing()
+    }
+
     fn mark_quarantined(&self) -> Result<(), Failure> {
         if exists(self.connection, "SELECT 1 FROM streams WHERE id = ?1 AND quarantined > 0", [self.stream])? {
             let found = format!("EXISTS (SELECT 1 FROM quarantine q WHERE q.stream = ?3 AND q.key IN {STORED_AS})");

@@ -120,6 +120,8 @@ pub(crate) struct Going {
     pub(crate) seen: u64,
     pub(crate) ending: Option<Ending>,
     wrote_unaccounted: bool,
+    /// Whether it was served a part of a list before its report.
+    expands_list: bool,
     /// What came for each gap since it was served: nothing, a record, or only one of another stream.
     came: BTreeMap<GapName, Option<&'static str>>,
     /// The last slice that had records or gaps.
@@ -167,6 +169,7 @@ impl Expected {
             seen: 0,
             ending: None,
             wrote_unaccounted: false,
+            expands_list: false,
             came: BTreeMap::new(),
             last_slice: Vec::new(),
         });
@@ -272,6 +275,7 @@ impl Expected {
     /// Judges the report from what is durable now.
     pub(crate) fn tally(&mut self) {
         let mut going = self.going.take().unwrap();
+        going.expands_list = going.came.keys().any(|name| self.gaps[name].stands_for_many(name));
         let report = going.report.as_mut().unwrap();
         let [required, hydrated, _, skips] = &report.lists;
         let accounted =
@@ -429,10 +433,10 @@ impl Going {
         self.ending = Some(self.ending.map_or(ending, |decided| decided.max(ending)));
     }
 
-    /// Whether keys lie behind a committed cursor of this run without anything that accounts for them.
+    /// Whether keys lie behind a cursor that this run or an earlier one committed, without anything that accounts for them.
     fn owes_unaccounted(&self) -> bool {
         let short = self.report.as_ref().is_some_and(|report| report.unaccounted.is_some_and(|keys| keys > 0));
-        short && self.ending.is_some() && self.committed.contains("trips")
+        short && self.ending.is_some() && (self.expands_list || self.committed.contains("trips"))
     }
 
     const fn reason(&self) -> &'static str {

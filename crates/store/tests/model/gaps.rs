@@ -32,6 +32,12 @@ const MINUTE: u64 = 60_000;
 const DAY: u64 = 1440 * MINUTE;
 
 impl ModelGap {
+    /// Whether it is no single record.
+    pub(crate) fn stands_for_many(&self, name: &GapName) -> bool {
+        let is_part = self.locator.as_deref().is_some_and(|locator| locator.contains("watermark"));
+        is_part || !name.2.starts_with("key:") || name.2.starts_with("key:gleaner:")
+    }
+
     pub(crate) fn open(cause: Cause, locator: Option<String>, run: &str) -> Self {
         let (confirmed_by, counted_by, deferred_by) = (None, None, run.to_owned());
         let not_before = None;

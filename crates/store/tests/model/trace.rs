@@ -64,7 +64,10 @@ impl Trace {
         let is_recovered = |rows: &BTreeMap<GapName, (GapId, String)>, name: &GapName| {
             rows.get(name).is_some_and(|(_, state)| state == "recovered")
         };
-        for said in slice {
+        for (at, said) in slice.iter().enumerate() {
+            let is_said_again = |name: &GapName| {
+                slice[at + 1..].iter().any(|later| matches!(later, Said::Recover { name: again, .. } if again == name))
+            };
             match said {
                 Said::Record { place: (stream, key), body } => {
                     let fields = body.as_deref().map(fields_of).unwrap_or_default();
@@ -72,7 +75,8 @@ impl Trace {
                 }
                 Said::Gap { name, .. } => self.gap_written(run, name),
                 Said::Recover { name, lease, stream }
-                    if !is_recovered(&before, name) && is_recovered(&self.rows, name) =>
+                    // Of several words about one gap in a slice, the last one may be the true one.
+                    if !is_said_again(name) && !is_recovered(&before, name) && is_recovered(&self.rows, name) =>
                 {
                     // Of several who say so, the one that could have been right is meant.
                     let (of, stream) = (name.clone(), stream.clone());
