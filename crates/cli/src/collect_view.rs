@@ -352,7 +352,7 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         out.line(&format!("  {}", visible(&line)))?;
     }
     if report.interrupted_before > 0 {
-        out.line("  the run before this one was interrupted; this one continued from its last saved slice")?;
+        out.line("  the run before this one was interrupted; what it had saved is kept")?;
     }
     Ok(())
 }
