@@ -255,11 +255,10 @@ pub(crate) fn finished(
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let outcome = &report.outcome;
-    let streams = reader.streams(name)?;
-    let gaps_open = streams.iter().map(gleaner_store::StreamSummary::gaps_open).sum::<u64>();
-    let quarantined = streams.iter().map(|stream| stream.quarantined).sum::<u64>();
+    let gaps_open = reader.connection(name)?.totals.gaps_open();
+    let now_missing = reader.missing(name)?;
     let helps = what_helps(report);
-    let is_missing_something = gaps_open + quarantined > 0 || outcome.is_incomplete();
+    let is_missing_something = gaps_open + now_missing.quarantined > 0 || outcome.is_incomplete();
     let code = match exit_code(helps, is_missing_something, report.was_told_to_stop) {
         // It did what may be done meanwhile, and that was not everything.
         0 | EXIT_GAPS if rest != Rest::No => EXIT_PROVIDER,
@@ -276,14 +275,15 @@ pub(crate) fn finished(
             "message_type": "run_finished", "run_id": report.run_id, "status": status, "gaps_open": gaps_open,
             "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
             "message": cause(report), "exit": outcome.exit.map(|exit| exit.to_string()), "stderr": outcome.stderr,
-            "cooldown_until": cooldown_until(rest),
+            "cooldown_until": cooldown_until(rest), "left_quarantine": report.left_quarantine,
+            "missing": now_missing.total(), "quarantined": now_missing.quarantined,
         });
         merge(&mut line, counts_json(&outcome.counts));
         merge(&mut line, run_account::json(outcome));
         out.line(&line.to_string())?;
         return Ok(ExitCode::from(code));
     }
-    account(report, name, gaps_open, quarantined, out)?;
+    account(report, name, gaps_open, now_missing.quarantined, out)?;
     if let Some(lasts) = rest_text(rest) {
         let only = "this run tried only gaps with other reasons; --now runs everything";
         out.line(&format!("  cooldown {lasts}: the provider rate-limited this connection; {only}"))?;
@@ -346,7 +346,16 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         out.line(&format!("  {gaps_open} {are} open; `gleaner gaps {}` lists {them}", visible(name)))?;
     }
     if quarantined > 0 {
-        out.line(&format!("  {quarantined} records are in quarantine: they do not fit their schema"))?;
+        let (are, they) = if quarantined == 1 { ("record is", "it does") } else { ("records are", "they do") };
+        out.line(&format!(
+            "  {quarantined} {are} in quarantine, because {they} not fit the schema; `gleaner gaps {}` says why",
+            visible(name)
+        ))?;
+    }
+    let left = report.left_quarantine;
+    if left > 0 {
+        let (records, they) = if left == 1 { ("record", "it fits") } else { ("records", "they fit") };
+        out.line(&format!("  {left} {records} left quarantine: {they} the schema now"))?;
     }
     for line in run_account::lines(outcome) {
         out.line(&format!("  {}", visible(&line)))?;

@@ -7,8 +7,8 @@
 
 use crate::ask::Ask;
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas,
-    Steady, Time, Validate, WallTime,
+    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, Misfit, Now, Run, RunConfig, RunId, RunOutcome,
+    Schemas, Steady, Time, Validate, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, Violation,
@@ -48,7 +48,7 @@ struct Checks {
 }
 
 impl Validate for Checks {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String> {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
         self.schemas.check(stream, body)
     }
 

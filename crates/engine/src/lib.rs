@@ -73,7 +73,7 @@ pub use reach::{Extent, GrantPart, Reach, RunScope, SeenStreams, TrackChoice};
 pub use redact::Redactor;
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
-pub use scope::{NoSchema, Refusal, Validate};
+pub use scope::{Misfit, NoSchema, Refusal, Validate};
 pub use scope_filter::{ScopeFilter, Selected};
 pub use slice::{GapChange, Slice, SliceRecord, SliceStep, Written};
 pub use time::{Now, Time, WallTime};

@@ -6,7 +6,7 @@
 //! text and allocates nothing; when a body fits it, that is the end. Everything else is asked of a
 //! library (`schema/library.rs`), which has the last word and knows where the fault is.
 //!
-//! A body is never changed, never kept, and never part of an error: an error is a JSON pointer.
+//! A body is never changed and never kept. An error has a JSON pointer and the rule that is broken, and no value.
 
 mod bounds;
 mod library;
@@ -22,7 +22,7 @@ mod walk;
 #[cfg(test)]
 mod agreement;
 
-use crate::scope::Validate;
+use crate::scope::{Misfit, Validate};
 use gleaner_protocol::{Manifest, RawJson};
 use library::Library;
 use plan::Plan;
@@ -32,7 +32,7 @@ use std::fmt;
 /// The schemas of a connector's streams, compiled.
 ///
 /// ```
-/// use gleaner_engine::{Schemas, Validate};
+/// use gleaner_engine::{Misfit, Schemas, Validate};
 /// use gleaner_protocol::{Manifest, ManifestOrigin, RawJson};
 ///
 /// let manifest = r#"{"connector_id":"c","connector_key":"c","version":"1","streams":[
@@ -41,7 +41,10 @@ use std::fmt;
 /// let schemas = Schemas::new(&manifest).unwrap();
 ///
 /// assert_eq!(schemas.check("trips", &RawJson::new(r#"{"km":1e400}"#).unwrap()), Ok(()));
-/// assert_eq!(schemas.check("trips", &RawJson::new(r#"{"km":"far"}"#).unwrap()), Err("/km".to_owned()));
+/// assert_eq!(schemas.check("trips", &RawJson::new(r#"{"km":"far"}"#).unwrap()), Err(Misfit {
+///     pointer: "/km".to_owned(),
+///     reason: "it is not of type \"number\"".to_owned(),
+/// }));
 /// ```
 #[derive(Debug)]
 pub struct Schemas {
@@ -98,7 +101,7 @@ fn read(text: &str) -> Result<serde_json::Value, survey::Fault> {
 }
 
 impl Validate for Schemas {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String> {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
         self.streams.get(stream).map_or(Ok(()), |schema| schema.check(body.as_str()))
     }
 }
@@ -112,7 +115,7 @@ impl StreamSchema {
     }
 
     #[inline]
-    fn check(&self, body: &str) -> Result<(), String> {
+    fn check(&self, body: &str) -> Result<(), Misfit> {
         match &self.plan {
             Some(plan) if plan.fits(body) => Ok(()),
             _ => self.ask_library(body),
@@ -121,10 +124,10 @@ impl StreamSchema {
 
     /// The last word, and the place of the fault.
     #[cold]
-    fn ask_library(&self, body: &str) -> Result<(), String> {
+    fn ask_library(&self, body: &str) -> Result<(), Misfit> {
         // A body is always readable; one that were not could not be shown to fit.
-        let body = value::read(body).ok_or_else(String::new)?;
-        self.library.check(&body).map_err(shortened)
+        let body = value::read(body).ok_or_else(Misfit::default)?;
+        self.library.check(&body).map_err(|misfit| Misfit { pointer: shortened(misfit.pointer), ..misfit })
     }
 }
 

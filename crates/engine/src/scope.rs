@@ -23,8 +23,8 @@ pub trait Validate: std::fmt::Debug + Send {
     ///
     /// # Errors
     ///
-    /// The JSON pointer of what does not.
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String>;
+    /// What does not fit, and why.
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit>;
 
     /// Whether a text holds the connection's own credential. Anybody else's secret is data.
     fn reveals_credential(&self, _text: &str) -> bool {
@@ -38,12 +38,21 @@ pub trait Validate: std::fmt::Debug + Send {
     }
 }
 
+/// Why a body does not fit the schema of its stream. Values of the body are not in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Misfit {
+    /// The JSON pointer of the fault; empty for the whole body.
+    pub pointer: String,
+    /// The rule of the schema that it breaks; empty where that is not known.
+    pub reason: String,
+}
+
 /// Accepts every body.
 #[derive(Clone, Copy, Debug)]
 pub struct NoSchema;
 
 impl Validate for NoSchema {
-    fn check(&self, _stream: &str, _body: &RawJson<'_>) -> Result<(), String> {
+    fn check(&self, _stream: &str, _body: &RawJson<'_>) -> Result<(), Misfit> {
         Ok(())
     }
 }
@@ -112,7 +121,7 @@ pub(crate) enum Admitted {
     /// The same; but there is a time range, and its time could not be read.
     StoreWithoutTime,
     /// With the JSON pointer of the fault.
-    Reject(String),
+    Reject(Misfit),
 }
 
 impl ScopeRules {
@@ -186,9 +195,9 @@ impl ScopeRules {
         let time = rules.check_fields_and_time(record.op, body).map_err(outside)?;
         // The last body of a deleted record is nobody's business.
         if record.op == Op::Upsert
-            && let Err(pointer) = validator.check(&record.stream, body)
+            && let Err(misfit) = validator.check(&record.stream, body)
         {
-            return Ok(Admitted::Reject(pointer));
+            return Ok(Admitted::Reject(misfit));
         }
         Ok(match time {
             Timed::Inside | Timed::Outside => Admitted::Store,
@@ -405,12 +414,16 @@ mod tests {
         assert!(matches!(ScopeRules::new(&manifest, &soon), Err(Refusal::UnreadableTime { .. })));
     }
 
+    fn at_km() -> Misfit {
+        Misfit { pointer: "/km".to_owned(), reason: String::new() }
+    }
+
     #[derive(Debug)]
     struct NoNumbers;
 
     impl Validate for NoNumbers {
-        fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), String> {
-            if body.as_str().contains('7') { Err("/km".to_owned()) } else { Ok(()) }
+        fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+            if body.as_str().contains('7') { Err(at_km()) } else { Ok(()) }
         }
     }
 
@@ -422,7 +435,7 @@ mod tests {
             let ConnectorMessage::Record(record) = ConnectorMessage::decode(line.as_bytes()).unwrap() else { panic!() };
             rules.admit(0, &record, &manifest, &NoNumbers).unwrap()
         };
-        assert_eq!(judge(&trip(r#"{"km":7}"#)), Admitted::Reject("/km".to_owned()));
+        assert_eq!(judge(&trip(r#"{"km":7}"#)), Admitted::Reject(at_km()));
         assert_eq!(judge(&trip(r#"{"km":1}"#)), Admitted::Store);
         assert_eq!(judge(&trip(r#"{"km":7}"#).replace("\"key\"", "\"op\":\"delete\",\"key\"")), Admitted::Store);
     }

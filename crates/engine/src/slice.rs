@@ -9,6 +9,7 @@
 use crate::checkpoint::{Cursor, Receipt, Track};
 use crate::gap::GapsConfirmed;
 use crate::ids::{Epoch, GapId, LeaseId, SliceId};
+use crate::scope::Misfit;
 use gleaner_protocol::{DetailGap, Op, Record};
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub struct Slice<T: Track> {
     streams: Arc<[String]>,
     text: String,
     records: Vec<Entry>,
-    rejected: Vec<(Entry, String)>,
+    rejected: Vec<(Entry, Misfit)>,
     gap_changes: Vec<GapChange>,
     /// How many records were said before each of them.
     records_before: Vec<usize>,
@@ -142,9 +143,9 @@ impl<T: Track> Slice<T> {
         self.records.iter().map(|entry| self.view(entry))
     }
 
-    /// The records for the quarantine, each with the JSON pointer of its fault.
-    pub fn rejected(&self) -> impl ExactSizeIterator<Item = (SliceRecord<'_>, &str)> {
-        self.rejected.iter().map(|(entry, pointer)| (self.view(entry), pointer.as_str()))
+    /// The records for the quarantine, each with its fault.
+    pub fn rejected(&self) -> impl ExactSizeIterator<Item = (SliceRecord<'_>, &Misfit)> {
+        self.rejected.iter().map(|(entry, misfit)| (self.view(entry), misfit))
     }
 
     /// What happens to gaps, in order.
@@ -240,9 +241,9 @@ impl<T: Track> SliceBuilder<T> {
         records.push(entry);
     }
 
-    pub(crate) fn reject(&mut self, stream: u16, record: &Record<'_>, pointer: String) {
+    pub(crate) fn reject(&mut self, stream: u16, record: &Record<'_>, misfit: Misfit) {
         let entry = self.enter(stream, record);
-        self.open.rejected.push((entry, pointer));
+        self.open.rejected.push((entry, misfit));
     }
 
     pub(crate) fn gap(&mut self, change: GapChange) {

@@ -80,7 +80,7 @@ impl ModelStore {
             };
             *counter += 1;
         }
-        self.quarantine.extend(slice.rejected().map(|(record, at)| (record.key.to_owned(), at.to_owned())));
+        self.quarantine.extend(slice.rejected().map(|(record, at)| (record.key.to_owned(), at.pointer.clone())));
         for change in slice.gap_changes() {
             self.change(change, lease, &mut written.confirmed);
             written.gaps += u64::from(matches!(change, GapChange::Open(_)));

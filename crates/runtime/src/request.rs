@@ -1,7 +1,9 @@
 //! What a run is asked to do, and what comes of it.
 
 use crate::process::{Launch, LaunchError};
-use gleaner_engine::{Redactor, Refusal, RunOutcome, RunPurpose, RunScope, Schemas, TrackChoice, Validate, WallTime};
+use gleaner_engine::{
+    Misfit, Redactor, Refusal, RunOutcome, RunPurpose, RunScope, Schemas, TrackChoice, Validate, WallTime,
+};
 use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget};
 use gleaner_store::{HeldBy, StoreError};
 use std::path::PathBuf;
@@ -69,6 +71,8 @@ pub struct RunReport {
     pub errors: String,
     /// How many earlier runs were found that never ended.
     pub interrupted_before: u64,
+    /// Records that left quarantine when it began, because they fit their schema now.
+    pub left_quarantine: u64,
     /// Whether somebody told it to stop.
     pub was_told_to_stop: bool,
     /// Which track it moved.
@@ -111,7 +115,7 @@ pub(crate) struct Checks {
 }
 
 impl Validate for Checks {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String> {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
         self.schemas.check(stream, body)
     }
 

@@ -141,6 +141,7 @@ struct Supervisor<'a, T: Track> {
     traced_at: Option<Instant>,
     store_error: Option<StoreError>,
     interrupted_before: u64,
+    left_quarantine: u64,
     track: TrackChoice,
     outcome: Option<RunOutcome>,
 }
@@ -159,7 +160,8 @@ impl<'a, T: Track> Supervisor<'a, T> {
             Err(fault) => return Err(give_back(store, &leases, fault)),
         };
         let checks = Checks { schemas, redactor: request.redactor.clone() };
-        let session = open_session::<T>(store, &request, &leases, reach, now.wall)?;
+        let mut session = open_session::<T>(store, &request, &leases, reach, now.wall)?;
+        let left_quarantine = store.retry_quarantine(&mut session, &checks, now.wall)?;
         let interrupted_before = session.interrupted_before();
         let config = RunConfig {
             run_id: session.run_id().clone(),
@@ -206,6 +208,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             traced_at: None,
             store_error: None,
             interrupted_before,
+            left_quarantine,
             track,
             outcome: None,
         })
@@ -526,6 +529,7 @@ impl<T: Track> Supervisor<'_, T> {
             store_error: self.store_error,
             errors,
             interrupted_before: self.interrupted_before,
+            left_quarantine: self.left_quarantine,
             was_told_to_stop: self.was_told_to_stop,
             track: self.track,
         }

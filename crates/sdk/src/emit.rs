@@ -253,7 +253,7 @@ impl<'r> Emitter<'r> {
         if self.redactor.reveals(body.as_str()) || self.redactor.reveals(&key.canonical()) {
             return Some(Fault::Credential);
         }
-        self.schemas.check(stream, body).err().map(Fault::Schema)
+        self.schemas.check(stream, body).err().map(|misfit| Fault::Schema(misfit.pointer))
     }
 
     fn send_record(&mut self, record: Record<'_>) -> Result<Emitted, Stop> {

@@ -11,8 +11,9 @@ mod foreign;
 
 use foreign::{Lies, Nature, Provider, time};
 use gleaner_engine::{
-    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Now, Reach, Run, RunConfig,
-    RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice, Validate, WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, Reach, Run,
+    RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice, Validate,
+    WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, Decoder, Event, Limits, Manifest, ManifestOrigin, RawJson, RuntimeMessage, Scope, Start,
@@ -292,7 +293,7 @@ struct Rig<T: Track> {
 struct Checks(Schemas);
 
 impl Validate for Checks {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), String> {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
         self.0.check(stream, body)
     }
 }

@@ -61,7 +61,7 @@ pub struct Repaired {
 /// Gaps whose keys are in memory at a time.
 const BATCH: usize = 10_000;
 /// What a cursor accounts for that is in doubt: nothing. The next run lists the stream again.
-const NOTHING: &str = r#"{"streams":[]}"#;
+pub(crate) const NOTHING: &str = r#"{"streams":[]}"#;
 
 impl Reader {
     /// What an earlier version wrote and this one cannot confirm, by connection and stream.

@@ -9,6 +9,7 @@ use crate::gap_rows;
 use crate::held_gaps::HeldGaps;
 use crate::lease::Lease;
 use crate::listings::PendingListing;
+use crate::quarantine;
 use crate::reach::track_name;
 use crate::registry;
 use crate::renewal;
@@ -21,7 +22,7 @@ use gleaner_engine::{
 use gleaner_protocol::{RawJson, TerminalReason};
 use rusqlite::{Connection, OptionalExtension};
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a run is about.
@@ -67,6 +68,8 @@ pub struct Session<T: Track> {
     /// The first number that a version of this run can have.
     pub(crate) first_seq: u64,
     pub(crate) streams: StreamIds,
+    /// A digest of the manifest that it runs with.
+    pub(crate) manifest: String,
     pub(crate) pending: Pending,
     /// The gaps that it was served; none before the first.
     pub(crate) held: RefCell<Option<HeldGaps>>,
@@ -116,6 +119,13 @@ impl<T: Track> Session<T> {
     /// The cursors that the run goes on from: those that account for all that it is about.
     pub fn state(&self) -> impl Iterator<Item = &Cursor<T>> {
         self.bookmarks.iter().filter(|bookmark| bookmark.is_good).map(|bookmark| &bookmark.cursor)
+    }
+
+    /// Lists these streams from their beginning.
+    pub(crate) fn do_not_resume(&mut self, streams: &BTreeSet<String>) {
+        for bookmark in &mut self.bookmarks {
+            bookmark.is_good &= !streams.contains(bookmark.cursor.stream());
+        }
     }
 
     /// What a cursor of this stream accounts for, as far as the scope of the run goes; and whether that is assumed.
@@ -229,19 +239,21 @@ impl Store {
         let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
         let reach = start.about.reach.clone();
         let track = track_name::<T>(reach.as_deref());
-        let (connection, run, streams, mut bookmarks, interrupted, first_seq) = self.write(&leases, |transaction| {
-            let connection = registry::find(transaction, &start.connection)?;
-            gap_rows::release_all(transaction, connection, start.limits, now)?;
-            let interrupted = end_interrupted(transaction, connection, now)?;
-            renewal::reopen(transaction, connection, &start.about)?;
-            let run = insert_run(transaction, &start, (connection, &track), epoch, now)?;
-            transaction.execute("DELETE FROM wanted WHERE connection = ?1", [connection])?;
-            trace::forget_old(transaction, connection)?;
-            let streams = StreamIds::read(transaction, connection, &start.connection)?;
-            let bookmarks = read_with_basis::<T>(transaction, connection, &track)?;
-            let first_seq = meta_number(transaction, "next_seq")?;
-            Ok((connection, run, streams, bookmarks, interrupted, first_seq))
-        })?;
+        let (connection, run, streams, mut bookmarks, interrupted, first_seq, manifest) =
+            self.write(&leases, |transaction| {
+                let connection = registry::find(transaction, &start.connection)?;
+                gap_rows::release_all(transaction, connection, start.limits, now)?;
+                let interrupted = end_interrupted(transaction, connection, now)?;
+                renewal::reopen(transaction, connection, &start.about)?;
+                let run = insert_run(transaction, &start, (connection, &track), epoch, now)?;
+                transaction.execute("DELETE FROM wanted WHERE connection = ?1", [connection])?;
+                trace::forget_old(transaction, connection)?;
+                let streams = StreamIds::read(transaction, connection, &start.connection)?;
+                let bookmarks = read_with_basis::<T>(transaction, connection, &track)?;
+                let first_seq = meta_number(transaction, "next_seq")?;
+                let manifest = quarantine::manifest_digest(transaction, connection)?;
+                Ok((connection, run, streams, bookmarks, interrupted, first_seq, manifest))
+            })?;
         for bookmark in &mut bookmarks {
             if let (Some(reach), Some(basis)) = (&reach, &bookmark.basis) {
                 bookmark.is_good = reach.may_resume(bookmark.cursor.stream(), basis);
@@ -257,6 +269,7 @@ impl Store {
             connection,
             first_seq,
             streams,
+            manifest,
             pending,
             held,
             track,

@@ -8,6 +8,7 @@
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
 use crate::held_gaps::Brought;
+use crate::quarantine;
 use crate::row_hash::{optional_text, row_hash, text};
 use crate::session::Session;
 use crate::store::{Store, meta_number, set_meta_number};
@@ -45,8 +46,8 @@ impl Store {
                 }
             }
             let mut written = writer.finish()?;
-            for (record, pointer) in slice.rejected() {
-                quarantine(transaction, session, record, pointer, now)?;
+            for (record, misfit) in slice.rejected() {
+                quarantine::put(transaction, session, record, misfit, now)?;
                 written.rejected += 1;
             }
             let gaps = slice.gap_changes().iter().filter(|change| matches!(change, GapChange::Open(_))).count();
@@ -89,9 +90,11 @@ struct Delta {
     last_seq: u64,
 }
 
-struct SliceWriter<'c, 's, T: Track> {
+pub(crate) struct SliceWriter<'c, 's, T: Track> {
     connection: &'c Connection,
     session: &'s Session<T>,
+    /// The run that brought the records.
+    run: i64,
     insert_record: CachedStatement<'c>,
     insert_version: CachedStatement<'c>,
     now: i64,
@@ -107,7 +110,7 @@ struct SliceWriter<'c, 's, T: Track> {
 }
 
 impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
-    fn new(connection: &'c Connection, session: &'s Session<T>, now: WallTime) -> Result<Self, Failure> {
+    pub(crate) fn new(connection: &'c Connection, session: &'s Session<T>, now: WallTime) -> Result<Self, Failure> {
         let next_seq = meta_number(connection, "next_seq")?;
         let sql = "SELECT id FROM streams WHERE connection = ?1 AND quarantined > 0";
         let mut statement = connection.prepare_cached(sql)?;
@@ -115,6 +118,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         Ok(Self {
             connection,
             session,
+            run: session.run,
             insert_record: connection.prepare_cached(
                 "INSERT INTO records (stream, key, seq) VALUES (?1, ?2, ?3) ON CONFLICT (stream, key) DO NOTHING",
             )?,
@@ -133,6 +137,14 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         })
     }
 
+    pub(crate) const fn connection(&self) -> &'c Connection {
+        self.connection
+    }
+
+    pub(crate) const fn session(&self) -> &'s Session<T> {
+        self.session
+    }
+
     /// Writes it, and answers whose it is.
     fn record(&mut self, record: SliceRecord<'_>) -> Result<i64, Failure> {
         let stream = self.stream(record.stream)?;
@@ -140,17 +152,28 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             self.written.unchanged += 1;
             return Ok(stream);
         }
+        self.store(stream, record)?;
+        Ok(stream)
+    }
+
+    /// Writes a record that was in quarantine. An earlier run brought it.
+    pub(crate) fn release(&mut self, record: SliceRecord<'_>, run: i64) -> Result<(), Failure> {
+        let stream = self.session.streams.of(record.stream)?;
+        self.run = run;
+        self.store(stream, record)
+    }
+
+    fn store(&mut self, stream: i64, record: SliceRecord<'_>) -> Result<(), Failure> {
         let is_new = self.insert_record.execute((stream, record.key, to_sql(self.next_seq)))? == 1;
         let previous = if is_new { None } else { Some(self.present(stream, record.key)?) };
         // Also when it is what was stored before the one that did not fit.
         if self.in_quarantine.contains(&stream) {
-            leave_quarantine(self.connection, stream, record.key)?;
+            quarantine::leave(self.connection, stream, record.key)?;
         }
         self.written.times_unreadable += u64::from(record.without_time);
         if let Some(present) = previous.as_ref().filter(|present| present.is_same(&record)) {
             self.written.unchanged += 1;
-            self.mark_time(stream, &record, present.seq)?;
-            return Ok(stream);
+            return self.mark_time(stream, &record, present.seq);
         }
         let deleted = record.op == Op::Delete;
         let was_there = previous.as_ref().is_some_and(|present| !present.deleted);
@@ -183,7 +206,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         self.mark_time(stream, &record, self.next_seq)?;
         self.insert(stream, record, previous.map(|present| present.seq))?;
         self.next_seq += 1;
-        Ok(stream)
+        Ok(())
     }
 
     /// Notes that the time of this version could not be read.
@@ -206,7 +229,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             ValueRef::Integer(deleted.into()),
             optional_text(record.emitted_at),
             ValueRef::Integer(self.now),
-            ValueRef::Integer(self.session.run),
+            ValueRef::Integer(self.run),
             previous.map_or(ValueRef::Null, ValueRef::Integer),
         ]);
         self.insert_version.execute((
@@ -217,7 +240,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             deleted,
             record.emitted_at,
             self.now,
-            self.session.run,
+            self.run,
             previous,
             hash,
         ))?;
@@ -247,7 +270,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     }
 
     /// Counters and the place in the change feed. Answers what became of the records.
-    fn finish(self) -> Result<Written, Failure> {
+    pub(crate) fn finish(self) -> Result<Written, Failure> {
         set_meta_number(self.connection, "next_seq", self.next_seq)?;
         let sql = "UPDATE streams SET records = records + ?2, tombstones = tombstones + ?3, versions = versions + ?4,
                    last_seq = ?5, last_stored_at = ?6 WHERE id = ?1";
@@ -300,40 +323,6 @@ impl Present {
     fn is_same(&self, record: &SliceRecord<'_>) -> bool {
         self.deleted == (record.op == Op::Delete) && self.body.as_deref() == record.body
     }
-}
-
-fn quarantine<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    record: SliceRecord<'_>,
-    pointer: &str,
-    now: WallTime,
-) -> Result<(), Failure> {
-    let stream = session.streams.of(record.stream)?;
-    if session.forgives(connection, stream, &record)? {
-        return Ok(());
-    }
-    // The same fault again replaces the older one: what counts is what the provider has now.
-    let replaced = connection
-        .prepare_cached("DELETE FROM quarantine WHERE stream = ?1 AND key = ?2")?
-        .execute((stream, record.key))?;
-    let sql = "INSERT INTO quarantine (stream, key, body, emitted_at, pointer, run, stored_at)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-    let values = (stream, record.key, record.body, record.emitted_at, pointer, session.run, date_to_sql(now));
-    connection.prepare_cached(sql)?.execute(values)?;
-    let sql = "UPDATE streams SET quarantined = quarantined + 1 - ?2 WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute((stream, i64::try_from(replaced).unwrap_or(0)))?;
-    Ok(())
-}
-
-fn leave_quarantine(connection: &Connection, stream: i64, key: &str) -> Result<(), Failure> {
-    let sql = "DELETE FROM quarantine WHERE stream = ?1 AND key = ?2";
-    let left = connection.prepare_cached(sql)?.execute((stream, key))?;
-    if left > 0 {
-        let sql = "UPDATE streams SET quarantined = quarantined - ?2 WHERE id = ?1";
-        connection.prepare_cached(sql)?.execute((stream, i64::try_from(left).unwrap_or(0)))?;
-    }
-    Ok(())
 }
 
 fn stage<T: Track>(connection: &Connection, session: &Session<T>, cursors: &[Cursor<T>]) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
 
 mod world;
 
-use gleaner_engine::{RunOutcome, Validate};
+use gleaner_engine::{Misfit, RunOutcome, Validate};
 use gleaner_protocol::RawJson;
 use gleaner_store::{GapFilter, Listing};
 use world::{Home, Sitting, Terms, delete, done, drive, ingest_command, record, record_raw, slice_state, state};
@@ -19,8 +19,12 @@ const MANIFEST: &str = r#"{"connector_id":"x","connector_key":"x","version":"1",
 struct NoBad;
 
 impl Validate for NoBad {
-    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") {
+            Err(Misfit { pointer: "/bad".to_owned(), ..Misfit::default() })
+        } else {
+            Ok(())
+        }
     }
 }
 

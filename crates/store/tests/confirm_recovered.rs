@@ -7,7 +7,7 @@
 
 mod world;
 
-use gleaner_engine::{GapsConfirmed, RunOutcome, Validate};
+use gleaner_engine::{GapsConfirmed, Misfit, RunOutcome, Validate};
 use gleaner_protocol::RawJson;
 use gleaner_store::{GapFilter, GapSummary};
 use world::{Home, Sitting, Terms, delete, done, record, slice_state};
@@ -24,8 +24,12 @@ const PAGE: &str = "{\"type\":\"DETAIL_GAPS_PAGE_REQUEST\",\"request_id\":\"p\",
 struct NoBad;
 
 impl Validate for NoBad {
-    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") {
+            Err(Misfit { pointer: "/bad".to_owned(), ..Misfit::default() })
+        } else {
+            Ok(())
+        }
     }
 }
 

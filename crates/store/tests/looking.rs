@@ -5,7 +5,7 @@
 
 mod world;
 
-use gleaner_engine::Validate;
+use gleaner_engine::{Misfit, Validate};
 use gleaner_protocol::{CoveragePolicy, RawJson};
 use gleaner_store::{
     Cell, GapFilter, PAGE_ROWS_MAX, QueryError, QuerySink, Reader, Share, StoreError, StreamCoverage, WhyUnknown,
@@ -75,8 +75,12 @@ fn what_a_listing_left_open_is_missing_until_it_is_a_gap() {
 struct NotBad;
 
 impl Validate for NotBad {
-    fn check(&self, _stream: &str, body: &RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/x".to_owned()) } else { Ok(()) }
+    fn check(&self, _stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") {
+            Err(Misfit { pointer: "/x".to_owned(), reason: "it is bad".to_owned() })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -323,9 +327,9 @@ fn a_store_of_schema_1_is_brought_up_to_date_with_its_gaps() {
     insert(4, "'k'", "'no json'");
     insert(5, "'rest'", "'{\"kind\":\"backlog\"}'");
     let error = Reader::open(&home.path()).expect_err("only a writer may change it");
-    assert!(matches!(error, StoreError::OlderSchema { found: 1, known: 5, .. }), "{error}");
+    assert!(matches!(error, StoreError::OlderSchema { found: 1, known: 6, .. }), "{error}");
     drop(home.open());
     let parts = home.sql::<String>("SELECT group_concat(part_of_list) FROM (SELECT * FROM gaps ORDER BY id)");
     assert_eq!(parts, "0,1,1,0,1");
-    assert_eq!(home.sql::<i64>("SELECT * FROM pragma_user_version"), 5);
+    assert_eq!(home.sql::<i64>("SELECT * FROM pragma_user_version"), 6);
 }

@@ -8,7 +8,7 @@
 
 mod world;
 
-use gleaner_engine::Validate;
+use gleaner_engine::{Misfit, Validate};
 use gleaner_protocol::{RawJson, Scope, StreamScope, TerminalReason, TimeRange};
 use gleaner_store::{GapFilter, Reader, StoreError};
 use std::process::Command;
@@ -184,8 +184,12 @@ fn a_follower_of_the_feed_misses_nothing_while_two_write() {
 struct NotBad;
 
 impl Validate for NotBad {
-    fn check(&self, _stream: &str, body: &RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/x".to_owned()) } else { Ok(()) }
+    fn check(&self, _stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") {
+            Err(Misfit { pointer: "/x".to_owned(), reason: "it is bad".to_owned() })
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -201,13 +205,13 @@ fn a_record_leaves_quarantine_when_a_good_one_comes() {
     let home = Home::new();
     let bad = |key: &str, n: u8| record("items", key, &format!("{{\"x\":\"bad{n}\"}}"));
     run_checked(&home, &(bad("a", 1) + &bad("b", 1) + &bad("a", 2) + &done(3)));
-    let quarantine = home.reader().quarantine("c", 0, 9).expect("readable");
+    let quarantine = home.reader().quarantine("c", None, 0, 9).expect("readable");
     let found = quarantine.iter().map(|record| (record.key.as_str(), record.body.as_deref(), record.pointer.as_str()));
     let expected = [("b", Some(r#"{"x":"bad1"}"#), "/x"), ("a", Some(r#"{"x":"bad2"}"#), "/x")];
     assert_eq!(found.collect::<Vec<_>>(), expected);
     assert_eq!(home.body("items", "a"), None);
     run_checked(&home, &(record("items", "a", "{}") + &done(1)));
-    let left = home.reader().quarantine("c", 0, 9).expect("readable");
+    let left = home.reader().quarantine("c", None, 0, 9).expect("readable");
     assert_eq!(left.iter().map(|record| record.key.as_str()).collect::<Vec<_>>(), ["b"]);
     assert_eq!(home.reader().streams("c").expect("readable")[0].quarantined, 1);
     home.assert_whole();

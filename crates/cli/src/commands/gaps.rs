@@ -12,8 +12,8 @@ use crate::output::{Output, Tone, visible};
 use gleaner_protocol::GapReason;
 use gleaner_service::{Actions, OwnerActions};
 use gleaner_store::{
-    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, MeantGap, PAGE_ROWS_MAX, QuarantinedRecord,
-    Reader,
+    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, Listing, MeantGap, PAGE_ROWS_MAX,
+    QuarantinedRecord, Reader, RunSummary,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -115,18 +115,25 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
     let left = print_gaps(args, (connection, &reader), limit, out)?;
     let left = print_quarantine(args, (connection, &reader), left, out)?;
     if !args.json {
-        let streams = reader.streams(connection)?.into_iter();
-        let meant = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.name));
-        let recovered = |counted: u64| if args.recovered { counted } else { 0 };
-        let all = meant.map(|stream| stream.gaps_missing() + stream.quarantined + recovered(stream.gaps_recovered));
-        let open = left_open(&reader, connection)?;
+        let streams = reader.coverage(connection)?.into_iter();
+        let streams = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name));
+        let (mut all, mut unaccounted) = (0, 0);
+        for stream in streams {
+            let recovered = if args.recovered { stream.summary.gaps_recovered } else { 0 };
+            all += stream.missing() + recovered;
+            if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
+                unaccounted += listing.unaccounted;
+                out.line(&unaccounted_text(&stream.summary.name, &listing))?;
+            }
+        }
+        let open = reader.runs(connection, 1)?.first().map(RunSummary::left_open).unwrap_or_default();
         for line in &open {
             out.line(&visible(line))?;
         }
-        let line = match all.sum::<u64>() {
+        let line = match all {
             0 if !open.is_empty() => "no gap is open, but the last run is incomplete".to_owned(),
             0 => "nothing is missing".to_owned(),
-            all => format!("{} of {all} shown", limit - left),
+            all => format!("{} of {all} shown", limit - left + unaccounted),
         };
         out.line(&out.paint(Tone::Quiet, &line))?;
     }
@@ -161,12 +168,10 @@ fn print_quarantine(
 ) -> Result<u64, CliError> {
     let mut after = 0;
     while left > 0 {
-        let page = reader.quarantine(connection, after, page_of(left))?;
+        let page = reader.quarantine(connection, args.stream.as_deref(), after, page_of(left))?;
         let Some(last) = page.last() else { break };
-        after = last.id;
-        let is_meant = |record: &&QuarantinedRecord| args.stream.as_ref().is_none_or(|name| *name == record.stream);
-        for record in page.iter().filter(is_meant) {
-            left -= 1;
+        (after, left) = (last.id, left - page.len() as u64);
+        for record in &page {
             out.line(&if args.json { record_json(record).to_string() } else { record_text(record) })?;
         }
     }
@@ -229,33 +234,26 @@ fn error_field(gap: &GapSummary, name: &str) -> Option<String> {
 }
 
 fn record_text(record: &QuarantinedRecord) -> String {
-    let pointer = if record.pointer.is_empty() { "the whole of it" } else { &record.pointer };
-    format!(
-        "{} {}  in quarantine\n    It does not fit its schema: {}",
-        visible(&record.stream),
-        visible(&record.key),
-        visible(pointer)
-    )
+    let (stream, key, since) = (visible(&record.stream), visible(&record.key), dates::rfc3339(record.stored_at));
+    let pointer = if record.pointer.is_empty() { "the whole record" } else { &record.pointer };
+    let reason = if record.reason.is_empty() { "it does not fit" } else { &record.reason };
+    let (pointer, reason) = (in_a_line(pointer), in_a_line(reason));
+    format!("{stream} {key}  in quarantine since {since}\n    does not fit its schema at {pointer}: {reason}")
+}
+
+/// Keys of a list without an outcome. Only the first of them are on record.
+fn unaccounted_text(stream: &str, listing: &Listing) -> String {
+    let keys = listing.waiting.iter().map(|key| in_a_line(key)).collect::<Vec<_>>().join(", ");
+    let more = listing.unaccounted.saturating_sub(listing.waiting.len() as u64);
+    let more = if more > 0 && !keys.is_empty() { format!(" and {more} more") } else { String::new() };
+    let count = listing.unaccounted;
+    format!("{} {keys}{more}  listed, without an outcome ({count}), by run {}", visible(stream), listing.run_id)
 }
 
 fn record_json(record: &QuarantinedRecord) -> Value {
     json!({
         "kind": "quarantine", "stream": record.stream, "record_key": record.key, "pointer": record.pointer,
+        "reason": record.reason,
         "since": dates::rfc3339(record.stored_at),
     })
 }
-
-/// What the last run left open besides gaps: checkpoints that it withheld, and what it skipped.
-fn left_open(reader: &Reader, connection: &str) -> Result<Vec<String>, CliError> {
-    let Some(run) = reader.runs(connection, 1)?.into_iter().next() else { return Ok(Vec::new()) };
-    let (count, skips) = run.skips_told();
-    let mut lines = run.shortfalls_told().into_iter().map(|told| told.text).collect::<Vec<_>>();
-    let of = |stream: Option<String>| stream.map(|stream| format!("{stream}: ")).unwrap_or_default();
-    lines.extend(skips.into_iter().take(SKIPS_SHOWN).map(|told| format!("skipped: {}{}", of(told.stream), told.text)));
-    let more = count.saturating_sub(SKIPS_SHOWN as u64);
-    lines.extend((more > 0).then(|| format!("skipped: {more} more; `gleaner runs {connection} --json` has them")));
-    Ok(lines)
-}
-
-/// Skips that are listed.
-const SKIPS_SHOWN: usize = 5;

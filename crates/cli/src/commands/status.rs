@@ -110,10 +110,11 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     let totals = &summary.totals;
     let mut facts = vec![format!("{} records", totals.records)];
     facts.extend((totals.tombstones > 0).then(|| format!("{} deleted", totals.tombstones)));
-    let gaps = totals.gaps_open();
-    facts.extend((gaps > 0).then(|| format!("{gaps} {}", if gaps == 1 { "gap" } else { "gaps" })));
-    facts.extend((totals.gaps_ignored > 0).then(|| format!("{} ignored by you", totals.gaps_ignored)));
-    facts.extend((totals.quarantined > 0).then(|| format!("{} in quarantine", totals.quarantined)));
+    let missing = &line.evidence.missing;
+    if missing.total() > 0 {
+        let causes = missing.causes().map(|(_, count, words)| format!("{count} {words}")).collect::<Vec<_>>();
+        facts.push(format!("{} missing ({})", missing.total(), causes.join("; ")));
+    }
     let is_newest = line.evidence.open_run.is_none();
     if let Some(run) = line.evidence.last_run.as_ref().filter(|_| is_newest)
         && let Some(ended) = run.ended_at
@@ -180,7 +181,7 @@ fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {
         "connection": summary.name, "connector_id": summary.connector_id,
         "health": line.health.as_ref().map(|health| health.grade.words()), "findings": findings,
         "paused": summary.state == ConnectionState::Paused, "records": totals.records,
-        "tombstones": totals.tombstones, "quarantined": totals.quarantined, "gaps_open": totals.gaps_open(),
+        "tombstones": totals.tombstones, "missing": line.evidence.missing.total(), "quarantined": totals.quarantined, "gaps_open": totals.gaps_open(),
         "gaps_ignored": totals.gaps_ignored,
         "last_run": run.map(|run| &run.run_id), "last_reason": run.and_then(|run| run.reason).map(|reason| reason.code()),
         "last_ended_at": run.and_then(|run| run.ended_at).map(dates::rfc3339),

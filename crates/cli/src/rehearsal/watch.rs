@@ -73,8 +73,8 @@ impl Watcher {
     fn take_record(&mut self, record: &Record<'_>) {
         let fault = record.data.as_ref().and_then(|data| self.schemas.check(&record.stream, data).err());
         let kind = match (fault, record.op) {
-            (Some(place), _) => {
-                let place = if place.is_empty() { "/" } else { &place };
+            (Some(misfit), _) => {
+                let place = if misfit.pointer.is_empty() { "/" } else { &misfit.pointer };
                 Kind::Rejected(format!("it does not fit its schema, at {place}"))
             }
             (None, Op::Delete) => Kind::Deleted,

@@ -29,6 +29,7 @@ mod old_store;
 mod place;
 mod proxy;
 mod proxy_support;
+mod quarantine;
 mod races;
 mod rehearsal;
 mod scenarios;

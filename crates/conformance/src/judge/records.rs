@@ -2,7 +2,7 @@
 
 use crate::observed::{Line, Observed, Place};
 use crate::report::Board;
-use gleaner_engine::{Schemas, Validate};
+use gleaner_engine::{Misfit, Schemas, Validate};
 use gleaner_protocol::{ConnectorMessage, Evidence, Manifest, Semantics, StreamManifest};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -88,8 +88,8 @@ fn judge_schemas(run: &Observed, manifest: &Manifest, board: &mut Board<'_>) {
     let misfit = |line: &Line| {
         // The bytes as they were written: numbers do not survive a parser.
         let Ok(ConnectorMessage::Record(record)) = ConnectorMessage::decode(&line.bytes) else { return None };
-        let pointer = schemas.check(&record.stream, record.data.as_ref()?).err()?;
-        at(line, format!("{}: {pointer:?} does not fit the schema", named(line)))
+        let Misfit { pointer, reason } = schemas.check(&record.stream, record.data.as_ref()?).err()?;
+        at(line, format!("{}: {pointer:?} does not fit the schema: {reason}", named(line)))
     };
     if run.of_type("RECORD").any(|line| with_schema(&line)) {
         board.judge("fits_schema", run.of_type("RECORD").filter(with_schema).find_map(misfit));

@@ -27,6 +27,8 @@ pub(crate) struct ConnectionView {
     question_open: bool,
     records: u64,
     tombstones: u64,
+    /// Everything that is known of and not stored.
+    missing: u64,
     quarantined: u64,
     gaps_open: u64,
     gaps_given_up: u64,
@@ -75,6 +77,7 @@ impl ConnectionView {
             question_open: summary.question_open,
             records: totals.records,
             tombstones: totals.tombstones,
+            missing: evidence.missing.total(),
             quarantined: totals.quarantined,
             gaps_open: totals.gaps_open(),
             gaps_given_up: totals.gaps_terminal,

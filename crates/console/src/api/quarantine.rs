@@ -18,6 +18,8 @@ struct QuarantinedView {
     key: String,
     /// The JSON pointer of the fault; empty for the whole record.
     pointer: String,
+    /// The rule of the schema that it breaks; empty where nobody noted it.
+    reason: String,
     stored_at: String,
     body: Option<Box<RawValue>>,
 }
@@ -37,12 +39,13 @@ pub(crate) async fn of_connection(
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = inside.reading.ask(move |reader| {
-        let records = reader.quarantine(&name, after, limit)?;
+        let records = reader.quarantine(&name, None, after, limit)?;
         let size = |record: &QuarantinedRecord| record.body.as_ref().map_or(0, String::len) + record.key.len();
         let show = |record: QuarantinedRecord| QuarantinedView {
             stream: record.stream,
             key: record.key,
             pointer: record.pointer,
+            reason: record.reason,
             stored_at: date::rfc3339(record.stored_at),
             body: raw(record.body),
         };

@@ -26,6 +26,9 @@ struct StatusView {
     paused: usize,
     questions_open: usize,
     records: u64,
+    /// Everything that is known of and not stored.
+    missing: u64,
+    quarantined: u64,
     gaps_open: u64,
     gaps_ignored: u64,
 }
@@ -50,6 +53,8 @@ fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
         paused: 0,
         questions_open: waiting.len(),
         records: 0,
+        missing: 0,
+        quarantined: 0,
         gaps_open: 0,
         gaps_ignored: 0,
     };
@@ -62,6 +67,8 @@ fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
         status.running += usize::from(standing.holder.is_some());
         status.paused += usize::from(connection.state == ConnectionState::Paused);
         status.records += connection.totals.records;
+        status.missing += standing.evidence.missing.total();
+        status.quarantined += connection.totals.quarantined;
         status.gaps_open += connection.totals.gaps_open();
         status.gaps_ignored += connection.totals.gaps_ignored;
         // A manifest that is no longer valid is something that only the owner can mend.

@@ -1,10 +1,12 @@
-//! The gaps of one connection, one by one: try it again, do without it and say why, or take that back.
+//! Everything that is missing of one connection: gaps (retry, ignore with a note, un-ignore), records in quarantine, and
+//! what the last run left open.
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::gaps::WordsView;
 use super::json_text::pretty;
 use super::outside::{Outside, href, href_with};
+use super::share::missing_words;
 use super::words::{When, number};
 use crate::asking::{Place, Wanted};
 use crate::date;
@@ -15,12 +17,14 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::WallTime;
-use gleaner_store::{GapCause, GapFilter, GapSummary, Reader, StreamSummary};
+use gleaner_store::{GapCause, GapFilter, GapSummary, Missing, QuarantinedRecord, Reader, StreamCoverage};
 use serde::Deserialize;
 use std::sync::Arc;
 
-/// Gaps of one page.
+/// Gaps, and records in quarantine, of one page.
 const GAPS_SHOWN: usize = 50;
+/// Characters of a key that are shown.
+const KEY_CHARS: usize = 200;
 
 #[derive(Template)]
 #[template(path = "gap_list.html")]
@@ -31,11 +35,33 @@ struct GapListPage {
     /// The streams to choose from, the chosen one first said.
     streams: Vec<Choice>,
     stream: Option<Outside>,
-    total: String,
-    ignored: Option<String>,
+    total: u64,
+    words: String,
+    /// Checkpoints that the last run withheld, and what it skipped.
+    left_open: Vec<Outside>,
+    /// Keys of lists without an outcome.
+    unaccounted: Vec<UnaccountedView>,
     gaps: Vec<GapView>,
     next: Option<String>,
+    quarantined: Vec<QuarantinedView>,
+    quarantined_next: Option<String>,
     first: Option<String>,
+}
+
+struct UnaccountedView {
+    stream: Outside,
+    count: String,
+    /// The first of them.
+    keys: Vec<Outside>,
+}
+
+struct QuarantinedView {
+    stream: Outside,
+    key: Outside,
+    pointer: Outside,
+    reason: Outside,
+    since: When,
+    body: Option<Outside>,
 }
 
 struct Choice {
@@ -78,6 +104,7 @@ struct IgnoredView {
 pub(crate) struct GapListWanted {
     stream: Option<String>,
     after: Option<i64>,
+    quarantined_after: Option<i64>,
     done: Option<String>,
 }
 
@@ -94,50 +121,88 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
     let now = date::now();
     let waiting = standing::waiting(reader)?;
     let chosen = wanted.stream.as_deref().filter(|stream| !stream.is_empty());
-    let after = wanted.after.unwrap_or(0);
-    let filter = GapFilter { stream: chosen, closed_too: false };
-    let gaps = reader.gaps(name, filter, after, GAPS_SHOWN)?;
-    let address = |after: Option<i64>| {
-        let after = after.map(|after| after.to_string());
-        let query = [chosen.map(|stream| ("stream", stream)), after.as_deref().map(|after| ("after", after))];
+    let address = |place: Option<(&str, i64)>| {
+        let place = place.map(|(of, after)| (of, after.to_string()));
+        let place = place.as_ref().map(|(of, after)| (*of, after.as_str()));
+        let query = [chosen.map(|stream| ("stream", stream)), place];
         href_with(&["connections", name, "gaps"], &query.into_iter().flatten().collect::<Vec<_>>())
     };
-    let next = gaps.last().filter(|_| gaps.len() == GAPS_SHOWN).map(|gap| address(Some(gap.id)));
-    let (streams, total, ignored) = choices(reader, name, chosen)?;
-    let frame = Frame::new(format!("Gaps of {name}"), Part::Gaps, address(wanted.after), waiting.len());
+    let filter = GapFilter { stream: chosen, closed_too: false };
+    // The second and later pages are of one kind.
+    let (gaps, quarantined) = match (wanted.after, wanted.quarantined_after) {
+        (None, Some(after)) => (Vec::new(), reader.quarantine(name, chosen, after, GAPS_SHOWN)?),
+        (Some(after), _) => (reader.gaps(name, filter, after, GAPS_SHOWN)?, Vec::new()),
+        (None, None) => (reader.gaps(name, filter, 0, GAPS_SHOWN)?, reader.quarantine(name, chosen, 0, GAPS_SHOWN)?),
+    };
+    let last_gap = gaps.last().filter(|_| gaps.len() == GAPS_SHOWN);
+    let last_quarantined = quarantined.last().filter(|_| quarantined.len() == GAPS_SHOWN);
+    let here = wanted.after.map(|after| ("after", after));
+    let here = here.or_else(|| wanted.quarantined_after.map(|after| ("quarantined_after", after)));
+    let streams = reader.coverage(name)?;
+    let is_shown = |stream: &&StreamCoverage| chosen.is_none_or(|chosen| stream.summary.name == chosen);
+    let missing = streams.iter().filter(is_shown).map(Missing::of_stream).fold(Missing::default(), Missing::and);
+    let last_run = reader.runs(name, 1)?.into_iter().next();
+    let left_open = last_run.map(|run| run.left_open()).unwrap_or_default();
+    let frame = Frame::new(format!("Missing from {name}"), Part::Gaps, address(here), waiting.len());
     Ok(GapListPage {
         frame: frame.after(wanted.done.as_deref()),
         connection: Outside::new(name),
         connection_href: href(&["connections", name]),
-        streams,
         stream: chosen.map(Outside::new),
-        total: number(total),
-        ignored: (ignored > 0).then(|| number(ignored)),
+        total: missing.total(),
+        words: missing_words(&missing),
+        left_open: left_open.iter().map(Outside::new).collect(),
+        unaccounted: streams.iter().filter(is_shown).filter_map(UnaccountedView::of).collect(),
         gaps: gaps.iter().map(|gap| GapView::of(name, gap, now)).collect(),
-        next,
-        first: wanted.after.is_some().then(|| address(None)),
+        next: last_gap.map(|gap| address(Some(("after", gap.id)))),
+        quarantined: quarantined.iter().map(|record| QuarantinedView::of(record, now)).collect(),
+        quarantined_next: last_quarantined.map(|record| address(Some(("quarantined_after", record.id)))),
+        first: here.is_some().then(|| address(None)),
+        streams: choices(&streams, name, chosen),
     })
 }
 
-/// The streams to choose from, and how many gaps are open and ignored.
-fn choices(reader: &Reader, name: &str, chosen: Option<&str>) -> Result<(Vec<Choice>, u64, u64), Problem> {
-    let streams = reader.streams(name)?;
-    let total = streams.iter().map(StreamSummary::gaps_open).sum::<u64>();
-    let ignored = streams.iter().map(|stream| stream.gaps_ignored).sum::<u64>();
+/// The streams to choose from.
+fn choices(streams: &[StreamCoverage], name: &str, chosen: Option<&str>) -> Vec<Choice> {
     let all = Choice {
         name: Outside::new("all streams"),
         href: href(&["connections", name, "gaps"]),
         is_chosen: chosen.is_none(),
-        count: number(total + ignored),
+        count: number(streams.iter().map(StreamCoverage::missing).sum()),
     };
-    let with_gaps = streams.iter().filter(|stream| stream.gaps_missing() > 0);
-    let choice = |stream: &StreamSummary| Choice {
-        name: Outside::new(&stream.name),
-        href: href_with(&["connections", name, "gaps"], &[("stream", &stream.name)]),
-        is_chosen: chosen == Some(&stream.name),
-        count: number(stream.gaps_missing()),
+    let incomplete = streams.iter().filter(|stream| stream.missing() > 0);
+    let choice = |stream: &StreamCoverage| Choice {
+        name: Outside::new(&stream.summary.name),
+        href: href_with(&["connections", name, "gaps"], &[("stream", &stream.summary.name)]),
+        is_chosen: chosen == Some(&stream.summary.name),
+        count: number(stream.missing()),
     };
-    Ok((std::iter::once(all).chain(with_gaps.map(choice)).collect(), total, ignored))
+    std::iter::once(all).chain(incomplete.map(choice)).collect()
+}
+
+impl UnaccountedView {
+    fn of(stream: &StreamCoverage) -> Option<Self> {
+        let listing = stream.listing.as_ref().filter(|listing| listing.unaccounted > 0)?;
+        Some(Self {
+            stream: Outside::new(&stream.summary.name),
+            count: number(listing.unaccounted),
+            keys: listing.waiting.iter().map(|key| Outside::short(key, KEY_CHARS)).collect(),
+        })
+    }
+}
+
+impl QuarantinedView {
+    fn of(record: &QuarantinedRecord, now: WallTime) -> Self {
+        let or = |text: &str, other: &str| Outside::new(if text.is_empty() { other } else { text });
+        Self {
+            stream: Outside::new(&record.stream),
+            key: Outside::short(&record.key, KEY_CHARS),
+            pointer: or(&record.pointer, "the whole record"),
+            reason: or(&record.reason, "it does not fit"),
+            since: When::new(record.stored_at, now),
+            body: record.body.as_deref().map(pretty),
+        }
+    }
 }
 
 impl GapView {
@@ -152,21 +217,21 @@ impl GapView {
         });
         let retry = (!is_at_work && ignored.is_none()).then(|| to("retry"));
         let (state, tone) = match gap.state.as_str() {
-            "in_progress" => ("being tried", "good"),
+            "in_progress" => ("being fetched", "good"),
             "terminal" => ("given up", "bad"),
             "ignored" => ("ignored", "calm"),
-            _ => ("waits", "calm"),
+            _ => ("waiting", "calm"),
         };
         let origin = match cause.origin() {
-            "source" => "the service",
-            "own_budget" => "your own budget",
+            "source" => "the provider",
+            "own_budget" => "a limit of the run",
             "given_up" => "given up",
             "ignored" => "by you",
             _ => "",
         };
         Self {
             stream: Outside::new(&gap.stream),
-            key: gap.record_key.as_ref().map(|key| Outside::short(key, 200)),
+            key: gap.record_key.as_ref().map(|key| Outside::short(key, KEY_CHARS)),
             state,
             tone,
             origin,

@@ -1,4 +1,4 @@
-//! Everything that is known of and not here, by whose doing it is: the service's, the owner's own budget, and the rest.
+//! Everything that is missing, of all connections, grouped by cause.
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
@@ -11,7 +11,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_protocol::Wording;
-use gleaner_store::{ConnectionState, GapCause, GapCount, Reader};
+use gleaner_store::{ConnectionState, GapCause, Missing, Reader};
 use std::sync::Arc;
 
 #[derive(Template)]
@@ -19,11 +19,19 @@ use std::sync::Arc;
 struct GapsPage {
     frame: Frame,
     groups: Vec<Group>,
+    left_open: Vec<LeftOpen>,
     total: u64,
     has_connections: bool,
 }
 
-/// Whose doing it is.
+/// A checkpoint that the last run of a connection withheld, or something that it skipped.
+struct LeftOpen {
+    connection: Outside,
+    href: String,
+    line: Outside,
+}
+
+/// Records that are missing for the same kind of reason.
 struct Group {
     title: &'static str,
     says: &'static str,
@@ -54,29 +62,43 @@ struct Place {
     count: String,
 }
 
-/// The groups, and their titles. Only the first blames the service.
-const ORIGINS: [(&str, &str, &str, &str); 5] = [
+/// The groups by code, with title and explanation. Only the first blames the provider.
+const GROUPS: [(&str, &str, &str, &str); 7] = [
     (
         "source",
-        "The service pushed back",
-        "It limits how fast it can be asked. Collection waits and goes on by itself.",
+        "The provider rate-limited us",
+        "It limits how fast it can be asked. Collection waits and continues automatically.",
         "wait",
     ),
     (
         "own_budget",
-        "Put off by your own budget",
-        "Nothing failed: a run stopped where you told it to, and the next one goes on.",
+        "Deferred by the limits of a run",
+        "Nothing failed: a run reached its limit, and the next one continues.",
         "calm",
     ),
-    ("other", "Could not be had so far", "Later runs try again.", "calm"),
-    ("given_up", "Given up", "Trying again did not help. You can ask for another try.", "bad"),
+    ("other", "Failed, will be retried", "Later runs retry them.", "calm"),
+    ("given_up", "Given up", "Retrying did not help. You can ask for another try.", "bad"),
+    ("quarantined", "In quarantine", "A run judges them again when the connector or its schema changes.", "bad"),
+    ("unaccounted", "Listed, without an outcome", "The next run lists them again.", "bad"),
     (
         "ignored",
         "Ignored by you",
-        "They are missing, nobody tries them, and nothing waits for you. What you take back is tried by the next run.",
+        "They are missing, and nobody retries them. The next run retries a gap that you un-ignore.",
         "calm",
     ),
 ];
+const FAILED: usize = 2;
+
+const QUARANTINED: Wording = Wording {
+    what: "The record does not fit the schema of its stream.",
+    why: "The connector sent it in another form than its manifest declares.",
+    next: "Each record is listed with the place and the rule that it breaks.",
+};
+const UNACCOUNTED: Wording = Wording {
+    what: "The connector listed the record and did not send it.",
+    why: "It sent neither a record nor a gap for it, so the checkpoint of the list was withheld.",
+    next: "The next run lists it again.",
+};
 
 impl WordsView {
     pub(crate) const fn of(wording: Option<Wording>) -> Self {
@@ -97,15 +119,32 @@ pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, 
 
 fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
     let waiting = standing::waiting(reader)?;
-    let mut groups = ORIGINS.map(|(_, title, says, tone)| Group { title, says, tone, total: 0, causes: Vec::new() });
+    let mut groups = GROUPS.map(|(_, title, says, tone)| Group { title, says, tone, total: 0, causes: Vec::new() });
+    let mut left_open = Vec::new();
     let connections = reader.connections()?;
     let has_connections = !connections.is_empty();
+    let group_of = |code: &str| GROUPS.iter().position(|(known, ..)| *known == code).unwrap_or(FAILED);
     for connection in connections.iter().filter(|connection| connection.state != ConnectionState::Purging) {
-        for count in reader.gap_counts(&connection.name)? {
-            let origin = GapCause::of_count(&count).origin();
-            let at = ORIGINS.iter().position(|(code, ..)| *code == origin).unwrap_or(2);
-            groups[at].add(&connection.name, &count);
+        for stream in reader.coverage(&connection.name)? {
+            let place = (connection.name.as_str(), stream.summary.name.as_str());
+            let missing = Missing::of_stream(&stream);
+            for count in &stream.gaps {
+                let cause = GapCause::of_count(count);
+                groups[group_of(cause.origin())].add(place, count.count, cause.code(), cause.wording());
+            }
+            let others =
+                [("quarantined", missing.quarantined, QUARANTINED), ("unaccounted", missing.unaccounted, UNACCOUNTED)];
+            for (code, count, wording) in others.into_iter().filter(|(_, count, _)| *count > 0) {
+                groups[group_of(code)].add(place, count, code, Some(wording));
+            }
         }
+        let last = reader.runs(&connection.name, 1)?.into_iter().next();
+        let lines = last.map(|run| run.left_open()).unwrap_or_default();
+        left_open.extend(lines.into_iter().map(|line| LeftOpen {
+            connection: Outside::new(&connection.name),
+            href: href(&["connections", &connection.name, "gaps"]),
+            line: Outside::new(line),
+        }));
     }
     let mut groups = groups.into_iter().filter(|group| group.total > 0).collect::<Vec<_>>();
     for group in &mut groups {
@@ -115,27 +154,26 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
         frame: Frame::new("Gaps", Part::Gaps, href(&["gaps"]), waiting.len()),
         total: groups.iter().map(|group| group.total).sum(),
         groups,
+        left_open,
         has_connections,
     })
 }
 
 impl Group {
-    fn add(&mut self, connection: &str, count: &GapCount) {
-        let cause = GapCause::of_count(count);
-        let code = Outside::new(cause.code());
-        self.total += count.count;
+    fn add(&mut self, (connection, stream): (&str, &str), count: u64, code: &str, wording: Option<Wording>) {
+        let code = Outside::new(code);
+        self.total += count;
         let at = self.causes.iter().position(|known| known.code == code).unwrap_or_else(|| {
-            let words = WordsView::of(cause.wording());
-            self.causes.push(CauseView { code, words, total: 0, places: Vec::new() });
+            self.causes.push(CauseView { code, words: WordsView::of(wording), total: 0, places: Vec::new() });
             self.causes.len() - 1
         });
         let known = &mut self.causes[at];
-        known.total += count.count;
+        known.total += count;
         known.places.push(Place {
             connection: Outside::new(connection),
-            stream: Outside::new(&count.stream),
-            href: href_with(&["connections", connection, "gaps"], &[("stream", &count.stream)]),
-            count: number(count.count),
+            stream: Outside::new(stream),
+            href: href_with(&["connections", connection, "gaps"], &[("stream", stream)]),
+            count: number(count),
         });
     }
 }

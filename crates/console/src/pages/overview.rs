@@ -4,7 +4,7 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::rate::{waiting_words, why_not_faster};
-use super::share::{Missing, Shares, policies, policy_of};
+use super::share::{Shares, missing_sentence, missing_words, policies, policy_of};
 use super::words::{Due, Until, When, counted, number, pace, person_date};
 use crate::date;
 use crate::inside::Inside;
@@ -15,7 +15,7 @@ use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::{Finding, Grade, WallTime};
 use gleaner_service::{Outlook, outlook};
-use gleaner_store::{ConnectionState, OpenQuestion, Reader};
+use gleaner_store::{ConnectionState, Missing, OpenQuestion, Reader};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,11 +138,11 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
         }
         page.running.extend(standing.holder.is_some().then(|| Outside::new(&name)));
         page.fresh.add(&standing, now);
-        let (shares, missing) = account(reader, &standing)?;
+        let shares = shares(reader, &standing)?;
         page.shares.merge(&shares);
-        page.missing.merge(&missing);
+        page.missing = page.missing.and(standing.evidence.missing);
         let grade = standing.health.as_ref().map(|health| health.grade);
-        graded.push((grade, Line::of(&standing, &shares, &missing, &outlook, now)));
+        graded.push((grade, Line::of(&standing, &shares, &outlook, now)));
     }
     // Those that need somebody first; a manifest that cannot be read is the worst.
     graded.sort_by_key(|(grade, _)| std::cmp::Reverse(grade.map_or(u8::MAX, |grade| grade as u8)));
@@ -156,14 +156,13 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
     Ok(page)
 }
 
-fn account(reader: &Reader, standing: &Standing) -> Result<(Shares, Missing), Problem> {
+fn shares(reader: &Reader, standing: &Standing) -> Result<Shares, Problem> {
     let policies = policies(standing.manifest.as_ref());
-    let (mut shares, mut missing) = (Shares::default(), Missing::default());
+    let mut shares = Shares::default();
     for stream in reader.coverage(&standing.evidence.summary.name)? {
         shares.add(&stream, policy_of(&policies, &stream.summary.name));
-        missing.add(&stream);
     }
-    Ok((shares, missing))
+    Ok(shares)
 }
 
 impl Overview {
@@ -183,7 +182,7 @@ impl Overview {
                 format!("{} older than it should be.", counted(stale, "connection is", "connections are"))
             }
         };
-        format!("{needs} {fresh} {}", self.missing.sentence())
+        format!("{needs} {fresh} {}", missing_sentence(&self.missing))
     }
 }
 
@@ -250,7 +249,7 @@ fn freshness(standing: &Standing, now: WallTime) -> (&'static str, bool) {
 }
 
 impl Line {
-    fn of(standing: &Standing, shares: &Shares, missing: &Missing, next: &Outlook, now: WallTime) -> Self {
+    fn of(standing: &Standing, shares: &Shares, next: &Outlook, now: WallTime) -> Self {
         let evidence = &standing.evidence;
         let name = &evidence.summary.name;
         let (freshness, is_stale) = freshness(standing, now);
@@ -276,8 +275,8 @@ impl Line {
             is_stale,
             records: number(evidence.summary.totals.records),
             percent: shares.percent(),
-            missing: missing.wanted() + missing.ignored,
-            missing_words: missing.words(),
+            missing: evidence.missing.total(),
+            missing_words: missing_words(&evidence.missing),
             // While it waits it asks for nothing, whatever its pace is.
             pace: waiting.is_none().then(|| rate.map(pace)).flatten(),
             why: rate.filter(|_| is_running).map(|rate| why_not_faster(rate, evidence.circuit.as_ref())),

@@ -63,7 +63,7 @@ fn a_question_can_be_declined() {
 }
 
 /// A page for people, which the description does not know.
-fn shown(world: &World, page: &str) -> Reply {
+pub(crate) fn shown(world: &World, page: &str) -> Reply {
     let reply = world.request("GET", page).send(world.host().parse().expect("an address"));
     assert_eq!(reply.status, 200, "{page}: {}", reply.text());
     reply

@@ -1,5 +1,6 @@
 //! What can be read, and that reading changes nothing.
 
+use crate::acts::shown;
 use crate::client::Reply;
 use crate::description;
 use crate::world::{World, root};
@@ -44,6 +45,38 @@ fn the_status_says_what_there_is() {
     assert_eq!(status["gaps_open"], 2);
     assert_eq!(status["running"], 0);
     assert_eq!(world.get("/api/v1/openapi.json").json(), *description::DOCUMENT);
+}
+
+#[test]
+fn api_and_pages_count_the_same_records_as_missing_and_list_all_of_them() {
+    let world = World::new();
+    let notes = world.json(NOTES);
+    let by_stream = notes["streams"].as_array().unwrap().iter().map(|stream| stream["missing"].as_u64().unwrap());
+    let missing = by_stream.sum::<u64>();
+    assert_eq!(missing, notes["gaps_open"].as_u64().unwrap() + notes["quarantined"].as_u64().unwrap());
+    let odd = world.json(ODD)["missing"].as_u64().unwrap();
+    assert_eq!(
+        (notes["missing"].as_u64(), world.json("/api/v1/status")["missing"].as_u64()),
+        (Some(missing), Some(missing + odd))
+    );
+    let record = world.json(&format!("{NOTES}/quarantine"))["items"][0].clone();
+    let (pointer, reason) = (record["pointer"].as_str().unwrap(), record["reason"].as_str().unwrap());
+    assert!(!reason.is_empty());
+    let list = shown(&world, "/connections/notes/gaps").text().to_owned();
+    assert!(list.contains(&format!("{missing} missing")), "{list}");
+    assert!(list.contains("misfit") && list.contains(pointer) && list.contains(&html(reason)), "{list}");
+    assert!(!list.contains("Nothing is missing"), "{list}");
+    let all = shown(&world, "/gaps").text().to_owned();
+    assert!(all.contains("In quarantine") && all.contains("does not fit the schema"), "{all}");
+    let only = shown(&world, "/connections/notes/gaps?stream=details").text().to_owned();
+    assert!(!only.contains("misfit"), "{only}");
+    let later = shown(&world, "/connections/notes/gaps?quarantined_after=999").text().to_owned();
+    assert!(!later.contains("misfit") && later.contains("From the start"), "{later}");
+}
+
+/// As a page has it.
+fn html(text: &str) -> String {
+    text.replace('"', "&#34;")
 }
 
 #[test]

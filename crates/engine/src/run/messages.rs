@@ -64,7 +64,7 @@ impl<T: Track> Run<T> {
         self.note_late(&record.stream);
         // What becomes of it is counted when the store says so.
         match admitted {
-            Admitted::Reject(pointer) => self.slice.reject(stream, record, pointer),
+            Admitted::Reject(misfit) => self.slice.reject(stream, record, misfit),
             Admitted::Store => self.slice.record(stream, record, false),
             Admitted::StoreWithoutTime => self.slice.record(stream, record, true),
         }

@@ -10,10 +10,14 @@
 
 use super::SchemaFaultCode;
 use super::plan::BesideRef;
+use crate::scope::Misfit;
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The longest reason: a schema may list thousands of values.
+const REASON_CHARS_MAX: usize = 300;
 
 /// A schema, compiled by the library.
 #[derive(Debug)]
@@ -60,21 +64,24 @@ impl Library {
     ///
     /// # Errors
     ///
-    /// The JSON pointer of what does not.
-    pub(super) fn check(&self, body: &Value) -> Result<(), String> {
+    /// What does not, and why.
+    pub(super) fn check(&self, body: &Value) -> Result<(), Misfit> {
         let check = || {
             if self.validator.is_valid(body) {
                 return Ok(());
             }
             if !self.can_be_located {
-                return Err(String::new());
+                return Err(Misfit::default());
             }
             Err(match self.validator.validate(body) {
-                Ok(()) => String::new(),
-                Err(error) => error.instance_path().as_str().to_owned(),
+                Ok(()) => Misfit::default(),
+                Err(error) => Misfit {
+                    pointer: error.instance_path().as_str().to_owned(),
+                    reason: error.masked_with("it").to_string().chars().take(REASON_CHARS_MAX).collect(),
+                },
             })
         };
-        catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(String::new()))
+        catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Err(Misfit::default()))
     }
 }
 

@@ -13,7 +13,7 @@ fn schemas(schema: &str) -> Result<Schemas, SchemaFault> {
 }
 
 fn check(schema: &str, body: &str) -> Result<(), String> {
-    schemas(schema).unwrap().check("trips", &RawJson::new(body).unwrap())
+    schemas(schema).unwrap().check("trips", &RawJson::new(body).unwrap()).map_err(|misfit| misfit.pointer)
 }
 
 fn refused(schema: &str) -> (SchemaFaultCode, String) {

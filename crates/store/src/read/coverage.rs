@@ -7,7 +7,7 @@
 //! an older one counts as both, so the share is too small rather than too large.
 
 use super::gaps::GapCount;
-use super::{Reader, StreamSummary, rows};
+use super::{Missing, Reader, StreamSummary, rows};
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
 use crate::registry;
 use gleaner_engine::WallTime;
@@ -117,12 +117,10 @@ impl WhyUnknown {
 }
 
 impl StreamCoverage {
-    /// What is known and not here: gaps, also those that the owner does without, records in quarantine, and what the last
-    /// reports left open. So with anything ignored a stream is not complete.
+    /// How much is missing of it. With anything ignored a stream is not complete.
     #[must_use]
     pub fn missing(&self) -> u64 {
-        let unaccounted = self.listing.as_ref().map_or(0, |listing| listing.unaccounted);
-        self.summary.gaps_missing().saturating_add(self.summary.quarantined).saturating_add(unaccounted)
+        Missing::of_stream(self).total()
     }
 
     /// What is left out on purpose.

@@ -123,8 +123,10 @@ pub struct QuarantinedRecord {
     pub stream: String,
     /// The key.
     pub key: String,
-    /// The JSON pointer of the fault.
+    /// The JSON pointer of the fault; empty for the whole record.
     pub pointer: String,
+    /// The rule of the schema that it breaks; empty where nobody noted it.
+    pub reason: String,
     /// The body, byte for byte.
     pub body: Option<String>,
     /// When it was stored.
@@ -272,16 +274,22 @@ impl Reader {
         })
     }
 
-    /// A page of a connection's records in quarantine, after the one with this number.
+    /// A page of the records in quarantine of a connection or of one of its streams, after the one with this number.
     ///
     /// # Errors
     ///
     /// When there is no such connection.
-    pub fn quarantine(&self, name: &str, after: i64, limit: usize) -> Result<Vec<QuarantinedRecord>, StoreError> {
+    pub fn quarantine(
+        &self,
+        name: &str,
+        stream: Option<&str>,
+        after: i64,
+        limit: usize,
+    ) -> Result<Vec<QuarantinedRecord>, StoreError> {
         self.ask(|connection| {
             let of = registry::find(connection, name)?;
-            let sql = "SELECT q.id, s.name, q.key, q.pointer, q.body, q.stored_at FROM quarantine q
-                       JOIN streams s ON s.id = q.stream WHERE q.id > ?2 AND s.connection = ?1 ORDER BY q.id LIMIT ?3";
+            let sql = "SELECT q.id, s.name, q.key, q.pointer, q.body, q.stored_at, q.reason FROM quarantine q
+                       JOIN streams s ON s.id = q.stream WHERE q.id > ?2 AND s.connection = ?1 AND (?4 IS NULL OR s.name = ?4) ORDER BY q.id LIMIT ?3";
             let read = |row: &Row<'_>| {
                 Ok(QuarantinedRecord {
                     id: row.get(0)?,
@@ -290,10 +298,11 @@ impl Reader {
                     pointer: row.get(3)?,
                     body: row.get(4)?,
                     stored_at: date_from_sql(row.get(5)?),
+                    reason: row.get(6)?,
                 })
             };
             let size = |record: &QuarantinedRecord| length(record.body.as_ref()) + record.key.len();
-            sized_rows(connection, sql, (of, after, page(limit)), read, size)
+            sized_rows(connection, sql, (of, after, page(limit), stream), read, size)
         })
     }
 }

@@ -3,7 +3,7 @@
 //! Only typed facts: reasons, counters, states, dates, and the messages about pace and circuit. No
 //! sentence of a connector is read. The judgement itself is the engine's.
 
-use super::{ConnectionSummary, Reader, RunSummary};
+use super::{ConnectionSummary, Missing, Reader, RunSummary};
 use crate::error::StoreError;
 use gleaner_engine::{Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, RunPurpose, WallTime};
 use gleaner_protocol::{
@@ -25,6 +25,8 @@ const EVENTS_MAX: usize = 200;
 pub struct Evidence {
     /// Its counters and state.
     pub summary: ConnectionSummary,
+    /// What is known of and not stored.
+    pub missing: Missing,
     /// The last run that ended.
     pub last_run: Option<RunSummary>,
     /// The run that has not ended: it goes on, or its process is gone.
@@ -81,6 +83,7 @@ impl Reader {
             circuit,
             rate,
             waiting,
+            missing: self.missing(name)?,
             summary,
             last_run,
             open_run,

@@ -79,6 +79,9 @@ pub struct Told {
     pub text: String,
 }
 
+/// Skips that are named one by one.
+const SKIPS_NAMED: usize = 5;
+
 impl RunSummary {
     /// Why checkpoints were withheld although the run succeeded, one for each account that fell short.
     #[must_use]
@@ -105,6 +108,19 @@ impl RunSummary {
         };
         let first = skips["first"].as_array().map(|first| first.iter().map(told).collect());
         (skips["count"].as_u64().unwrap_or(0), first.unwrap_or_default())
+    }
+
+    /// What it left open besides gaps: checkpoints that it withheld, and what it skipped.
+    #[must_use]
+    pub fn left_open(&self) -> Vec<String> {
+        let mut lines = self.shortfalls_told().into_iter().map(|told| told.text).collect::<Vec<_>>();
+        let (count, skips) = self.skips_told();
+        let of = |stream: Option<String>| stream.map(|stream| format!("{stream}: ")).unwrap_or_default();
+        let skips = skips.into_iter().take(SKIPS_NAMED);
+        lines.extend(skips.map(|told| format!("skipped: {}{}", of(told.stream), told.text)));
+        let more = count.saturating_sub(SKIPS_NAMED as u64);
+        lines.extend((more > 0).then(|| format!("skipped: {more} more")));
+        lines
     }
 
     /// What the connector did that it should not have.

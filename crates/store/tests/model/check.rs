@@ -44,7 +44,7 @@ impl World {
     }
 
     fn read_quarantine(&self) -> BTreeMap<Place, String> {
-        let rows = self.reader.quarantine(CONNECTION, 0, PAGE_ROWS_MAX).unwrap();
+        let rows = self.reader.quarantine(CONNECTION, None, 0, PAGE_ROWS_MAX).unwrap();
         let count = rows.len();
         let by_place = rows.into_iter().map(|row| ((row.stream, row.key), row.body.unwrap_or_default()));
         let by_place = by_place.collect::<BTreeMap<_, _>>();

@@ -5,7 +5,8 @@
 //! came of it. It never decides anything and never asks the model.
 
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, Effect, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Track, Validate,
+    AttemptLimits, CooldownPolicy, Effect, Exit, LeaseId, Misfit, Now, Run, RunConfig, RunId, RunOutcome, Track,
+    Validate,
 };
 use gleaner_protocol::{Decoder, Event, Limits, Manifest, ManifestOrigin, RawJson, Scope, ServedGap, StreamScope};
 use gleaner_store::{Lease, RunStart, Session, Store, StoreError};
@@ -35,8 +36,12 @@ pub(crate) fn policy() -> CooldownPolicy {
 struct NoBad;
 
 impl Validate for NoBad {
-    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") {
+            Err(Misfit { pointer: "/bad".to_owned(), ..Misfit::default() })
+        } else {
+            Ok(())
+        }
     }
 }
 

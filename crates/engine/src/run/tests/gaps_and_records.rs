@@ -1,6 +1,7 @@
 //! Pressure, recovery, deletions, quarantine and the two tracks.
 
 use super::*;
+use crate::Misfit;
 
 #[test]
 fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
@@ -113,12 +114,16 @@ fn records_are_counted_as_new_changed_or_unchanged_by_what_was_stored_before() {
     assert_eq!((counts.new, counts.changed, counts.unchanged, counts.deleted), (3, 1, 2, 1));
 }
 
+fn at(pointer: &str) -> Misfit {
+    Misfit { pointer: pointer.to_owned(), reason: String::new() }
+}
+
 #[derive(Debug)]
 struct RejectAll;
 
 impl crate::Validate for RejectAll {
-    fn check(&self, _: &str, _: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
-        Err("/id".to_owned())
+    fn check(&self, _: &str, _: &gleaner_protocol::RawJson<'_>) -> Result<(), Misfit> {
+        Err(at("/id"))
     }
 }
 
@@ -126,7 +131,7 @@ impl crate::Validate for RejectAll {
 struct KnowsTheSecret;
 
 impl crate::Validate for KnowsTheSecret {
-    fn check(&self, _: &str, _: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
+    fn check(&self, _: &str, _: &gleaner_protocol::RawJson<'_>) -> Result<(), Misfit> {
         Ok(())
     }
     fn reveals_credential(&self, text: &str) -> bool {
@@ -188,8 +193,8 @@ fn a_rejected_record_is_counted_as_rejected_and_its_slice_still_commits() {
 struct RejectBad;
 
 impl crate::Validate for RejectBad {
-    fn check(&self, _: &str, body: &gleaner_protocol::RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    fn check(&self, _: &str, body: &gleaner_protocol::RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") { Err(at("/bad")) } else { Ok(()) }
     }
 }
 
