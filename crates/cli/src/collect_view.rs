@@ -258,7 +258,8 @@ pub(crate) fn finished(
     let gaps_open = reader.connection(name)?.totals.gaps_open();
     let now_missing = reader.missing(name)?;
     let helps = what_helps(report);
-    let is_missing_something = gaps_open + now_missing.quarantined > 0 || outcome.is_incomplete();
+    let left_open = reader.left_open(name)?;
+    let is_missing_something = now_missing.wanted() > 0 || outcome.is_incomplete() || !left_open.is_empty();
     let code = match exit_code(helps, is_missing_something, report.was_told_to_stop) {
         // It did what may be done meanwhile, and that was not everything.
         0 | EXIT_GAPS if rest != Rest::No => EXIT_PROVIDER,
@@ -276,7 +277,7 @@ pub(crate) fn finished(
             "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
             "message": cause(report), "exit": outcome.exit.map(|exit| exit.to_string()), "stderr": outcome.stderr,
             "cooldown_until": cooldown_until(rest), "left_quarantine": report.left_quarantine,
-            "missing": now_missing.total(), "quarantined": now_missing.quarantined,
+            "missing": now_missing.total(), "quarantined": now_missing.quarantined, "left_open": left_open,
         });
         merge(&mut line, counts_json(&outcome.counts));
         merge(&mut line, run_account::json(outcome));
@@ -284,6 +285,15 @@ pub(crate) fn finished(
         return Ok(ExitCode::from(code));
     }
     account(report, name, gaps_open, now_missing.quarantined, out)?;
+    if !outcome.is_incomplete() {
+        for line in &left_open {
+            out.line(&format!(
+                "  {} (an earlier run; `gleaner run {} --full-refresh` lists it again)",
+                in_a_line(line),
+                visible(name)
+            ))?;
+        }
+    }
     if let Some(lasts) = rest_text(rest) {
         let only = "this run tried only gaps with other reasons; --now runs everything";
         out.line(&format!("  cooldown {lasts}: the provider rate-limited this connection; {only}"))?;

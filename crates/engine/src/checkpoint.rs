@@ -9,7 +9,7 @@
 
 use crate::ids::{CommitSeq, Epoch, SliceId};
 use crate::slice::Written;
-use gleaner_protocol::{Checkpoint, Manifest, RawJson};
+use gleaner_protocol::{Manifest, RawJson};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
@@ -211,9 +211,9 @@ impl<T: Track> Ledger<T> {
     }
 
     /// The plan for the end of the run. Takes every eligible cursor: a second plan is empty.
-    pub fn plan(&mut self, ending: &Ending, manifest: &Manifest, shortfalls: &BTreeSet<String>) -> CommitPlan<T> {
+    pub fn plan(&mut self, ending: &Ending, found_by: &FoundBy, shortfalls: &BTreeSet<String>) -> CommitPlan<T> {
         let durable = std::mem::take(&mut self.durable);
-        let failed = ending.failed_checkpoints(manifest);
+        let failed = ending.failed_checkpoints(found_by);
         let mut plan = CommitPlan { cursors: Vec::new(), withheld: Vec::new() };
         for (stream, cursor) in durable {
             let why = match ending {
@@ -251,14 +251,49 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// The checkpoints that depend on a failed stream: its own, and those of its parents.
-    fn failed_checkpoints(&self, manifest: &Manifest) -> BTreeSet<String> {
+    /// The checkpoints that depend on a failed stream: its own, and those of the streams by whose lists it is found.
+    pub(crate) fn failed_checkpoints(&self, found_by: &FoundBy) -> BTreeSet<String> {
         let Self::StreamScoped { failed } = self else { return BTreeSet::new() };
-        let parents = |name: &String| {
-            let checkpoint = manifest.stream(name).map(|stream| &stream.checkpoint);
-            checkpoint.map(Checkpoint::parents).unwrap_or_default().to_vec()
+        found_by.with_lists(failed)
+    }
+}
+
+/// By the lists of which other streams the records of a stream are found, directly or through others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FoundBy(BTreeMap<String, BTreeSet<String>>);
+
+impl FoundBy {
+    /// As the manifest declares it.
+    #[must_use]
+    pub fn declared(manifest: &Manifest) -> Self {
+        let streams = manifest.streams.iter();
+        Self::of(streams.flat_map(|stream| {
+            stream.checkpoint.parents().iter().map(|parent| (stream.name.clone(), parent.clone())).collect::<Vec<_>>()
+        }))
+    }
+
+    /// From pairs of a stream and a list.
+    #[must_use]
+    pub fn of(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
+        let mut lists = BTreeMap::<String, BTreeSet<String>>::new();
+        for (stream, list) in pairs {
+            lists.entry(stream).or_default().insert(list);
+        }
+        let all = |stream: &String| {
+            let (mut found, mut waiting) = (BTreeSet::new(), vec![stream]);
+            while let Some(next) = waiting.pop() {
+                waiting.extend(lists.get(next).into_iter().flatten().filter(|list| found.insert((*list).clone())));
+            }
+            found
         };
-        failed.iter().flat_map(parents).chain(failed.iter().cloned()).collect()
+        Self(lists.keys().map(|stream| (stream.clone(), all(stream))).collect())
+    }
+
+    /// These streams, and those by whose lists they are found.
+    #[must_use]
+    pub fn with_lists<'a>(&self, streams: impl IntoIterator<Item = &'a String>) -> BTreeSet<String> {
+        let lists = |stream: &'a String| self.0.get(stream).into_iter().flatten().chain([stream]).cloned();
+        streams.into_iter().flat_map(lists).collect()
     }
 }
 
@@ -344,7 +379,7 @@ mod tests {
 
     fn check(ending: &Ending, shortfalls: &[&str], committed: &[&str]) {
         let shortfalls = shortfalls.iter().map(|&stream| stream.to_owned()).collect();
-        let plan = ledger().plan(ending, &manifest(), &shortfalls);
+        let plan = ledger().plan(ending, &FoundBy::declared(&manifest()), &shortfalls);
         let streams = plan.cursors().iter().map(Cursor::stream).collect::<Vec<_>>();
         assert_eq!(streams, committed, "{ending:?} {shortfalls:?}");
         assert_eq!(plan.cursors().len() + plan.withheld().len(), 3, "nothing is left out silently");
@@ -377,15 +412,15 @@ mod tests {
         let staged = ledger.number("trips", token(1));
         let _not_durable = ledger.number("trips", token(2));
         ledger.accept(receipt(1, vec![staged], Vec::new())).unwrap();
-        let plan = ledger.plan(&Ending::Succeeded, &manifest(), &BTreeSet::new());
+        let plan = ledger.plan(&Ending::Succeeded, &FoundBy::default(), &BTreeSet::new());
         assert_eq!(plan.cursors()[0].token(), &token(1));
     }
 
     #[test]
     fn a_plan_takes_its_cursors_so_that_a_second_one_is_empty() {
         let mut ledger = ledger();
-        let _first = ledger.plan(&Ending::Succeeded, &manifest(), &BTreeSet::new());
-        assert_eq!(ledger.plan(&Ending::Succeeded, &manifest(), &BTreeSet::new()).cursors(), []);
+        let _first = ledger.plan(&Ending::Succeeded, &FoundBy::default(), &BTreeSet::new());
+        assert_eq!(ledger.plan(&Ending::Succeeded, &FoundBy::default(), &BTreeSet::new()).cursors(), []);
     }
 
     #[test]
@@ -395,7 +430,7 @@ mod tests {
         ledger.accept(receipt(1, vec![old], Vec::new())).unwrap();
         ledger.accept(receipt(2, Vec::new(), vec![new])).unwrap();
         assert!(ledger.has_committed("trips"));
-        let plan = ledger.plan(&Ending::Succeeded, &manifest(), &BTreeSet::new());
+        let plan = ledger.plan(&Ending::Succeeded, &FoundBy::default(), &BTreeSet::new());
         assert_eq!(plan.cursors(), [], "the older cursor must not overwrite the newer one");
     }
 
@@ -447,7 +482,7 @@ mod tests {
                     }
                 }
             }
-            let plan = ledger.plan(&Ending::Succeeded, &manifest(), &BTreeSet::new());
+            let plan = ledger.plan(&Ending::Succeeded, &FoundBy::default(), &BTreeSet::new());
             let expected = newest_durable.into_iter().filter(|(_, (_, commits))| !commits)
                 .map(|(stream, (seq, _))| (stream, seq)).collect::<Vec<_>>();
             let planned = plan.cursors().iter().map(|c| (c.stream().to_owned(), c.seq())).collect::<Vec<_>>();

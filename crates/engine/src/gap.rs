@@ -33,11 +33,13 @@ impl GapIdentity {
     /// The identity of a gap that a connector names. A key that is a number is the same as its text.
     #[must_use]
     pub fn of(connection: &str, grant: &str, gap: &DetailGap) -> Self {
-        let subject = match (&gap.record_key, &gap.detail_locator) {
-            (Some(key), _) => format!("key:{}", key.as_str()),
-            (None, Some(locator)) => format!("loc:{}", locator.as_str()),
+        let subject = match (&gap.record_key, &gap.detail_locator, &gap.list_cursor) {
+            (Some(key), ..) => format!("key:{}", key.as_str()),
+            (None, Some(locator), _) => format!("loc:{}", locator.as_str()),
+            // Nothing else tells one part of a list from another.
+            (None, None, Some(cursor)) => format!("list:{}", cursor.as_str()),
             // There is one gap of this kind per stream: it says that something is missing.
-            (None, None) => "loc:null".to_owned(),
+            (None, None, None) => "loc:null".to_owned(),
         };
         Self {
             connection: connection.to_owned(),

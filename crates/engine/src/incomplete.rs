@@ -5,6 +5,7 @@
 
 use crate::scope::ScopeRules;
 use gleaner_protocol::{AbsenceReason, CoveragePolicy, Manifest, SkipResult};
+use std::collections::BTreeMap;
 
 /// A checkpoint whose account falls short.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +53,8 @@ pub struct Skipped {
     pub reason: Option<String>,
     /// The same in its own words.
     pub message: Option<String>,
+    /// Whether the next run goes on with the rest from where this one stopped.
+    pub continues: bool,
 }
 
 /// What was left out so that the run is incomplete.
@@ -61,6 +64,8 @@ pub struct Skips {
     pub count: u64,
     /// The first of them.
     pub first: Vec<Skipped>,
+    /// The last of each stream; what was skipped of no named stream is under the empty name.
+    pub by_stream: BTreeMap<String, Skipped>,
 }
 
 impl Skips {
@@ -70,10 +75,12 @@ impl Skips {
     /// Takes note of one.
     pub(crate) fn add(&mut self, skip: &SkipResult) {
         self.count = self.count.saturating_add(1);
+        let (stream, reason, message) = (skip.stream.clone(), skip.reason.clone(), skip.message.clone());
+        let skipped = Skipped { stream, reason, message, continues: skip.continuation.is_some() };
         if self.first.len() < Self::FIRST_MAX {
-            let (stream, reason, message) = (skip.stream.clone(), skip.reason.clone(), skip.message.clone());
-            self.first.push(Skipped { stream, reason, message });
+            self.first.push(skipped.clone());
         }
+        self.by_stream.insert(skip.stream.clone().unwrap_or_default(), skipped);
     }
 }
 
@@ -84,8 +91,10 @@ pub(crate) fn makes_incomplete(skip: &SkipResult, manifest: &Manifest, rules: &S
         let stream = manifest.stream(stream);
         stream.is_some_and(|stream| !stream.required && stream.coverage_policy != CoveragePolicy::Collect)
     };
-    let by_scope = skip.reason.as_deref() == Some(AbsenceReason::OutOfScope.code());
     let stream = skip.stream.as_deref();
+    // Only a scope that is narrower than the stream can have caused it.
+    let by_scope = skip.reason.as_deref() == Some(AbsenceReason::OutOfScope.code())
+        && stream.map_or_else(|| rules.is_limited(), |stream| rules.limits(stream));
     !by_scope && stream.is_none_or(|stream| rules.contains(stream) && !is_optional(stream))
 }
 
@@ -164,7 +173,16 @@ mod tests {
         assert!(check(Some("must"), None) && check(None, Some("not_found")));
         assert!(check(Some("may"), Some("x")), "not required, and still to be collected");
         assert!(!check(Some("later"), Some("x")) && !check(Some("unasked"), Some("x")));
-        assert!(!check(Some("must"), Some("out_of_scope")));
+        assert!(check(Some("must"), Some("out_of_scope")), "the run asked for all of it");
+        let some = StreamScope { resources: vec!["1".to_owned()], ..StreamScope::all_of("must") };
+        let rules = ScopeRules::new(&manifest, &Scope::new(vec![some]).unwrap()).unwrap();
+        let skip = |stream: Option<&str>| SkipResult {
+            stream: stream.map(str::to_owned),
+            reason: Some("out_of_scope".to_owned()),
+            ..SkipResult::default()
+        };
+        assert!(!makes_incomplete(&skip(Some("must")), &manifest, &rules));
+        assert!(!makes_incomplete(&skip(None), &manifest, &rules));
         assert!(check(Some("must"), Some("stream_collection_failed")));
     }
 

@@ -48,7 +48,7 @@ mod support;
 
 pub use backlog::{Backlog, Folded, Listed, expand, fold};
 pub use checkpoint::{
-    CatchUp, CommitPlan, Cursor, Ending, Ledger, Receipt, ReceiptOutOfOrder, Scoped, Steady, Track, Withheld,
+    CatchUp, CommitPlan, Cursor, Ending, FoundBy, Ledger, Receipt, ReceiptOutOfOrder, Scoped, Steady, Track, Withheld,
     WithheldBecause,
 };
 pub use cooldown::{

@@ -7,8 +7,9 @@
 //! decided, from the manifest, the owner's grant, the run's scope and what the store has seen. Nothing that a
 //! connector sends during the run changes it. See docs/decisions/0001-scoped-runs.md.
 
+use crate::checkpoint::FoundBy;
 use crate::instant::Instant;
-use gleaner_protocol::{Checkpoint, Manifest, Scope, StreamManifest, StreamScope, TimeRange};
+use gleaner_protocol::{Checkpoint, CoveragePolicy, Manifest, Scope, StreamManifest, StreamScope, TimeRange};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -94,6 +95,15 @@ impl SeenStreams {
         }
     }
 
+    /// By the lists of which streams of the extent the records of each are found, as far as somebody says so.
+    fn found_by(&self, manifest: &Manifest, extent: &Extent) -> FoundBy {
+        let streams = manifest.streams.iter().filter(|stream| extent.0.contains_key(&stream.name));
+        FoundBy::of(streams.flat_map(|stream| {
+            let lists = extent.0.keys().filter(|list| self.depends(stream, list));
+            lists.map(|list| (stream.name.clone(), list.clone())).collect::<Vec<_>>()
+        }))
+    }
+
     /// For each stream of the extent the others of it that depend on its cursor, directly or through others.
     fn dependents(&self, manifest: &Manifest, extent: &Extent) -> BTreeMap<String, BTreeSet<String>> {
         let streams = manifest.streams.iter().filter(|stream| extent.0.contains_key(&stream.name)).collect::<Vec<_>>();
@@ -149,6 +159,11 @@ impl Extent {
     pub fn from_text(text: &str) -> Option<Self> {
         let value = serde_json::from_str::<Value>(text).ok()?;
         value.get("streams")?.as_array()?.iter().map(StreamExtent::from_json).collect::<Option<_>>().map(Self)
+    }
+
+    fn only(mut self, is_meant: impl Fn(&String) -> bool) -> Self {
+        self.0.retain(|name, _| is_meant(name));
+        self
     }
 
     /// The part of it that is older than this.
@@ -257,9 +272,12 @@ pub struct Reach {
     track: TrackChoice,
     grant: Extent,
     asked: Extent,
+    /// What it asks for, without streams that the connector does not collect.
+    collected: Extent,
     /// What the track is about: all of the grant, its history, or exactly what was asked for.
     about: Extent,
     dependents: BTreeMap<String, BTreeSet<String>>,
+    found_by: FoundBy,
 }
 
 impl Reach {
@@ -272,16 +290,35 @@ impl Reach {
             GrantPart::All => (grant.clone(), TrackChoice::Steady),
             GrantPart::History { until } => (grant.clone().until(until.as_deref()), TrackChoice::CatchUp),
         };
-        let is_whole = is_whole(&asked, &about, manifest, seen);
-        let (track, about) = if is_whole { (own_track, about) } else { (TrackChoice::Scoped, asked.clone()) };
+        // A stream that is not collected is not accounted for, however long a cursor has moved beside it.
+        let policy = |name: &String| manifest.stream(name).map(|stream| stream.coverage_policy);
+        let is_collected = |name: &String| policy(name) == Some(CoveragePolicy::Collect);
+        let about = about.only(is_collected);
+        let collected = asked.clone().only(is_collected);
+        let is_whole = is_whole(&collected, &about, manifest, seen);
+        let (track, about) = if is_whole { (own_track, about) } else { (TrackChoice::Scoped, collected.clone()) };
         let dependents = seen.dependents(manifest, &about);
-        Self { track, grant, asked, about, dependents }
+        let found_by = seen.found_by(manifest, &asked);
+        Self { track, grant, asked, collected, about, dependents, found_by }
     }
 
     /// Which track it moves.
     #[must_use]
     pub const fn track(&self) -> TrackChoice {
         self.track
+    }
+
+    /// By the lists of which streams the records of each are found.
+    #[must_use]
+    pub const fn found_by(&self) -> &FoundBy {
+        &self.found_by
+    }
+
+    /// The streams whose cursors records of this one may be found by, as far as nothing says that they are not.
+    #[must_use]
+    pub fn lists_of(&self, stream: &str) -> BTreeSet<String> {
+        let lists = self.dependents.iter().filter(|(_, dependents)| dependents.contains(stream));
+        lists.map(|(list, _)| list.clone()).collect()
     }
 
     /// What it asks for.
@@ -317,8 +354,8 @@ impl Reach {
     #[must_use]
     pub fn basis(&self, went_on_from: Option<&str>) -> String {
         match went_on_from {
-            None => self.asked.to_text(),
-            Some(basis) => Extent::from_text(basis).unwrap_or_default().meet(&self.asked).to_text(),
+            None => self.collected.to_text(),
+            Some(basis) => Extent::from_text(basis).unwrap_or_default().meet(&self.collected).to_text(),
         }
     }
 
@@ -372,7 +409,7 @@ fn is_whole(asked: &Extent, about: &Extent, manifest: &Manifest, seen: &SeenStre
     let streams = manifest.streams.iter().filter(|stream| about.0.contains_key(&stream.name));
     let (inside, outside) = streams.partition::<Vec<_>, _>(|stream| is_asked(&stream.name));
     let is_apart = |inside: &StreamManifest, outside: &StreamManifest| {
-        !seen.depends(inside, &outside.name) && !seen.may_depend(outside, &inside.name)
+        !seen.may_depend(inside, &outside.name) && !seen.may_depend(outside, &inside.name)
     };
     inside.iter().all(|one| outside.iter().all(|other| is_apart(one, other)))
 }

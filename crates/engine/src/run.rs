@@ -17,7 +17,7 @@ pub use effect::{Counts, Effect, RunOutcome, TraceEvent};
 pub use ending::Exit;
 pub use question::AnswerTaken;
 
-use crate::checkpoint::{Cursor, Ledger, Receipt, Track, Withheld};
+use crate::checkpoint::{Cursor, FoundBy, Ledger, Receipt, Track, Withheld};
 use crate::cooldown::PressureSeen;
 use crate::coverage::{CoveragePair, CoverageTally, CoverageVerdict};
 use crate::ids::{LeaseId, ReportId, RunId};
@@ -87,6 +87,7 @@ pub struct Run<T: Track> {
     pressure: PressureSeen,
     failed_streams: BTreeSet<String>,
     skips: Skips,
+    found_by: FoundBy,
     withheld: Vec<Withheld>,
     counts: Counts,
     effects: VecDeque<Effect<T>>,
@@ -139,6 +140,7 @@ impl<T: Track> Run<T> {
         Ok(Self {
             run_id: config.run_id,
             lease: config.lease,
+            found_by: FoundBy::declared(&config.manifest),
             manifest: config.manifest,
             validator: config.validator,
             ledger: Ledger::new(&config.bookmarks),
@@ -173,6 +175,13 @@ impl<T: Track> Run<T> {
     #[must_use]
     pub const fn recovering_only(mut self, recovers_only: bool) -> Self {
         self.recovers_only = recovers_only;
+        self
+    }
+
+    /// The same for a store that knows more than the manifest about which stream is found by the list of which.
+    #[must_use]
+    pub fn found_by(mut self, found_by: FoundBy) -> Self {
+        self.found_by = found_by;
         self
     }
 

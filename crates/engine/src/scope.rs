@@ -159,6 +159,16 @@ impl ScopeRules {
         self.index.contains_key(stream)
     }
 
+    /// Whether the run asks for only a part of this stream, or not for it at all.
+    pub(crate) fn limits(&self, stream: &str) -> bool {
+        self.index.get(stream).is_none_or(|&at| self.streams[usize::from(at)].is_limited())
+    }
+
+    /// Whether the run asks for only a part of some stream.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.streams.iter().any(StreamRules::is_limited)
+    }
+
     /// The rules of a stream that is in the scope.
     pub(crate) fn rules(&self, stream: &str) -> Option<&StreamRules> {
         self.index.get(stream).map(|&at| &self.streams[usize::from(at)])
@@ -216,6 +226,10 @@ pub(crate) enum Timed {
 }
 
 impl StreamRules {
+    fn is_limited(&self) -> bool {
+        !self.resources.is_empty() || self.looks_at_bodies()
+    }
+
     /// The hot path: without such a limit a body is not looked at.
     pub(crate) fn looks_at_bodies(&self) -> bool {
         !self.fields.is_empty() || self.time.is_some()

@@ -242,6 +242,12 @@ impl ResourceFilter {
         Self { keys: keys.into_iter().collect() }
     }
 
+    /// Whether every record was asked for.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Whether the record with this key was asked for.
     #[must_use]
     pub fn contains(&self, key: &RecordKey<'_>) -> bool {

@@ -154,6 +154,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
         observer: &'a mut dyn Observer,
     ) -> Result<Self, RunError> {
         let Ground { clock, leases, reach } = ground;
+        let found_by = reach.found_by().clone();
         let (now, track) = (clock.now(), reach.track());
         let schemas = match Schemas::new(&request.manifest) {
             Ok(schemas) => schemas,
@@ -176,7 +177,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             effects_max: EFFECTS_MAX,
         };
         let run = match Run::new(config, now) {
-            Ok(run) => run.recovering_only(request.purpose == RunPurpose::RecoveryOnly),
+            Ok(run) => run.found_by(found_by).recovering_only(request.purpose == RunPurpose::RecoveryOnly),
             Err(refusal) => {
                 // On record, so that the owner sees why nothing came.
                 store.finish_run(session, &RunOutcome::refused(refusal.reason()), now.wall)?;

@@ -6,3 +6,23 @@ ALTER TABLE quarantine ADD COLUMN reason TEXT NOT NULL DEFAULT '';
 ALTER TABLE quarantine ADD COLUMN judged_by TEXT;
 -- The version of the connector that sent it, or that listed its stream again since.
 ALTER TABLE quarantine ADD COLUMN connector_version TEXT;
+
+-- What a run left out of a stream, until a run goes over that stream again and leaves nothing out. A later run goes on
+-- from behind it, so the run that skipped it is not the only one that is incomplete.
+CREATE TABLE skips (
+    stream INTEGER NOT NULL,
+    track TEXT NOT NULL,
+    run INTEGER NOT NULL,
+    -- The version of the connector that skipped it, or that listed the stream again since.
+    connector_version TEXT,
+    -- In the connector's words.
+    reason TEXT,
+    message TEXT,
+    -- Whether the next run goes on with the rest.
+    continues INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (stream, track)
+) STRICT, WITHOUT ROWID;
+
+-- What the SDK and the runtime left of a stream stands for many records too.
+UPDATE gaps SET part_of_list = 1 WHERE record_key LIKE 'gleaner:%';

@@ -8,10 +8,12 @@ use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to
 use crate::gap_rows;
 use crate::held_gaps;
 use crate::lease::give_back;
+use crate::quarantine::do_not_resume;
 use crate::reach::forget_old_tracks;
 use crate::registry;
 use crate::rest_of_run;
 use crate::session::Session;
+use crate::skips;
 use crate::store::Store;
 use gleaner_engine::{
     Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track, WallTime,
@@ -96,6 +98,10 @@ fn write_end<T: Track>(
     gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
     if outcome.reason == TerminalReason::Succeeded {
         rest_of_run::settle(connection, session, outcome)?;
+    }
+    skips::keep(connection, session, outcome, now)?;
+    for stream in &outcome.list_again {
+        do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;
     }
     end_run(connection, session.run, outcome, now)?;
     match outcome.pressure {
@@ -199,7 +205,9 @@ fn arm<T: Track>(
         Some(before) if start.about.purpose == RunPurpose::Probe => Cooldown { reason, ..before },
         before => Cooldown::arm(before.as_ref(), reason, &start.run_id, now, start.cooldown),
     };
-    write_cooldown(connection, session.connection, &rest)
+    // A provider that says when it may be asked again is not asked before.
+    let told = gap_rows::told_until(connection, session.connection)?.unwrap_or(rest.until);
+    write_cooldown(connection, session.connection, &Cooldown { until: rest.until.max(told), ..rest })
 }
 
 /// Whether a run got what it asked the provider for.

@@ -232,7 +232,7 @@ impl GapRow {
         let confirmed = self.gap.confirmed_by.map(|by| Value::from(by.code().to_owned()));
         let hash = row_hash(values.iter().chain(note.iter().flatten()).chain(&confirmed).map(ValueRef::from));
         let note = note.unwrap_or([Value::Null, Value::Null]);
-        let derived = [Value::Integer(hash), self.is_part_of_list().into()];
+        let derived = [Value::Integer(hash), self.stands_for_many().into()];
         values.into_iter().chain(note).chain([confirmed.unwrap_or(Value::Null)]).chain(derived)
     }
 
@@ -242,10 +242,6 @@ impl GapRow {
 
     pub(crate) fn parent_stream(&self) -> Option<&str> {
         self.fixed.parent_stream.as_deref()
-    }
-
-    fn is_part_of_list(&self) -> bool {
-        is_part_of_list(self.fixed.record_key.as_deref(), self.gap.locator.as_ref())
     }
 
     /// Whether later runs write what they leave into this very gap.
@@ -504,20 +500,24 @@ pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<Named>,
     Ok(named.optional()?)
 }
 
-/// Whether it stands for nobody knows how many records: it names none, or says that it is a backlog. A place in a file
-/// (`kind` is `file`) is one thing, and stays that one.
-fn is_part_of_list(record_key: Option<&str>, locator: Option<&RawJson<'_>>) -> bool {
+/// The latest time that the provider named when it pushed back, of the gaps that wait for it.
+pub(crate) fn told_until(connection: &Connection, of: i64) -> Result<Option<WallTime>, Failure> {
+    let sql = "SELECT max(not_before) FROM gaps INDEXED BY gaps_under_pressure
+               WHERE connection = ?1 AND state IN ('pending', 'in_progress')
+               AND reason IN ('rate_limited', 'upstream_pressure')";
+    let told = connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, Option<i64>>(0))?;
+    Ok(told.map(date_from_sql))
+}
+
+/// Whether it stands for nobody knows how many records: it names none, says that it is a backlog, or is what the SDK or
+/// the runtime left of a stream. A place in a file (`kind` is `file`) is one thing, and stays that one.
+pub(crate) fn stands_for_many(record_key: Option<&str>, locator: Option<&RawJson<'_>>) -> bool {
+    /// No record of a provider has such a key; see `REST_OF_RUN` of the engine.
+    const OUR_KEYS: &str = "gleaner:";
     let members = locator.and_then(RawJson::members).unwrap_or_default();
     let is_file = members.iter().any(|(name, value)| name == "kind" && value.text().as_deref() == Some("file"));
     let is_part = |(name, value): &(std::borrow::Cow<'_, str>, RawJson<'_>)| {
         name == "watermark" || (name == "kind" && value.text().as_deref() == Some("backlog"))
     };
-    (record_key.is_none() && !is_file) || members.iter().any(is_part)
-}
-
-/// Whether it is no single record: a part of a list, or what the SDK and the runtime left of a stream.
-pub(crate) fn stands_for_many(record_key: Option<&str>, locator: Option<&RawJson<'_>>) -> bool {
-    /// No record of a provider has such a key; see `REST_OF_RUN` of the engine.
-    const OUR_KEYS: &str = "gleaner:";
-    is_part_of_list(record_key, locator) || record_key.is_some_and(|key| key.starts_with(OUR_KEYS))
+    record_key.map_or(!is_file, |key| key.starts_with(OUR_KEYS)) || members.iter().any(is_part)
 }

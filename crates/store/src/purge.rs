@@ -15,8 +15,8 @@ use rusqlite::{Connection, OptionalExtension};
 const BATCH: i64 = 5000;
 
 /// What is deleted, by what it belongs to. The connection itself goes last.
-const BY_STREAM: [&str; 8] =
-    ["records", "unreadable_times", "quarantine", "gaps", "cursors", "commits", "listings", "parents"];
+const BY_STREAM: [&str; 9] =
+    ["records", "unreadable_times", "quarantine", "gaps", "cursors", "commits", "listings", "parents", "skips"];
 const BY_RUN: [&str; 3] = ["events", "interactions", "staged"];
 
 impl Store {

@@ -22,8 +22,9 @@ const BATCH_BYTES: usize = 8 * 1024 * 1024;
 const DIGEST_CHARS: usize = 32;
 
 impl Store {
-    /// Judges the records in quarantine again that were judged by another manifest, and answers how many fit now. Belongs
-    /// between the opening of a run and its first message, because it may change where the run goes on from.
+    /// Judges the records in quarantine again that were judged by another manifest, and answers how many fit now. Another
+    /// version of the connector is asked again for those that do not, and for what the earlier one skipped. Belongs between
+    /// the opening of a run and its first message, because it may change where the run goes on from.
     ///
     /// # Errors
     ///
@@ -35,7 +36,8 @@ impl Store {
         now: WallTime,
     ) -> Result<u64, StoreError> {
         let of = session.connection;
-        let any = "SELECT 1 FROM streams WHERE connection = ?1 AND quarantined > 0";
+        let any = "SELECT 1 FROM streams s WHERE connection = ?1
+                   AND (quarantined > 0 OR EXISTS (SELECT 1 FROM skips k WHERE k.stream = s.id))";
         if !self.read(|connection| exists(connection, any, [of]))? {
             return Ok(0);
         }
@@ -134,28 +136,35 @@ fn next_row<T: Track>(connection: &Connection, session: &Session<T>, after: i64)
     Ok(connection.prepare_cached(sql)?.query_row(values, read).optional()?)
 }
 
-/// Sees to it that another version of the connector sends the records again that do not fit: no run goes on from the
-/// cursors of their streams and of the streams by whose lists they are found. Answers which those are.
+/// Sees to it that another version of the connector sends again what does not fit and what was skipped: no run goes on
+/// from the cursors by which these records are found. Answers the streams of those cursors.
 fn list_again<T: Track>(connection: &Connection, session: &Session<T>) -> Result<BTreeSet<String>, Failure> {
     let Some(version) = &session.start.about.connector_version else { return Ok(BTreeSet::new()) };
-    let sql = "WITH RECURSIVE
-        own AS (SELECT id, name FROM streams WHERE connection = ?1),
-        found_by (name) AS (
-            SELECT DISTINCT own.name FROM quarantine q JOIN own ON own.id = q.stream WHERE q.connector_version != ?2
-            UNION SELECT p.parent FROM found_by JOIN own ON own.name = found_by.name JOIN parents p ON p.stream = own.id)
-        SELECT name FROM found_by";
-    let mut statement = connection.prepare_cached(sql)?;
-    let streams = statement.query_map((session.connection, version), |row| row.get(0))?;
-    let streams = streams.collect::<Result<BTreeSet<String>, _>>()?;
-    for stream in &streams {
-        let sql =
-            "UPDATE cursors SET basis = ?3 WHERE stream = (SELECT id FROM streams WHERE connection = ?1 AND name = ?2)";
-        connection.prepare_cached(sql)?.execute((session.connection, stream, NOTHING))?;
+    let mut streams = BTreeSet::new();
+    for table in ["quarantine", "skips"] {
+        let of_others = format!(
+            "{table} WHERE connector_version != ?2 AND stream IN (SELECT id FROM streams WHERE connection = ?1)"
+        );
+        let sql = format!("SELECT name FROM streams WHERE id IN (SELECT stream FROM {of_others})");
+        let mut statement = connection.prepare_cached(&sql)?;
+        let names = statement.query_map((session.connection, version), |row| row.get::<_, String>(0))?;
+        for name in names {
+            streams.extend(session.lists_of(&name?));
+        }
+        let sql = format!("UPDATE {}", of_others.replace("WHERE", "SET connector_version = ?2 WHERE"));
+        connection.prepare_cached(&sql)?.execute((session.connection, version))?;
     }
-    let sql = "UPDATE quarantine SET connector_version = ?2 WHERE connector_version != ?2
-               AND stream IN (SELECT id FROM streams WHERE connection = ?1)";
-    connection.prepare_cached(sql)?.execute((session.connection, version))?;
+    for stream in &streams {
+        do_not_resume(connection, session.streams.of(stream)?, None)?;
+    }
     Ok(streams)
+}
+
+/// No run goes on from the cursors of this stream, on this track or on any.
+pub(crate) fn do_not_resume(connection: &Connection, stream: i64, track: Option<&str>) -> Result<(), Failure> {
+    let sql = "UPDATE cursors SET basis = ?2 WHERE stream = ?1 AND (?3 IS NULL OR track = ?3)";
+    connection.prepare_cached(sql)?.execute((stream, NOTHING, track))?;
+    Ok(())
 }
 
 /// Puts a record there. The same fault again replaces the older one: what counts is what the provider has now.

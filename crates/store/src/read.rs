@@ -120,7 +120,7 @@ impl Reader {
 }
 
 /// Rows of one page.
-fn rows<R>(
+pub(crate) fn rows<R>(
     connection: &Connection,
     sql: &str,
     values: impl rusqlite::Params,

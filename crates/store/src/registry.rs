@@ -7,6 +7,8 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql};
 use crate::lease::Lease;
+use crate::quarantine::do_not_resume;
+use crate::read::rows;
 use crate::store::Store;
 use crate::views;
 use gleaner_engine::WallTime;
@@ -66,6 +68,11 @@ impl Store {
                 }
                 Err(other) => return Err(other),
                 Ok(id) => {
+                    if is_another_account(transaction, id, &manifest.connector_id, settings)? {
+                        let sql = "SELECT id FROM streams WHERE connection = ?1";
+                        let streams = rows(transaction, sql, [id], |row| row.get::<_, i64>(0))?;
+                        streams.into_iter().try_for_each(|stream| do_not_resume(transaction, stream, None))?;
+                    }
                     // What was removed is there again; what is paused stays so.
                     let sql = "UPDATE connections SET manifest = ?2, connector_id = ?3,
                                state = iif(state = 'removed', 'active', state) WHERE id = ?1";
@@ -126,6 +133,25 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// Whether what a connection collects from may be another account now: another connector, or other values of its settings.
+/// Then its cursors are past records that nobody has asked for.
+fn is_another_account(
+    connection: &Connection,
+    id: i64,
+    connector_id: &str,
+    settings: Option<&str>,
+) -> Result<bool, Failure> {
+    let sql = "SELECT connector_id, settings FROM connections WHERE id = ?1";
+    let read = |row: &rusqlite::Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?));
+    let (connector_before, settings_before) = connection.query_row(sql, [id], read)?;
+    let values = |settings: Option<&str>| {
+        let settings = settings.and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+        settings.and_then(|settings| settings.get("set").cloned()).filter(|values| *values != serde_json::json!({}))
+    };
+    let is_set_anew = settings.is_some() && values(settings) != values(settings_before.as_deref());
+    Ok(connector_before != connector_id || is_set_anew)
 }
 
 /// The connection with this name, unless it is being forgotten.

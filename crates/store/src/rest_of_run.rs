@@ -37,8 +37,8 @@ impl Store {
     }
 }
 
-/// A run went to its end: what earlier ones had left of its streams is no longer missing. Not of those whose checkpoint
-/// was withheld, and not if it only recovered gaps.
+/// A run went to its end: what earlier ones had left of its streams is no longer missing. Not of those that it skipped or
+/// whose account falls short, and not if it only recovered gaps.
 pub(crate) fn settle<T: Track>(
     connection: &Connection,
     session: &Session<T>,
@@ -47,8 +47,14 @@ pub(crate) fn settle<T: Track>(
     if session.start.about.purpose == RunPurpose::RecoveryOnly {
         return Ok(());
     }
-    let is_withheld = |stream: &str| outcome.withheld.iter().any(|withheld| withheld.stream == stream);
-    let gone_through = session.streams.ids_of(|stream| session.asks_for(stream) && !is_withheld(stream));
+    let is_open = |stream: &str| {
+        let lists = session.lists_of(stream);
+        outcome.skips.by_stream.contains_key(stream)
+            || outcome.skips.by_stream.contains_key("")
+            || outcome.shortfalls.iter().any(|short| short.stream == stream || lists.contains(&short.state_stream))
+            || outcome.withheld.iter().any(|withheld| lists.contains(&withheld.stream))
+    };
+    let gone_through = session.streams.ids_of(|stream| session.asks_for(stream) && !is_open(stream));
     let own = format!(
         "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') AND grant_id = ?2 \
          AND record_key = ?3"

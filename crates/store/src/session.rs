@@ -85,6 +85,8 @@ struct Bookmark<T: Track> {
     basis: Option<String>,
     /// Whether a run of a program before schema 5 is in its lineage: see `repair`.
     is_assumed: bool,
+    /// The run that committed it.
+    run: i64,
     /// Whether the run may go on from it.
     is_good: bool,
 }
@@ -119,6 +121,21 @@ impl<T: Track> Session<T> {
     /// The cursors that the run goes on from: those that account for all that it is about.
     pub fn state(&self) -> impl Iterator<Item = &Cursor<T>> {
         self.bookmarks.iter().filter(|bookmark| bookmark.is_good).map(|bookmark| &bookmark.cursor)
+    }
+
+    /// The newest run whose cursor this one went on from, of those by which records of this stream are found; 0 for none.
+    pub(crate) fn went_on_after(&self, stream: &str) -> i64 {
+        let lists = self.lists_of(stream);
+        let used =
+            self.bookmarks.iter().filter(|bookmark| bookmark.is_good && lists.contains(bookmark.cursor.stream()));
+        used.map(|bookmark| bookmark.run).max().unwrap_or(0)
+    }
+
+    /// The streams whose cursors records of this stream may be found by: its own among them.
+    pub(crate) fn lists_of(&self, stream: &str) -> BTreeSet<String> {
+        let mut lists = self.start.about.reach.as_ref().map(|reach| reach.lists_of(stream)).unwrap_or_default();
+        lists.insert(stream.to_owned());
+        lists
     }
 
     /// Lists these streams from their beginning.
@@ -203,6 +220,11 @@ impl StreamIds {
         let unknown = || StoreError::UnknownStream { connection: self.connection.clone(), stream: name.to_owned() };
         let (name, id) = self.ids.get_key_value(name).ok_or_else(unknown)?;
         Ok((name, *id))
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, i64)> {
+        self.ids.iter().map(|(name, &id)| (name.as_str(), id))
     }
 
     /// Those whose name fits.
@@ -330,14 +352,21 @@ pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Resu
 }
 
 fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
-    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed FROM cursors c JOIN streams s ON s.id = c.stream
+    let sql =
+        "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.run FROM cursors c JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((of, track))?;
     let mut bookmarks = Vec::new();
     while let Some(row) = rows.next()? {
         let cursor = Cursor::restore(row.get(0)?, raw_json(row.get(1)?)?, CommitSeq::new(from_sql(row.get(2)?)));
-        bookmarks.push(Bookmark { cursor, basis: row.get(3)?, is_assumed: row.get(4)?, is_good: true });
+        bookmarks.push(Bookmark {
+            cursor,
+            basis: row.get(3)?,
+            is_assumed: row.get(4)?,
+            run: row.get(5)?,
+            is_good: true,
+        });
     }
     Ok(bookmarks)
 }

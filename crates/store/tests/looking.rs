@@ -112,7 +112,7 @@ fn a_part_of_a_list_and_a_skipped_stream_leave_no_share() {
     let skip = "{\"type\":\"SKIP_RESULT\",\"stream\":\"details\",\"reason\":\"moved\"}\n";
     home.run(&(complete.clone() + skip + &done(1)));
     assert_eq!(share(&home, "details"), Share::Unknown(WhyUnknown::Skipped));
-    assert_eq!(of(&home, "details").skipped_by_last_run.as_deref(), Some("moved"));
+    assert_eq!(of(&home, "details").skip_open.map(|skip| skip.why().to_owned()).as_deref(), Some("moved"));
     for rest in [
         gap("details", "backlog").replace("\"at\":\"backlog\"", "\"kind\":\"backlog\",\"ranges\":[]"),
         gap("details", "older").replace("\"at\":\"older\"", "\"watermark\":7"),

@@ -1,6 +1,7 @@
 //! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
 
 use crate::args::look::CoverageArgs;
+use crate::commands::status::in_a_line;
 use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
@@ -103,8 +104,8 @@ fn below(stream: &Stream) -> Vec<String> {
     let coverage = &stream.coverage;
     let mut lines = Vec::new();
     if let Share::Unknown(why) = stream.share() {
-        let reason = coverage.skipped_by_last_run.as_ref().filter(|reason| !reason.is_empty());
-        let reason = reason.map(|reason| format!(" ({})", visible(reason))).unwrap_or_default();
+        let reason = coverage.skip_open.as_ref();
+        let reason = reason.map(|skip| format!(" ({})", in_a_line(skip.why()))).unwrap_or_default();
         lines.push(format!("{}{reason}", why.sentence()));
     }
     lines.extend(coverage.gaps.iter().take(REASONS_SHOWN).map(gap_line));
@@ -114,6 +115,10 @@ fn below(stream: &Stream) -> Vec<String> {
     lines.extend((quarantined > 0).then(|| format!("{quarantined} do not fit their schema (in quarantine)")));
     let unaccounted = coverage.listing.as_ref().map_or(0, |listing| listing.unaccounted);
     lines.extend((unaccounted > 0).then(|| format!("{unaccounted} were listed, without an outcome")));
+    let empty = coverage.listing.as_ref().map_or(0, |listing| listing.empty);
+    lines.extend(
+        (empty > 0).then(|| format!("{empty} are empty: the list has them, and this stream has nothing of them")),
+    );
     let times = coverage.times_unreadable;
     lines.extend((times > 0).then(|| {
         format!("{times} stored records have a time that could not be read; `gleaner records` lists them with --time-unreadable")
@@ -152,7 +157,7 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         json!({
             "run_id": listing.run_id, "at": dates::rfc3339(listing.at), "required": listing.required,
             "hydrated": listing.hydrated, "gaps": listing.gaps, "skipped": listing.skipped,
-            "unaccounted": listing.unaccounted,
+            "unaccounted": listing.unaccounted, "empty": listing.empty,
         })
     });
     json!({
@@ -161,6 +166,8 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         "deleted": coverage.summary.tombstones, "missing": coverage.missing(), "skipped": coverage.skipped(),
         "quarantined": coverage.summary.quarantined, "percent": percent, "percent_unknown_because": unknown,
         "gaps": coverage.gaps.iter().map(gap).collect::<Vec<_>>(), "last_listing": listing,
-        "skipped_by_last_run": coverage.skipped_by_last_run, "times_unreadable": coverage.times_unreadable,
+        "skip_open": coverage.skip_open.as_ref().map(|skip| json!({
+            "reason": skip.reason, "message": skip.message, "run_id": skip.run_id, "at": dates::rfc3339(skip.at),
+        })), "times_unreadable": coverage.times_unreadable,
     })
 }

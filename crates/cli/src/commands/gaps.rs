@@ -13,7 +13,7 @@ use gleaner_protocol::GapReason;
 use gleaner_service::{Actions, OwnerActions};
 use gleaner_store::{
     ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, Listing, MeantGap, PAGE_ROWS_MAX,
-    QuarantinedRecord, Reader, RunSummary,
+    QuarantinedRecord, Reader,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -126,12 +126,12 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
                 out.line(&unaccounted_text(&stream.summary.name, &listing))?;
             }
         }
-        let open = reader.runs(connection, 1)?.first().map(RunSummary::left_open).unwrap_or_default();
+        let open = reader.left_open(connection)?;
         for line in &open {
             out.line(&visible(line))?;
         }
         let line = match all {
-            0 if !open.is_empty() => "no gap is open, but the last run is incomplete".to_owned(),
+            0 if !open.is_empty() => "no gap is open, but the account is not complete".to_owned(),
             0 => "nothing is missing".to_owned(),
             all => format!("{} of {all} shown", limit - left + unaccounted),
         };

@@ -1,5 +1,6 @@
 //! What of a connection is missing, in a few lines: whose doing it is, and how much of it.
 
+use crate::commands::status::in_a_line;
 use crate::commands::why::Line;
 use crate::error::CliError;
 use crate::gap_reason::Cause;
@@ -32,10 +33,8 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         let keys = listings().flat_map(|listing| &listing.waiting).collect::<Vec<_>>();
         lines.push(Line::new("missing", text, json!({"code": "unconfirmed", "count": unconfirmed, "keys": keys})));
     }
-    let skips = evidence.last_run.as_ref().map_or(0, |run| run.skips_told().0);
-    if skips > 0 {
-        let text = format!("The last run skipped something ({skips}); `gleaner gaps` says what.");
-        lines.push(Line::new("missing", text, json!({"code": "skipped", "count": skips})));
+    for text in reader.left_open(&evidence.summary.name)? {
+        lines.push(Line::new("missing", in_a_line(&text), json!({"code": "left_open", "count": 1})));
     }
     if lines.is_empty() {
         let text = "Nothing that is known of.".to_owned();

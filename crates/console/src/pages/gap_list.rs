@@ -141,8 +141,7 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
     let streams = reader.coverage(name)?;
     let is_shown = |stream: &&StreamCoverage| chosen.is_none_or(|chosen| stream.summary.name == chosen);
     let missing = streams.iter().filter(is_shown).map(Missing::of_stream).fold(Missing::default(), Missing::and);
-    let last_run = reader.runs(name, 1)?.into_iter().next();
-    let left_open = last_run.map(|run| run.left_open()).unwrap_or_default();
+    let left_open = reader.left_open(name)?;
     let frame = Frame::new(format!("Missing from {name}"), Part::Gaps, address(here), waiting.len());
     Ok(GapListPage {
         frame: frame.after(wanted.done.as_deref()),

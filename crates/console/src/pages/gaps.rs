@@ -138,8 +138,7 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
                 groups[group_of(code)].add(place, count, code, Some(wording));
             }
         }
-        let last = reader.runs(&connection.name, 1)?.into_iter().next();
-        let lines = last.map(|run| run.left_open()).unwrap_or_default();
+        let lines = reader.left_open(&connection.name)?;
         left_open.extend(lines.into_iter().map(|line| LeftOpen {
             connection: Outside::new(&connection.name),
             href: href(&["connections", &connection.name, "gaps"]),

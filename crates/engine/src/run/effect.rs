@@ -173,6 +173,8 @@ pub struct RunOutcome {
     pub commit_is_unknown: bool,
     /// The streams that the connector says failed.
     pub failed_streams: Vec<String>,
+    /// The streams whose cursor a slice committed and no later run may go on from.
+    pub list_again: Vec<String>,
     /// How its process ended, if that is known.
     pub exit: Option<Exit>,
     /// The last lines of its stderr, masked: whoever runs the process fills them in.
@@ -199,6 +201,7 @@ impl RunOutcome {
             withheld: Vec::new(),
             commit_is_unknown: false,
             failed_streams: Vec::new(),
+            list_again: Vec::new(),
             exit: None,
             stderr: None,
             shortfalls: Vec::new(),

@@ -357,7 +357,7 @@ impl<T: Track> Run<T> {
     fn commit(&mut self) {
         let Some(conclusion) = &self.conclusion else { return };
         let shortfalls = self.shortfalls();
-        let plan = self.ledger.plan(&conclusion.ending, &self.manifest, &shortfalls);
+        let plan = self.ledger.plan(&conclusion.ending, &self.found_by, &shortfalls);
         self.withheld = plan.withheld().to_vec();
         // Always so when the store is lost: that is a failure, and a failure commits nothing.
         if plan.cursors().is_empty() {
@@ -368,9 +368,27 @@ impl<T: Track> Run<T> {
         self.effects.push_back(Effect::Commit(plan));
     }
 
-    /// The checkpoints whose account falls short, or is missing.
+    /// The checkpoints that wait for an account that falls short or is missing: that of the list, those by which the list
+    /// itself is found, and that of the stream whose records are missing.
     fn shortfalls(&self) -> BTreeSet<String> {
-        self.all_shortfalls().into_iter().map(|short| short.state_stream).collect()
+        self.all_shortfalls().iter().flat_map(|short| self.waiting_for(short)).collect()
+    }
+
+    fn waiting_for(&self, short: &Shortfall) -> BTreeSet<String> {
+        let mut waiting = self.found_by.with_lists([&short.state_stream]);
+        waiting.insert(short.stream.clone());
+        waiting
+    }
+
+    /// The streams whose cursors a slice of this run committed although they should have waited. No run may go on from
+    /// them. Keys of a report that falls short are not lost: they are gaps by now.
+    fn list_again(&self, ending: &Ending) -> Vec<String> {
+        let mut waiting = ending.failed_checkpoints(&self.found_by);
+        if matches!(ending, Ending::Succeeded | Ending::StreamScoped { .. }) {
+            let unreported = self.all_shortfalls().into_iter().filter(|short| short.unaccounted.is_none());
+            waiting.extend(unreported.flat_map(|short| self.waiting_for(&short)));
+        }
+        waiting.into_iter().filter(|stream| self.ledger.has_committed(stream)).collect()
     }
 
     fn all_shortfalls(&self) -> Vec<Shortfall> {
@@ -406,8 +424,10 @@ impl<T: Track> Run<T> {
             Ending::Succeeded | Ending::StreamScoped { .. } => true,
             Ending::Failed | Ending::Cancelled => false,
         });
-        let is_withheld = |stream: &str| self.withheld.iter().any(|withheld| withheld.stream == stream);
-        let told = |short: &Shortfall| short.unaccounted.is_some() || is_withheld(&short.state_stream);
+        let waits = |stream: &String| {
+            self.withheld.iter().any(|withheld| withheld.stream == *stream) || self.ledger.has_committed(stream)
+        };
+        let told = |short: &Shortfall| short.unaccounted.is_some() || self.waiting_for(short).iter().any(waits);
         self.all_shortfalls().into_iter().filter(|short| may_commit && told(short)).collect()
     }
 
@@ -444,6 +464,7 @@ impl<T: Track> Run<T> {
             withheld: std::mem::take(&mut self.withheld),
             commit_is_unknown,
             failed_streams: self.failed_streams.iter().cloned().collect(),
+            list_again: self.list_again(&conclusion.ending),
             exit: self.exit,
             stderr: None,
             shortfalls,

@@ -10,13 +10,11 @@ use super::gaps::GapCount;
 use super::{Missing, Reader, StreamSummary, rows};
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
 use crate::registry;
+use crate::skips::OpenSkip;
 use gleaner_engine::WallTime;
-use gleaner_protocol::{ConnectorMessage, CoveragePolicy};
+use gleaner_protocol::CoveragePolicy;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
-
-/// Skips of the last run that are looked at.
-const SKIPS_MAX: usize = 200;
 
 /// What is known about one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +25,8 @@ pub struct StreamCoverage {
     pub listing: Option<Listing>,
     /// The gaps that are not closed, by reason.
     pub gaps: Vec<GapCount>,
-    /// Why the last run skipped it, in the connector's words; empty when it did not say.
-    pub skipped_by_last_run: Option<String>,
+    /// What a run left out of it that no later run has brought.
+    pub skip_open: Option<OpenSkip>,
     /// Present records that a run with a time range stored although their time could not be read.
     pub times_unreadable: u64,
 }
@@ -82,7 +80,7 @@ pub enum WhyUnknown {
     NoneStored,
     /// Gaps stand for parts of a list.
     PartOfList,
-    /// The last run skipped it.
+    /// A run skipped it or a part of it, and no later one has brought that.
     Skipped,
 }
 
@@ -97,7 +95,7 @@ impl WhyUnknown {
             Self::AllSkipped => "all_skipped",
             Self::NoneStored => "none_stored",
             Self::PartOfList => "part_of_list",
-            Self::Skipped => "skipped_by_last_run",
+            Self::Skipped => "skipped",
         }
     }
 
@@ -111,7 +109,7 @@ impl WhyUnknown {
             Self::AllSkipped => "no share: the connector left everything out that it listed",
             Self::NoneStored => "no share: records were listed, and none of them is stored",
             Self::PartOfList => "total unknown: a part of the list is missing, of unknown size",
-            Self::Skipped => "total unknown: the last run skipped the stream",
+            Self::Skipped => "total unknown: a run skipped a part of it",
         }
     }
 }
@@ -146,7 +144,7 @@ impl StreamCoverage {
             Some(WhyUnknown::NoListing)
         } else if self.gaps.iter().any(|gap| gap.part_of_list) {
             Some(WhyUnknown::PartOfList)
-        } else if self.skipped_by_last_run.is_some() {
+        } else if self.skip_open.is_some() {
             Some(WhyUnknown::Skipped)
         } else {
             let (listed, skipped) = self.listing.as_ref().map_or((0, 0), |listing| (listing.required, listing.skipped));
@@ -181,33 +179,17 @@ impl Reader {
             gaps.entry(count.stream.clone()).or_default().push(count);
         }
         let mut listings = self.ask(|connection| listings(connection, registry::find(connection, name)?))?;
-        let mut skips = self.skipped_streams(name)?;
+        let mut skips =
+            self.open_skips(name)?.into_iter().map(|skip| (skip.stream.clone(), skip)).collect::<BTreeMap<_, _>>();
         let mut times = self.ask(|connection| times_unreadable(connection, registry::find(connection, name)?))?;
         let of = |summary: StreamSummary| StreamCoverage {
             listing: listings.remove(&summary.name),
             gaps: gaps.remove(&summary.name).unwrap_or_default(),
-            skipped_by_last_run: skips.remove(&summary.name),
+            skip_open: skips.remove(&summary.name),
             times_unreadable: times.remove(&summary.name).unwrap_or(0),
             summary,
         };
         Ok(self.streams(name)?.into_iter().map(of).collect())
-    }
-
-    /// The streams that the last run skipped as a whole, with the reason that it gave.
-    fn skipped_streams(&self, name: &str) -> Result<BTreeMap<String, String>, StoreError> {
-        let Some(run) = self.runs(name, 1)?.into_iter().next() else { return Ok(BTreeMap::new()) };
-        let mut skipped = BTreeMap::new();
-        // The newest first; the last word about a stream counts.
-        for message in self.last_skips(&run.run_id, SKIPS_MAX)? {
-            if let Ok(ConnectorMessage::SkipResult(skip)) = ConnectorMessage::decode(message.as_bytes())
-                && let Some(stream) = skip.stream
-                && skip.resources.is_empty()
-            {
-                let reason = skip.reason.unwrap_or_default();
-                skipped.entry(stream).or_insert(reason);
-            }
-        }
-        Ok(skipped)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::records::stream_id;
 use super::{Reader, length, page, rows, sized_rows};
 use crate::error::{StoreError, date_from_sql, date_to_sql, from_sql};
+use crate::gap_rows;
 use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
 use crate::registry;
 use gleaner_engine::{GapId, NOT_BEFORE_MAX, REST_OF_RUN, WallTime};
@@ -161,11 +162,7 @@ impl Reader {
             let sql = "SELECT EXISTS (SELECT 1 FROM gaps INDEXED BY gaps_by_reason
                        WHERE connection = ?1 AND state = 'pending' AND state != 'recovered' AND run_cap = 1)";
             let at_budget = connection.prepare_cached(sql)?.query_row([of], |row| row.get(0))?;
-            let sql = "SELECT max(not_before) FROM gaps INDEXED BY gaps_under_pressure
-                       WHERE connection = ?1 AND state IN ('pending', 'in_progress')
-                       AND reason IN ('rate_limited', 'upstream_pressure')";
-            let told = connection.prepare_cached(sql)?.query_row([of], |row| row.get::<_, Option<i64>>(0))?;
-            Ok(GapsWaiting { at_budget, told_until: told.map(date_from_sql) })
+            Ok(GapsWaiting { at_budget, told_until: gap_rows::told_until(connection, of)? })
         })
     }
 

@@ -5,7 +5,7 @@
 
 use super::{ConnectionSummary, Missing, Reader, RunSummary};
 use crate::error::StoreError;
-use gleaner_engine::{Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, RunPurpose, WallTime};
+use gleaner_engine::{Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{
     Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason, Waiting,
 };
@@ -27,6 +27,10 @@ pub struct Evidence {
     pub summary: ConnectionSummary,
     /// What is known of and not stored.
     pub missing: Missing,
+    /// How many parts of streams were skipped and not brought since.
+    pub skips_open: u64,
+    /// How many accounts of the last ordinary run fell short.
+    pub shortfalls: u64,
     /// The last run that ended.
     pub last_run: Option<RunSummary>,
     /// The run that has not ended: it goes on, or its process is gone.
@@ -84,6 +88,8 @@ impl Reader {
             rate,
             waiting,
             missing: self.missing(name)?,
+            skips_open: self.open_skips(name)?.len() as u64,
+            shortfalls: self.last_account(name, Steady::NAME)?.map_or(0, |run| run.shortfall_count()),
             summary,
             last_run,
             open_run,
@@ -182,10 +188,6 @@ impl Evidence {
     #[must_use]
     pub fn health(&self, manifest: &Manifest, policy: CooldownPolicy, now: WallTime) -> Health {
         let totals = &self.summary.totals;
-        let withheld = self.last_run.as_ref().and_then(|run| run.withheld.as_deref()).unwrap_or("[]");
-        let withheld = serde_json::from_str::<Vec<(String, String)>>(withheld).unwrap_or_default();
-        let short = withheld.iter().filter(|(_, why)| why == "coverage_shortfall").count();
-        let told = self.last_run.as_ref().map_or(0, |run| run.shortfalls_told().len());
         let evidence = HealthEvidence {
             manifest,
             last_run: self.last_run.as_ref().and_then(|run| run.reason),
@@ -197,8 +199,8 @@ impl Evidence {
             terminal_gaps: totals.gaps_terminal,
             ignored_gaps: totals.gaps_ignored,
             rejected_records: totals.quarantined,
-            shortfalls: (short as u64).max(told as u64),
-            skips: self.last_run.as_ref().map_or(0, |run| run.skips_told().0),
+            shortfalls: self.shortfalls,
+            skips: self.skips_open,
             question_open: self.summary.question_open,
             hints: &self.hints,
             circuit: self.circuit.as_ref(),

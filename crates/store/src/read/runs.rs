@@ -79,9 +79,6 @@ pub struct Told {
     pub text: String,
 }
 
-/// Skips that are named one by one.
-const SKIPS_NAMED: usize = 5;
-
 impl RunSummary {
     /// Why checkpoints were withheld although the run succeeded, one for each account that fell short.
     #[must_use]
@@ -93,6 +90,14 @@ impl RunSummary {
             Told { stream: Some(stream), text }
         };
         list(self.shortfalls.as_deref()).iter().map(told).collect()
+    }
+
+    /// How many checkpoints wait for an account that fell short.
+    pub(crate) fn shortfall_count(&self) -> u64 {
+        let withheld = self.withheld.as_deref().unwrap_or("[]");
+        let withheld = serde_json::from_str::<Vec<(String, String)>>(withheld).unwrap_or_default();
+        let short = withheld.iter().filter(|(_, why)| why == "coverage_shortfall").count();
+        short.max(self.shortfalls_told().len()) as u64
     }
 
     /// What was left out so that the run is incomplete: how often, and the first of it.
@@ -108,19 +113,6 @@ impl RunSummary {
         };
         let first = skips["first"].as_array().map(|first| first.iter().map(told).collect());
         (skips["count"].as_u64().unwrap_or(0), first.unwrap_or_default())
-    }
-
-    /// What it left open besides gaps: checkpoints that it withheld, and what it skipped.
-    #[must_use]
-    pub fn left_open(&self) -> Vec<String> {
-        let mut lines = self.shortfalls_told().into_iter().map(|told| told.text).collect::<Vec<_>>();
-        let (count, skips) = self.skips_told();
-        let of = |stream: Option<String>| stream.map(|stream| format!("{stream}: ")).unwrap_or_default();
-        let skips = skips.into_iter().take(SKIPS_NAMED);
-        lines.extend(skips.map(|told| format!("skipped: {}{}", of(told.stream), told.text)));
-        let more = count.saturating_sub(SKIPS_NAMED as u64);
-        lines.extend((more > 0).then(|| format!("skipped: {more} more")));
-        lines
     }
 
     /// What the connector did that it should not have.
@@ -270,6 +262,24 @@ impl Reader {
         })
     }
 
+    /// The newest run of a track that succeeded or whose connector certified which streams failed: the account is its.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn last_account(&self, name: &str, track: &str) -> Result<Option<RunSummary>, StoreError> {
+        self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = format!(
+                "SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 AND reason IN (?3, ?4) AND purpose != ?5 \
+                 ORDER BY id DESC LIMIT 1"
+            );
+            let ends = (TerminalReason::Succeeded.code(), TerminalReason::StreamCollectionFailed.code());
+            let values = (id, track, ends.0, ends.1, RunPurpose::RecoveryOnly.code());
+            Ok(rows(connection, &sql, values, read_run)?.pop())
+        })
+    }
+
     /// The connection of a run, by the name of the run.
     ///
     /// # Errors
@@ -327,7 +337,7 @@ impl Reader {
         })
     }
 
-    /// When the first ordinary run of a connection began: what is older is for catch-up runs.
+    /// When the first ordinary run of a connection began that succeeded or moved a cursor: what is older is for catch-up runs.
     ///
     /// # Errors
     ///
@@ -335,8 +345,12 @@ impl Reader {
     pub fn first_run(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
         self.ask(|connection| {
             let id = registry::find(connection, name)?;
-            let sql = "SELECT started_at FROM runs WHERE connection = ?1 AND track = ?2 ORDER BY id LIMIT 1";
-            let began = connection.prepare_cached(sql)?.query_row((id, Steady::NAME), |row| row.get::<_, i64>(0));
+            // A run that moved no cursor is repeated by the next one, which may begin at its own time.
+            let sql = "SELECT started_at FROM runs r WHERE connection = ?1 AND track = ?2 AND (reason = ?3
+                       OR EXISTS (SELECT 1 FROM commits c WHERE c.run = r.id)) ORDER BY id LIMIT 1";
+            let succeeded = TerminalReason::Succeeded.code();
+            let began =
+                connection.prepare_cached(sql)?.query_row((id, Steady::NAME, succeeded), |row| row.get::<_, i64>(0));
             let began = began.optional()?;
             Ok(began.map(date_from_sql))
         })

@@ -1,0 +1,108 @@
+//! What runs left out of a stream, kept until a run goes over the stream again and leaves nothing out.
+//!
+//! The cursor may be past what was skipped. So a later run that skips nothing proves nothing, unless it began before the
+//! skipped part: from a cursor that is older than the run that skipped it, or from none.
+
+use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
+use crate::read::{Reader, RunSummary, rows};
+use crate::registry;
+use crate::session::Session;
+use gleaner_engine::{CatchUp, RunOutcome, RunPurpose, Steady, Track, WallTime};
+use gleaner_protocol::TerminalReason;
+use rusqlite::Connection;
+
+/// Something that a run left out of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSkip {
+    /// The stream.
+    pub stream: String,
+    /// Why, as the connector's code.
+    pub reason: Option<String>,
+    /// The same in its own words.
+    pub message: Option<String>,
+    /// The run that skipped it last.
+    pub run_id: String,
+    /// When that was.
+    pub at: WallTime,
+}
+
+impl OpenSkip {
+    /// Why, in the connector's words.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        self.message.as_deref().or(self.reason.as_deref()).unwrap_or("the connector does not say why")
+    }
+}
+
+impl Reader {
+    /// What earlier runs left out of the streams of a connection, and no later run has brought.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn open_skips(&self, name: &str) -> Result<Vec<OpenSkip>, StoreError> {
+        self.ask(|connection| {
+            let of = registry::find(connection, name)?;
+            let sql =
+                "SELECT s.name, k.reason, k.message, r.run_id, k.at FROM skips k JOIN streams s ON s.id = k.stream
+                       JOIN runs r ON r.id = k.run WHERE s.connection = ?1 ORDER BY s.id, k.track";
+            rows(connection, sql, [of], |row| {
+                Ok(OpenSkip {
+                    stream: row.get(0)?,
+                    reason: row.get(1)?,
+                    message: row.get(2)?,
+                    run_id: row.get(3)?,
+                    at: date_from_sql(row.get(4)?),
+                })
+            })
+        })
+    }
+}
+
+impl Reader {
+    /// What is open of a connection besides gaps, in words: checkpoints that the last run of each accounting track withheld,
+    /// and what was skipped. Texts of the connector are in it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn left_open(&self, name: &str) -> Result<Vec<String>, StoreError> {
+        let mut lines = Vec::new();
+        for track in [Steady::NAME, CatchUp::NAME] {
+            let run = self.last_account(name, track)?;
+            lines.extend(run.iter().flat_map(RunSummary::shortfalls_told).map(|told| told.text));
+        }
+        let skips = self.open_skips(name)?;
+        lines.extend(skips.iter().map(|skip| format!("skipped: {}: {}", skip.stream, skip.why())));
+        Ok(lines)
+    }
+}
+
+/// Keeps what a run skipped, and forgets what it went over without skipping anything. Scoped runs account for nothing.
+pub(crate) fn keep<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    outcome: &RunOutcome,
+    now: WallTime,
+) -> Result<(), Failure> {
+    if !T::ACCOUNTS {
+        return Ok(());
+    }
+    let by_stream = &outcome.skips.by_stream;
+    for (stream, id) in session.streams.all().filter(|(stream, _)| session.asks_for(stream)) {
+        // What belongs to no stream may be of any.
+        let skipped = by_stream.get(stream).or_else(|| by_stream.get(""));
+        if let Some(skipped) = skipped {
+            let sql = "INSERT OR REPLACE INTO skips VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let version = &session.start.about.connector_version;
+            let (reason, message, continues) = (&skipped.reason, &skipped.message, skipped.continues);
+            let values = (id, session.track(), session.run, version, reason, message, continues, date_to_sql(now));
+            connection.prepare_cached(sql)?.execute(values)?;
+        } else if outcome.reason == TerminalReason::Succeeded && session.start.about.purpose != RunPurpose::RecoveryOnly
+        {
+            let sql = "DELETE FROM skips WHERE stream = ?1 AND track = ?2 AND (continues = 1 OR run > ?3)";
+            connection.prepare_cached(sql)?.execute((id, session.track(), session.went_on_after(stream)))?;
+        }
+    }
+    Ok(())
+}
