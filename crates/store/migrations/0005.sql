@@ -86,5 +86,16 @@ INSERT OR IGNORE INTO parents SELECT DISTINCT g.stream, g.parent_stream FROM gap
 ALTER TABLE cursors ADD COLUMN is_assumed INTEGER NOT NULL DEFAULT 0;
 UPDATE cursors SET is_assumed = 1;
 
+-- Whether required keys of the coverage reports about the pair are keys of the list's records: unknown, of_list, other. NULL:
+-- only gaps named the pair.
+ALTER TABLE parents ADD COLUMN keys TEXT;
+UPDATE parents SET keys = 'unknown' WHERE EXISTS
+    (SELECT 1 FROM listings l WHERE l.stream = parents.stream AND l.parent = parents.parent);
+
+-- The last cursor of the stream and track that an account stands behind. It differs from `token` while a cursor of a slice
+-- waits for its report; NULL: there is none.
+ALTER TABLE cursors ADD COLUMN proven TEXT;
+UPDATE cursors SET proven = token;
+
 -- Accounts that fell short in a run, as a JSON list: checkpoints wait for them.
 ALTER TABLE runs ADD COLUMN shortfalls TEXT;

@@ -3,6 +3,7 @@
 //! A run that lost its lease writes nothing here: whoever took over has already written its end. The
 //! cooldown is armed from the outcome's typed pressure and from nothing else.
 
+use crate::accounts;
 use crate::coverage_keys;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
@@ -97,6 +98,7 @@ fn write_end<T: Track>(
     if outcome.reason == TerminalReason::Succeeded {
         rest_of_run::settle(connection, session, outcome)?;
     }
+    accounts::settle(connection, session, outcome)?;
     end_run(connection, session.run, outcome, now)?;
     match outcome.pressure {
         Some(reason) => arm(connection, session, reason, now)?,
