@@ -69,7 +69,7 @@ pub use incomplete::{Shortfall, Skipped, Skips, Warning, WarningCode};
 pub use note::{NOTE_CHARS_MAX, Note, NoteFault};
 pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
 pub use purpose::RunPurpose;
-pub use reach::{Extent, GrantPart, Reach, RunScope, SeenStreams, TrackChoice};
+pub use reach::{ExpectedReport, Extent, GrantPart, Reach, ReportedKeys, RunScope, SeenStreams, TrackChoice};
 pub use redact::Redactor;
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};

@@ -8,6 +8,7 @@
 //! connector sends during the run changes it. See docs/decisions/0001-scoped-runs.md.
 
 use crate::checkpoint::FoundBy;
+use crate::coverage::{CoveragePair, gaps_need_no_parent};
 use crate::instant::Instant;
 use gleaner_protocol::{Checkpoint, CoveragePolicy, Manifest, Scope, StreamManifest, StreamScope, TimeRange};
 use serde_json::{Value, json};
@@ -63,6 +64,31 @@ pub struct SeenStreams {
     pub reported: BTreeSet<(String, String)>,
     /// The streams that have a committed steady cursor of their own.
     pub with_cursor: BTreeSet<String>,
+    /// Pairs of a stream and its list of which a coverage report came in any run.
+    pub reports: BTreeMap<(String, String), ReportedKeys>,
+}
+
+/// Whether the required keys of the coverage reports about a list are keys of the list's records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReportedKeys {
+    /// No report named a key so far.
+    #[default]
+    Unknown,
+    /// All of them are.
+    OfList,
+    /// Some are not.
+    Other,
+}
+
+/// A coverage report that a run owes before the cursor of a list counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExpectedReport {
+    /// What it is about.
+    pub pair: CoveragePair,
+    /// Whether the manifest demands it; otherwise the connector sent one in some run.
+    pub is_declared: bool,
+    /// What its keys were so far.
+    pub keys: ReportedKeys,
 }
 
 /// Coverage strategies of streams that are listed whole in every run: they ride on no cursor.
@@ -102,6 +128,24 @@ impl SeenStreams {
             let lists = extent.0.keys().filter(|list| self.depends(stream, list));
             lists.map(|list| (stream.name.clone(), list.clone())).collect::<Vec<_>>()
         }))
+    }
+
+    /// The reports that a run with this extent owes, by the stream whose cursor they are about.
+    fn expected(&self, manifest: &Manifest, extent: &Extent) -> BTreeMap<String, Vec<ExpectedReport>> {
+        let mut expected = BTreeMap::<String, Vec<ExpectedReport>>::new();
+        let streams = manifest.streams.iter().filter(|stream| extent.0.contains_key(&stream.name));
+        for (stream, list) in streams.flat_map(|stream| extent.0.keys().map(move |list| (stream, list))) {
+            let keys = self.reports.get(&(stream.name.clone(), list.clone())).copied();
+            let is_declared =
+                matches!(&stream.checkpoint, Checkpoint::ParentStreams(parents) if parents.contains(list));
+            if is_declared || keys.is_some() {
+                let any_parent = stream.name == *list || gaps_need_no_parent(manifest, &stream.name);
+                let pair = CoveragePair { stream: stream.name.clone(), state_stream: list.clone(), any_parent };
+                let report = ExpectedReport { pair, is_declared, keys: keys.unwrap_or_default() };
+                expected.entry(list.clone()).or_default().push(report);
+            }
+        }
+        expected
     }
 
     /// For each stream of the extent the others of it that depend on its cursor, directly or through others.
@@ -278,6 +322,7 @@ pub struct Reach {
     about: Extent,
     dependents: BTreeMap<String, BTreeSet<String>>,
     found_by: FoundBy,
+    expected: BTreeMap<String, Vec<ExpectedReport>>,
 }
 
 impl Reach {
@@ -299,7 +344,8 @@ impl Reach {
         let (track, about) = if is_whole { (own_track, about) } else { (TrackChoice::Scoped, collected.clone()) };
         let dependents = seen.dependents(manifest, &about);
         let found_by = seen.found_by(manifest, &asked);
-        Self { track, grant, asked, collected, about, dependents, found_by }
+        let expected = seen.expected(manifest, &asked);
+        Self { track, grant, asked, collected, about, dependents, found_by, expected }
     }
 
     /// Which track it moves.
@@ -337,6 +383,12 @@ impl Reach {
     #[must_use]
     pub fn contains(&self, stream: &str) -> bool {
         self.asked.0.contains_key(stream)
+    }
+
+    /// The coverage reports that the cursor of this stream waits for.
+    #[must_use]
+    pub fn expected_reports(&self, list: &str) -> &[ExpectedReport] {
+        self.expected.get(list).map_or(&[], Vec::as_slice)
     }
 
     /// Whether the run may go on from a cursor of this stream: all that the track is about, of the stream and of those

@@ -11,13 +11,13 @@ mod foreign;
 
 use foreign::{Lies, Nature, Provider, time};
 use gleaner_engine::{
-    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, Reach, Run,
-    RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice, Validate,
-    WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, CoverageTally, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now,
+    Reach, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice,
+    Validate, WallTime,
 };
 use gleaner_protocol::{
-    CollectionMode, Decoder, Event, Limits, Manifest, ManifestOrigin, RawJson, RuntimeMessage, Scope, Start,
-    StreamScope, TimeRange,
+    CollectionMode, ConnectorMessage, Decoder, Event, Limits, Manifest, ManifestOrigin, RawJson, RuntimeMessage, Scope,
+    Start, StreamScope, TimeRange,
 };
 use gleaner_sdk::{Wire, WireFault};
 use gleaner_store::{Acquired, GapFilter, Holder, LeaseOn, PAGE_ROWS_MAX, Reader, RunAbout, RunStart, Session, Store};
@@ -61,6 +61,12 @@ enum Removed {
     Limits,
     /// A run that only recovers commits cursors.
     RecoveryMovesNothing,
+    /// A cursor of a slice counts for good although its report never came.
+    SliceWaits,
+    /// A key is hydrated if its connector says so.
+    Hydrated,
+    /// A gap is closed if its connector says so.
+    Recovered,
 }
 
 /// What is asked for of each stream.
@@ -158,12 +164,10 @@ fn step() -> impl Strategy<Value = Step> {
 
 fn lies() -> impl Strategy<Value = Lies> {
     let lie = || proptest::bool::weighted(0.5);
-    (lie(), lie()).prop_map(|(moves_when_recovering, recovers_nothing)| Lies {
+    (lie(), lie(), lie()).prop_map(|(moves_when_recovering, recovers_nothing, hydrates_nothing)| Lies {
         moves_when_recovering,
         recovers_nothing,
-        // A slice commits its cursor before the report that it is about. A connector that leaves a detail out and is killed
-        // between the two is not found out; the store's tests cover this lie where the report comes.
-        hydrates_nothing: false,
+        hydrates_nothing,
     })
 }
 
@@ -173,7 +177,8 @@ fn case() -> impl Strategy<Value = Case> {
     (0..DETAILS.len(), lies(), 1_usize..6, any::<bool>(), grant, 0_u64..15, steps).prop_map(
         |(manifest, lies, slice, reports, grant, items, steps)| Case {
             manifest,
-            lies,
+            // Without a report nothing is called hydrated.
+            lies: Lies { hydrates_nothing: lies.hydrates_nothing && reports, ..lies },
             slice,
             reports,
             grant,
@@ -188,7 +193,8 @@ fn case() -> impl Strategy<Value = Case> {
 struct Account {
     records: BTreeMap<(String, String), Option<String>>,
     quarantined: BTreeSet<(String, String)>,
-    open_gaps: BTreeSet<(String, Option<String>)>,
+    /// Open gaps, and the keys that a withheld checkpoint waits for.
+    missing: BTreeSet<(String, Option<String>)>,
 }
 
 struct Home {
@@ -241,7 +247,22 @@ impl Home {
         let mut rig = Rig::<T>::begin(self, scope, terms, reach, now);
         // A pipe that was cut is noticed by its end.
         let code = foreign::run(&mut rig, provider, terms.nature).unwrap_or(1);
+        let recovered = std::mem::take(&mut rig.recovered);
         self.store = Some(rig.end(code));
+        if self.removed == Some(Removed::Recovered) {
+            let sql = "UPDATE gaps SET state = 'recovered' WHERE stream IN (SELECT id FROM streams WHERE name = ?1)
+                       AND record_key = ?2";
+            for gap in recovered {
+                self.database().execute(sql, gap).unwrap();
+            }
+        }
+        if self.removed == Some(Removed::SliceWaits) {
+            self.database().execute("UPDATE cursors SET proven = token", []).unwrap();
+        }
+    }
+
+    fn database(&self) -> rusqlite::Connection {
+        rusqlite::Connection::open(self.folder.path().join("store.db")).unwrap()
     }
 
     fn account(&self) -> Account {
@@ -252,18 +273,21 @@ impl Home {
             records.insert((change.stream, change.record.key), body);
         }
         let gaps = reader.gaps("c", GapFilter::default(), 0, PAGE_ROWS_MAX).unwrap();
-        let open_gaps = gaps.into_iter().map(|gap| (gap.stream, gap.record_key)).collect();
-        let quarantined = quarantined(&self.folder.path().join("store.db"));
-        Account { records, quarantined, open_gaps }
+        let mut missing = gaps.into_iter().map(|gap| (gap.stream, gap.record_key)).collect::<BTreeSet<_>>();
+        let waiting =
+            "SELECT s.name, w.value FROM listings l, json_each(l.waiting) w JOIN streams s ON s.id = l.stream";
+        missing.extend(self.pairs(waiting).into_iter().map(|(stream, key)| (stream, Some(key))));
+        let sql =
+            "SELECT s.name, q.key || ' ' || ifnull(q.body, '') FROM quarantine q JOIN streams s ON s.id = q.stream";
+        Account { records, quarantined: self.pairs(sql), missing }
     }
-}
 
-fn quarantined(store: &std::path::Path) -> BTreeSet<(String, String)> {
-    let connection = rusqlite::Connection::open(store).unwrap();
-    let sql = "SELECT s.name, q.key || ' ' || ifnull(q.body, '') FROM quarantine q JOIN streams s ON s.id = q.stream";
-    let mut statement = connection.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
-    rows.collect::<Result<_, _>>().unwrap()
+    fn pairs(&self, sql: &str) -> BTreeSet<(String, String)> {
+        let connection = self.database();
+        let mut statement = connection.prepare(sql).unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        rows.collect::<Result<_, _>>().unwrap()
+    }
 }
 
 /// How a run is limited and ended.
@@ -286,6 +310,9 @@ struct Rig<T: Track> {
     kill_at: Option<u64>,
     runtime_dies: bool,
     killed: bool,
+    removed: Option<Removed>,
+    /// Stream and key of each gap that was called recovered.
+    recovered: Vec<(String, String)>,
     now: Now,
 }
 
@@ -361,6 +388,8 @@ impl<T: Track> Rig<T> {
             kill_at: terms.kill_at,
             runtime_dies: terms.runtime_dies,
             killed: false,
+            removed: home.removed,
+            recovered: Vec::new(),
             now,
         }
     }
@@ -375,6 +404,10 @@ impl<T: Track> Rig<T> {
     }
 
     fn offer(&mut self, event: &Event<'_>) {
+        if let Event::Message { message: ConnectorMessage::DetailGapRecovered(gap), .. } = event {
+            let key = gap.record_key.as_ref().map(|key| key.as_str().to_owned());
+            self.recovered.push((gap.stream.clone(), key.unwrap_or_default()));
+        }
         while self.run.handle_event(event, self.now).is_err() {
             self.step();
         }
@@ -383,6 +416,12 @@ impl<T: Track> Rig<T> {
 
     fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
+        if let Effect::TallyCoverage { report, .. } = &effect
+            && self.removed == Some(Removed::Hydrated)
+        {
+            self.run.handle_tally(*report, &CoverageTally::default(), self.now);
+            return true;
+        }
         let session = self.session.as_mut().unwrap();
         if let Some(Effect::Finish(outcome)) = self.store.carry_out(session, &mut self.run, effect, self.now).unwrap() {
             self.store.finish_run(self.session.take().unwrap(), &outcome, self.now.wall).unwrap();
@@ -571,4 +610,19 @@ fn a_scoped_run_that_may_do_what_an_ordinary_one_may_is_caught() {
 #[test]
 fn a_run_that_only_recovers_and_moves_a_cursor_is_caught() {
     assert!(caught(Removed::RecoveryMovesNothing).is_some());
+}
+
+#[test]
+fn a_cursor_of_a_slice_whose_report_never_came_is_caught() {
+    assert!(caught(Removed::SliceWaits).is_some());
+}
+
+#[test]
+fn a_key_that_counts_as_hydrated_because_its_connector_says_so_is_caught() {
+    assert!(caught(Removed::Hydrated).is_some());
+}
+
+#[test]
+fn a_gap_that_closes_because_its_connector_says_so_is_caught() {
+    assert!(caught(Removed::Recovered).is_some());
 }

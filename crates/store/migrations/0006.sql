@@ -26,3 +26,14 @@ CREATE TABLE skips (
 
 -- What the SDK and the runtime left of a stream stands for many records too.
 UPDATE gaps SET part_of_list = 1 WHERE record_key LIKE 'gleaner:%';
+
+-- Whether required keys of the coverage reports about the pair are keys of the list's records: unknown, of_list, other. NULL:
+-- only gaps named the pair.
+ALTER TABLE parents ADD COLUMN keys TEXT;
+UPDATE parents SET keys = 'unknown' WHERE EXISTS
+    (SELECT 1 FROM listings l WHERE l.stream = parents.stream AND l.parent = parents.parent);
+
+-- The last cursor of the stream and track that an account stands behind. It differs from `token` while a cursor of a slice
+-- waits for its report; NULL: there is none.
+ALTER TABLE cursors ADD COLUMN proven TEXT;
+UPDATE cursors SET proven = token;

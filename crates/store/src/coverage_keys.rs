@@ -11,7 +11,9 @@ use crate::hydrated_keys::Where;
 use crate::listings::{self, PendingListing};
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{CoveragePair, CoverageTally, GapIdentity, ReportId, Track, WallTime};
+use gleaner_engine::{
+    CoveragePair, CoverageTally, CoverageVerdict, GapIdentity, ReportId, ReportedKeys, Track, WallTime,
+};
 use gleaner_protocol::{AbsenceReason, CoverageField, DetailGap, GapKey, GapReason, KeyBlock};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -40,6 +42,10 @@ const fn bit(field: CoverageField) -> i64 {
     }
 }
 
+/// Where the keys are.
+const TABLE: &str = "CREATE TEMP TABLE IF NOT EXISTS coverage_keys (run INTEGER NOT NULL, report INTEGER NOT NULL,
+                     key TEXT NOT NULL, lists INTEGER NOT NULL, PRIMARY KEY (run, report, key)) STRICT, WITHOUT ROWID";
+
 /// Which report of which run.
 pub(crate) type Place = (i64, i64);
 
@@ -62,10 +68,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let place = place(session, report);
         self.read(|connection| {
-            connection.execute_batch(
-                "CREATE TEMP TABLE IF NOT EXISTS coverage_keys (run INTEGER NOT NULL, report INTEGER NOT NULL,
-                 key TEXT NOT NULL, lists INTEGER NOT NULL, PRIMARY KEY (run, report, key)) STRICT, WITHOUT ROWID",
-            )?;
+            connection.execute_batch(TABLE)?;
             // One transaction for the block: it costs no sync, and each row by itself would.
             all_or_nothing(connection, || keep(connection, place, field, keys))
         })
@@ -88,23 +91,21 @@ impl Store {
             if !is_kept(connection)? {
                 return Ok((CoverageTally::default(), PendingListing::of_nothing(stream_id, &pair.state_stream)));
             }
-            let mut tally = count_lists(connection, place)?;
-            let parent = session.streams.of(&pair.state_stream).ok().filter(|&parent| parent != stream_id);
-            let keys = Where { connection, place, stream: stream_id, parent, first_seq: session.first_seq };
-            all_or_nothing(connection, || {
-                keys.mark_missing()?;
-                (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
-                count_gaps(connection, session, place, pair, &mut tally)
-            })?;
+            let keys = Where::of(connection, session, place, pair)?;
+            let mut tally = all_or_nothing(connection, || count(session, &keys, pair))?;
             tally.expands_list = session.held.borrow().as_ref().is_some_and(HeldGaps::has_lists);
             tally.gaps_unlisted = count_unlisted(connection, session, place, pair)?;
             let listing = count_outcomes(connection, place, &tally, (stream_id, &pair.state_stream))?;
-            Ok((tally, listing))
+            // A run that is not ordinary may ask for a detail and not for its record in the list.
+            let is_told = session.is_ordinary() && tally.required > 0;
+            let keys = if is_told { keys.whose()? } else { ReportedKeys::Unknown };
+            Ok((tally, PendingListing { keys, ..listing }))
         })?;
         // Lists that contradict each other say nothing; the run ends because of them.
-        if tally.judge(&pair.stream).is_ok() {
+        if let Ok(verdict) = tally.judge(&pair.stream) {
             let is_whole = session.is_ordinary();
             session.pending.listings.push(PendingListing { is_whole, ..listing });
+            session.note_reported(pair, verdict == CoverageVerdict::Complete);
         }
         Ok(tally)
     }
@@ -130,12 +131,7 @@ impl Store {
                 return Ok(0);
             }
             // Records may have come after a report that was early.
-            let parent = session.streams.of(state_stream).ok();
-            let stream_id = session.streams.of(stream)?;
-            let parent = parent.filter(|&parent| parent != stream_id);
-            let keys =
-                Where { connection: transaction, place, stream: stream_id, parent, first_seq: session.first_seq };
-            keys.mark_again()?;
+            Where::of(transaction, session, place, pair)?.mark_again()?;
             let without = format!(
                 "(lists & {MISSING} != 0 OR (lists & {} = 0 AND lists & {} != 0))",
                 HYDRATED | SKIPPED,
@@ -171,9 +167,9 @@ impl Store {
 }
 
 /// Does all of it or nothing, and leaves no transaction open.
-fn all_or_nothing(connection: &Connection, work: impl FnOnce() -> Result<(), Failure>) -> Result<(), Failure> {
+fn all_or_nothing<R>(connection: &Connection, work: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
     connection.execute_batch("SAVEPOINT coverage_keys")?;
-    let done = work().and_then(|()| Ok(connection.execute_batch("RELEASE coverage_keys")?));
+    let done = work().and_then(|done| Ok(connection.execute_batch("RELEASE coverage_keys").map(|()| done)?));
     if done.is_err() {
         // SQLite may have undone all of it by itself; what failed first is what counts.
         let _undone = connection.execute_batch("ROLLBACK TO coverage_keys; RELEASE coverage_keys");
@@ -204,6 +200,41 @@ fn keep(connection: &Connection, (run, report): Place, field: CoverageField, key
         statement.execute((run, report, key, bit(field)))?;
     }
     Ok(())
+}
+
+/// Whether the store has every record of a list with its detail, or an open gap for it: what a run would have been told
+/// that had called all of them hydrated in a report. `false` when the list has no records to tell it by.
+pub(crate) fn is_list_complete<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    pair: &CoveragePair,
+) -> Result<bool, Failure> {
+    connection.execute_batch(TABLE)?;
+    // No report of a run has this number.
+    let place = (session.run, 0);
+    let list = session.streams.of(&pair.state_stream)?;
+    let tally = all_or_nothing(connection, || {
+        let sql = format!(
+            "INSERT INTO temp.coverage_keys SELECT ?1, ?2, key, {} FROM (SELECT r.key FROM records r
+             JOIN versions v ON v.seq = r.seq WHERE r.stream = ?3 AND v.deleted = 0
+             UNION SELECT key FROM quarantine WHERE stream = ?3)",
+            REQUIRED | HYDRATED
+        );
+        connection.execute(&sql, (place.0, place.1, list))?;
+        let tally = count(session, &Where::of(connection, session, place, pair)?, pair)?;
+        forget(connection, session.run)?;
+        Ok(tally)
+    })?;
+    Ok(tally.required > 0 && tally.unaccounted() == 0)
+}
+
+/// Counts the keys of a report by what the store has for them.
+fn count<T: Track>(session: &Session<T>, keys: &Where<'_>, pair: &CoveragePair) -> Result<CoverageTally, Failure> {
+    let mut tally = count_lists(keys.connection, keys.place)?;
+    keys.mark_missing()?;
+    (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
+    count_gaps(keys.connection, session, keys.place, pair, &mut tally)?;
+    Ok(tally)
 }
 
 /// The keys that are called gaps, have no outcome, or are called hydrated in vain: a durable gap accounts for each.

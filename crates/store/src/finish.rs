@@ -3,6 +3,7 @@
 //! A run that lost its lease writes nothing here: whoever took over has already written its end. The
 //! cooldown is armed from the outcome's typed pressure and from nothing else.
 
+use crate::accounts;
 use crate::coverage_keys;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
@@ -99,6 +100,7 @@ fn write_end<T: Track>(
     if outcome.reason == TerminalReason::Succeeded {
         rest_of_run::settle(connection, session, outcome)?;
     }
+    accounts::settle(connection, session, outcome)?;
     skips::keep(connection, session, outcome, now)?;
     for stream in &outcome.list_again {
         do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;

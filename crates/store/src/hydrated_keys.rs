@@ -8,7 +8,8 @@
 use crate::coverage_keys::{EMPTY, HYDRATED, MISSING, OUTCOMES, Place, QUARANTINED, REQUIRED, each_key};
 use crate::error::{Failure, from_sql, to_sql};
 use crate::held_gaps::{Sieve, each_field};
-use crate::session::exists;
+use crate::session::{Session, exists};
+use gleaner_engine::{CoveragePair, ReportedKeys, Track};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
@@ -29,7 +30,32 @@ pub(crate) struct Where<'a> {
 /// Records of a stream whose keys show whether it shares them with its parent.
 const SAMPLE: i64 = 100;
 
-impl Where<'_> {
+impl<'a> Where<'a> {
+    pub(crate) fn of<T: Track>(
+        connection: &'a Connection,
+        session: &Session<T>,
+        place: Place,
+        pair: &CoveragePair,
+    ) -> Result<Self, Failure> {
+        let stream = session.streams.of(&pair.stream)?;
+        let parent = session.streams.of(&pair.state_stream).ok().filter(|&parent| parent != stream);
+        Ok(Self { connection, place, stream, parent, first_seq: session.first_seq })
+    }
+
+    /// Whether the required keys are keys of the list's records.
+    pub(crate) fn whose(&self) -> Result<ReportedKeys, Failure> {
+        let (run, report) = self.place;
+        let has =
+            |table: &str| format!("EXISTS (SELECT 1 FROM {table} r WHERE r.stream = ?3 AND r.key IN {STORED_AS})");
+        let (records, quarantine) = (has("records"), has("quarantine"));
+        let sql = format!(
+            "SELECT 1 FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {REQUIRED} != 0
+             AND NOT {records} AND NOT {quarantine} LIMIT 1"
+        );
+        let is_other = exists(self.connection, &sql, (run, report, self.parent))?;
+        Ok(if is_other { ReportedKeys::Other } else { ReportedKeys::OfList })
+    }
+
     /// Marks the keys that are called hydrated and of which the store has nothing. Answers how many.
     pub(crate) fn mark_missing(&self) -> Result<u64, Failure> {
         self.mark_quarantined()?;

@@ -26,6 +26,7 @@
 //! - Secrets. Answers of the owner and credentials are never handed to this crate.
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
 
+mod accounts;
 mod backup;
 mod carry_out;
 mod coverage_keys;

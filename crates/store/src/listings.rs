@@ -4,7 +4,8 @@
 //! a stream that is complete from one about which nothing is known. The last report about a list counts.
 
 use crate::error::{Failure, to_sql};
-use crate::reach::note_parent;
+use crate::reach::note_report;
+use gleaner_engine::ReportedKeys;
 use rusqlite::Connection;
 
 /// One report that waits to be written with the next slice.
@@ -25,6 +26,8 @@ pub(crate) struct PendingListing {
     /// Whether it is of an ordinary run. Of any other only that there was a report is kept: its numbers are about a
     /// part of the list.
     pub(crate) is_whole: bool,
+    /// Whether its keys are those of the list's records.
+    pub(crate) keys: ReportedKeys,
 }
 
 impl PendingListing {
@@ -38,7 +41,7 @@ impl PendingListing {
     }
 
     pub(crate) fn write(&self, connection: &Connection, run: i64) -> Result<(), Failure> {
-        note_parent(connection, self.stream, &self.parent)?;
+        note_report(connection, self.stream, &self.parent, self.keys)?;
         if !self.is_whole {
             return Ok(());
         }

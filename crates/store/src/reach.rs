@@ -6,10 +6,10 @@ use crate::error::{Failure, StoreError};
 use crate::registry;
 use crate::session::{Session, exists};
 use crate::store::Store;
-use gleaner_engine::{Reach, Scoped, SeenStreams, SliceRecord, Steady, Track};
+use gleaner_engine::{Reach, ReportedKeys, Scoped, SeenStreams, SliceRecord, Steady, Track};
 use gleaner_protocol::Op;
 use rusqlite::{Connection, OptionalExtension};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of the hash of a scope names its track.
 const DIGEST_BYTES: usize = 16;
@@ -25,16 +25,23 @@ impl Store {
     pub fn seen_streams(&self, name: &str) -> Result<SeenStreams, StoreError> {
         self.read(|connection| {
             let of = registry::find(connection, name)?;
-            let sql =
-                "SELECT s.name, p.parent FROM parents p JOIN streams s ON s.id = p.stream WHERE s.connection = ?1";
+            let sql = "SELECT s.name, p.parent, p.keys FROM parents p JOIN streams s ON s.id = p.stream
+                       WHERE s.connection = ?1";
             let mut statement = connection.prepare_cached(sql)?;
-            let reported = statement.query_map([of], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let reported = reported.collect::<Result<BTreeSet<_>, _>>()?;
+            let mut rows = statement.query([of])?;
+            let (mut reported, mut reports) = (BTreeSet::new(), BTreeMap::new());
+            while let Some(row) = rows.next()? {
+                let pair = (row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+                if let Some(keys) = row.get::<_, Option<String>>(2)? {
+                    reports.insert(pair.clone(), keys_from_code(&keys));
+                }
+                reported.insert(pair);
+            }
             let sql = "SELECT s.name FROM cursors c JOIN streams s ON s.id = c.stream
                        WHERE s.connection = ?1 AND c.track = ?2";
             let mut statement = connection.prepare_cached(sql)?;
             let with_cursor = statement.query_map((of, Steady::NAME), |row| row.get(0))?;
-            Ok(SeenStreams { reported, with_cursor: with_cursor.collect::<Result<_, _>>()? })
+            Ok(SeenStreams { reported, with_cursor: with_cursor.collect::<Result<_, _>>()?, reports })
         })
     }
 }
@@ -52,9 +59,31 @@ pub(crate) fn track_name<T: Track>(reach: Option<&Reach>) -> String {
 
 /// Notes that records of one stream are found by the list of another.
 pub(crate) fn note_parent(connection: &Connection, stream: i64, parent: &str) -> Result<(), Failure> {
-    let sql = "INSERT OR IGNORE INTO parents SELECT id, ?2 FROM streams WHERE id = ?1 AND name != ?2";
+    let sql = "INSERT OR IGNORE INTO parents (stream, parent) SELECT id, ?2 FROM streams WHERE id = ?1 AND name != ?2";
     connection.prepare_cached(sql)?.execute((stream, parent))?;
     Ok(())
+}
+
+/// Notes that a report about a list came, and what its keys were. Keys that are not those of the list's records are never forgotten.
+pub(crate) fn note_report(connection: &Connection, stream: i64, list: &str, keys: ReportedKeys) -> Result<(), Failure> {
+    let sql = "INSERT INTO parents (stream, parent, keys) SELECT id, ?2, ?3 FROM streams WHERE id = ?1
+               ON CONFLICT (stream, parent) DO UPDATE SET keys = excluded.keys
+               WHERE keys IS NULL OR keys = 'unknown' OR excluded.keys = 'other'";
+    connection.prepare_cached(sql)?.execute((stream, list, keys_code(keys)))?;
+    Ok(())
+}
+
+const fn keys_code(keys: ReportedKeys) -> &'static str {
+    match keys {
+        ReportedKeys::Unknown => "unknown",
+        ReportedKeys::OfList => "of_list",
+        ReportedKeys::Other => "other",
+    }
+}
+
+fn keys_from_code(code: &str) -> ReportedKeys {
+    let all = [ReportedKeys::Unknown, ReportedKeys::OfList];
+    all.into_iter().find(|keys| keys_code(*keys) == code).unwrap_or(ReportedKeys::Other)
 }
 
 /// Forgets the oldest scoped tracks of a connection. A run with such a scope lists all of it again.

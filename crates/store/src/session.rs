@@ -4,6 +4,7 @@
 //! that they held wait again. That happens in the transaction that opens the run, under the new
 //! epoch, and before any cursor is read: a holder that comes back later changes nothing more.
 
+use crate::accounts::{Lineage, Reported};
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
 use crate::held_gaps::HeldGaps;
@@ -74,21 +75,26 @@ pub struct Session<T: Track> {
     /// The gaps that it was served; none before the first.
     pub(crate) held: RefCell<Option<HeldGaps>>,
     pub(crate) track: String,
-    bookmarks: Vec<Bookmark<T>>,
+    /// The coverage reports that came.
+    pub(crate) reported: Reported,
+    pub(crate) bookmarks: Vec<Bookmark<T>>,
     interrupted: u64,
 }
 
 /// A committed cursor, and what was looked at on the way to it.
 #[derive(Debug)]
-struct Bookmark<T: Track> {
-    cursor: Cursor<T>,
+pub(crate) struct Bookmark<T: Track> {
+    pub(crate) cursor: Cursor<T>,
     basis: Option<String>,
     /// Whether a run of a program before schema 5 is in its lineage: see `repair`.
     is_assumed: bool,
     /// The run that committed it.
     run: i64,
     /// Whether the run may go on from it.
-    is_good: bool,
+    pub(crate) is_good: bool,
+    /// The last one that an account stands behind.
+    pub(crate) proven: Option<String>,
+    pub(crate) lineage: Lineage,
 }
 
 /// The streams of a connection, by name.
@@ -147,11 +153,14 @@ impl<T: Track> Session<T> {
 
     /// What a cursor of this stream accounts for, as far as the scope of the run goes; and whether that is assumed.
     pub(crate) fn basis(&self, stream: &str) -> (Option<String>, bool) {
-        let gone_on_from =
-            self.bookmarks.iter().find(|bookmark| bookmark.is_good && bookmark.cursor.stream() == stream);
+        let gone_on_from = self.gone_on_from(stream);
         let is_assumed = gone_on_from.is_some_and(|bookmark| bookmark.is_assumed);
         let reach = self.start.about.reach.as_ref();
         (reach.map(|reach| reach.basis(gone_on_from.and_then(|bookmark| bookmark.basis.as_deref()))), is_assumed)
+    }
+
+    pub(crate) fn gone_on_from(&self, stream: &str) -> Option<&Bookmark<T>> {
+        self.bookmarks.iter().find(|bookmark| bookmark.is_good && bookmark.cursor.stream() == stream)
     }
 
     /// The name of its track.
@@ -281,9 +290,8 @@ impl Store {
                 bookmark.is_good = reach.may_resume(bookmark.cursor.stream(), basis);
             }
         }
-        let pending = Pending::default();
-        let held = RefCell::default();
-        Ok(Session {
+        let (pending, held, reported) = (Pending::default(), RefCell::default(), Reported::default());
+        let mut session = Session {
             start,
             leases,
             epoch,
@@ -295,9 +303,12 @@ impl Store {
             pending,
             held,
             track,
+            reported,
             bookmarks,
             interrupted,
-        })
+        };
+        self.choose_cursors(&mut session)?;
+        Ok(session)
     }
 }
 
@@ -352,21 +363,18 @@ pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Resu
 }
 
 fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
-    let sql =
-        "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.run FROM cursors c JOIN streams s ON s.id = c.stream
+    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.run FROM cursors c
+               JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((of, track))?;
     let mut bookmarks = Vec::new();
     while let Some(row) = rows.next()? {
-        let cursor = Cursor::restore(row.get(0)?, raw_json(row.get(1)?)?, CommitSeq::new(from_sql(row.get(2)?)));
-        bookmarks.push(Bookmark {
-            cursor,
-            basis: row.get(3)?,
-            is_assumed: row.get(4)?,
-            run: row.get(5)?,
-            is_good: true,
-        });
+        let (token, proven) = (row.get::<_, String>(1)?, row.get::<_, Option<String>>(5)?);
+        let lineage = if proven.as_ref() == Some(&token) { Lineage::Proven } else { Lineage::Assumed };
+        let cursor = Cursor::restore(row.get(0)?, raw_json(token)?, CommitSeq::new(from_sql(row.get(2)?)));
+        let (basis, is_assumed, run) = (row.get(3)?, row.get(4)?, row.get(6)?);
+        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good: true, proven, lineage });
     }
     Ok(bookmarks)
 }

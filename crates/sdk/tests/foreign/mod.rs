@@ -136,7 +136,7 @@ impl Running<'_> {
         let mut ranges = Vec::new();
         for gap in &backlogs {
             for range in ranges_of(gap) {
-                let rest = self.walk(range, &mut left)?;
+                let rest = self.walk(range, false, &mut left)?;
                 ranges.extend(rest);
             }
         }
@@ -146,7 +146,7 @@ impl Running<'_> {
             let state = self.start.state.as_ref().and_then(|state| state.iter().find(|(stream, _)| stream == "items"));
             let cursor = state.map(|(_, cursor)| serde_json::from_str::<Value>(cursor.as_str()).unwrap());
             let from = cursor.and_then(|cursor| cursor["at"].as_u64()).unwrap_or(0);
-            ranges.extend(self.walk((from, end), &mut left)?);
+            ranges.extend(self.walk((from, end), true, &mut left)?);
         }
         self.write_backlog(&backlogs, &ranges)?;
         if asks_for_items && (!self.start.recovery_only || self.nature.lies.moves_when_recovering) {
@@ -173,8 +173,13 @@ impl Running<'_> {
         }))
     }
 
-    /// Works on what lies between two places, and answers what is left of it.
-    fn walk(&mut self, (from, to): (u64, u64), left: &mut usize) -> Result<Option<(u64, u64)>, WireFault> {
+    /// Works on what lies between two places, and answers what is left of it. Only on the way forward it tells how far it came.
+    fn walk(
+        &mut self,
+        (from, to): (u64, u64),
+        is_forward: bool,
+        left: &mut usize,
+    ) -> Result<Option<(u64, u64)>, WireFault> {
         let mut in_slice = 0;
         for (number, entry) in self.provider.list(from).into_iter().filter(|(_, entry)| entry.at <= to) {
             if *left == 0 && self.start.scope.stream("details").is_some() {
@@ -184,8 +189,8 @@ impl Running<'_> {
             self.emit(number, entry)?;
             in_slice += 1;
             // Within a cap nothing is whole before its gap is written.
-            let is_forward = to == self.provider.now && self.nature.cap.is_none() && !self.start.recovery_only;
-            if in_slice == self.nature.slice && is_forward && self.start.scope.stream("items").is_some() {
+            let is_whole = is_forward && self.nature.cap.is_none();
+            if in_slice == self.nature.slice && is_whole && self.start.scope.stream("items").is_some() {
                 in_slice = 0;
                 self.say(&json!({"type": "STATE", "stream": "items", "cursor": {"at": entry.at}, "slice": true}))?;
             }
