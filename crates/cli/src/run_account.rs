@@ -49,7 +49,10 @@ pub(crate) fn lines(outcome: &RunOutcome) -> Vec<String> {
 }
 
 fn reasons(outcome: &RunOutcome, stream: &str) -> Vec<String> {
-    outcome.shortfalls.iter().filter(|short| short.state_stream == stream).map(Shortfall::sentence).collect()
+    let own = outcome.shortfalls.iter().filter(|short| short.state_stream == stream).collect::<Vec<_>>();
+    // A checkpoint also waits for streams that are found by its list through others.
+    let all = outcome.shortfalls.iter().collect::<Vec<_>>();
+    (if own.is_empty() { all } else { own }).into_iter().map(Shortfall::sentence).collect()
 }
 
 /// The same for programs.

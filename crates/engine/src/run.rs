@@ -118,6 +118,7 @@ struct Report {
     tally: CoverageTally,
     /// Records and gaps of its stream that came after it.
     late: u64,
+    judged_again: bool,
 }
 
 impl<T: Track> Run<T> {

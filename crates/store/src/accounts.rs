@@ -82,6 +82,11 @@ impl<T: Track> Session<T> {
         if is_proven { Some(bookmark.cursor.token().as_str()) } else { bookmark.proven.as_deref() }
     }
 
+    /// Whether a report about this pair was judged before.
+    pub(crate) fn has_report(&self, pair: &CoveragePair) -> bool {
+        self.reported.0.contains_key(&(pair.stream.clone(), pair.state_stream.clone()))
+    }
+
     pub(crate) fn note_reported(&mut self, pair: &CoveragePair, is_complete: bool) {
         self.reported.0.insert((pair.stream.clone(), pair.state_stream.clone()), is_complete);
     }

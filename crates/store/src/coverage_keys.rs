@@ -92,6 +92,9 @@ impl Store {
                 return Ok((CoverageTally::default(), PendingListing::of_nothing(stream_id, &pair.state_stream)));
             }
             let keys = Where::of(connection, session, place, pair)?;
+            if session.has_report(pair) {
+                keys.forget_marks()?;
+            }
             let mut tally = all_or_nothing(connection, || count(session, &keys, pair))?;
             tally.expands_list = session.held.borrow().as_ref().is_some_and(HeldGaps::has_lists);
             tally.gaps_unlisted = count_unlisted(connection, session, place, pair)?;
@@ -104,6 +107,8 @@ impl Store {
         // Lists that contradict each other say nothing; the run ends because of them.
         if let Ok(verdict) = tally.judge(&pair.stream) {
             let is_whole = session.is_ordinary();
+            let stream = session.streams.of(&pair.stream).unwrap_or_default();
+            session.pending.listings.retain(|earlier| !earlier.is_of(stream, &pair.state_stream));
             session.pending.listings.push(PendingListing { is_whole, ..listing });
             session.note_reported(pair, verdict == CoverageVerdict::Complete);
         }

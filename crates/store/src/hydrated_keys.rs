@@ -79,12 +79,18 @@ impl<'a> Where<'a> {
 
     /// The same once more, from what is there now.
     pub(crate) fn mark_again(&self) -> Result<u64, Failure> {
+        self.forget_marks()?;
+        self.mark_missing()
+    }
+
+    /// Forgets what was found so far.
+    pub(crate) fn forget_marks(&self) -> Result<(), Failure> {
         let sql = format!(
             "UPDATE temp.coverage_keys SET lists = lists & ~{} WHERE run = ?1 AND report = ?2",
             MISSING | EMPTY | QUARANTINED
         );
         self.connection.execute(&sql, self.place)?;
-        self.mark_missing()
+        Ok(())
     }
 
     fn mark_quarantined(&self) -> Result<(), Failure> {

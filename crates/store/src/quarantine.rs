@@ -151,7 +151,7 @@ fn list_again<T: Track>(connection: &Connection, session: &Session<T>) -> Result
         for name in names {
             streams.extend(session.lists_of(&name?));
         }
-        let sql = format!("UPDATE {}", of_others.replace("WHERE", "SET connector_version = ?2 WHERE"));
+        let sql = format!("UPDATE {}", of_others.replacen("WHERE", "SET connector_version = ?2 WHERE", 1));
         connection.prepare_cached(&sql)?.execute((session.connection, version))?;
     }
     for stream in &streams {

@@ -8,7 +8,7 @@ use crate::error::{Failure, StoreError};
 use crate::gap_rows::{self, COLUMNS};
 use crate::session::Session;
 use crate::store::Store;
-use gleaner_engine::{REST_OF_RUN, RunOutcome, RunPurpose, Scoped, Track, WallTime, rest_of_run};
+use gleaner_engine::{CatchUp, REST_OF_RUN, RunOutcome, RunPurpose, Scoped, Track, WallTime, rest_of_run};
 use rusqlite::{Connection, OptionalExtension};
 
 impl Store {
@@ -59,18 +59,32 @@ pub(crate) fn settle<T: Track>(
         "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') AND grant_id = ?2 \
          AND record_key = ?3"
     );
+    let all_of_grant = format!(
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') \
+         AND substr(grant_id, 1, length(?2)) = ?2"
+    );
     // At most one per stream of the connection.
     let mut left = gap_rows::read_all(connection, &own, (session.connection, session.gap_grant(true), REST_OF_RUN))?;
     if session.is_ordinary() {
         // What stands for a single record is not under such a grant.
-        let scoped = format!(
-            "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state IN ('pending', 'ignored') \
-             AND substr(grant_id, 1, length(?2)) = ?2"
-        );
         let grant = format!("{}@{}:", session.start.grant, Scoped::NAME);
-        left.extend(gap_rows::read_all(connection, &scoped, (session.connection, grant))?);
+        left.extend(gap_rows::read_all(connection, &all_of_grant, (session.connection, grant))?);
     }
-    for mut row in left.into_iter().filter(|row| gone_through.contains(&row.stream)) {
+    let mut left = left.into_iter().filter(|row| gone_through.contains(&row.stream)).collect::<Vec<_>>();
+    if session.is_ordinary() {
+        // A list that was gone through from its beginning has no history that is left.
+        let from_beginning =
+            session.streams.ids_of(|stream| session.asks_for(stream) && session.went_on_after(stream) == 0);
+        let history = gap_rows::read_all(
+            connection,
+            &all_of_grant,
+            (session.connection, format!("{}@{}", session.start.grant, CatchUp::NAME)),
+        )?;
+        let is_done =
+            |row: &gap_rows::GapRow| gone_through.contains(&row.stream) && from_beginning.contains(&row.stream);
+        left.extend(history.into_iter().filter(is_done));
+    }
+    for mut row in left {
         let before = row.gap.state.clone();
         row.gap.settle_rest();
         row.update(connection, &before)?;

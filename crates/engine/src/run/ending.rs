@@ -298,9 +298,14 @@ impl<T: Track> Run<T> {
                 }
                 Phase::Draining if self.owed == 0 => {
                     if !store_lost {
-                        self.write_unaccounted();
+                        self.judge_early_reports();
                     }
-                    self.phase = Phase::Accounting;
+                    if self.owed == 0 {
+                        if !store_lost {
+                            self.write_unaccounted();
+                        }
+                        self.phase = Phase::Accounting;
+                    }
                 }
                 Phase::Accounting if self.owed == 0 => self.ask_for_exit(now),
                 Phase::AwaitingExit { .. } if self.exit.is_some() => self.commit(),
@@ -310,6 +315,18 @@ impl<T: Track> Run<T> {
                 | Phase::AwaitingExit { .. }
                 | Phase::Committing { .. }
                 | Phase::Ended => break,
+            }
+        }
+    }
+
+    /// A report that came before the last record or gap of its stream is judged again from what came after it.
+    fn judge_early_reports(&mut self) {
+        for report in &mut self.reports {
+            let is_short = matches!(report.verdict, Some(CoverageVerdict::Short { .. }));
+            if is_short && report.late > 0 && !report.judged_again {
+                (report.verdict, report.judged_again) = (None, true);
+                self.owed += 1;
+                self.effects.push_back(Effect::TallyCoverage { report: report.id, pair: report.pair.clone() });
             }
         }
     }

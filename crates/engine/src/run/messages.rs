@@ -181,7 +181,14 @@ impl<T: Track> Run<T> {
         let any_parent = stream == state_stream || gaps_need_no_parent(&self.manifest, stream);
         let pair = CoveragePair { stream: stream.clone(), state_stream: state_stream.clone(), any_parent };
         self.effects.push_back(Effect::TallyCoverage { report: id, pair: pair.clone() });
-        self.reports.push(Report { id, pair, verdict: None, tally: CoverageTally::default(), late: 0 });
+        self.reports.push(Report {
+            id,
+            pair,
+            verdict: None,
+            tally: CoverageTally::default(),
+            late: 0,
+            judged_again: false,
+        });
         Ok(())
     }
 }

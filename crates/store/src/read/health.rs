@@ -199,7 +199,7 @@ impl Evidence {
             terminal_gaps: totals.gaps_terminal,
             ignored_gaps: totals.gaps_ignored,
             rejected_records: totals.quarantined,
-            shortfalls: self.shortfalls,
+            shortfalls: self.shortfalls.max(self.missing.unaccounted),
             skips: self.skips_open,
             question_open: self.summary.question_open,
             hints: &self.hints,
