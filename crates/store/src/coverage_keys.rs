@@ -302,7 +302,7 @@ fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, F
     Ok(CoverageTally {
         duplicate: one(format!("lists & {DOUBLED} != 0"))?,
         not_required: one(format!("lists & {REQUIRED} = 0"))?,
-        overlap: one(several.join(" OR "))?,
+        overlap: one(format!("lists & {REQUIRED} != 0 AND ({})", several.join(" OR ")))?,
         required,
         skipped,
         ..CoverageTally::default()
