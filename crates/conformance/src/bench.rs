@@ -5,7 +5,7 @@
 
 use crate::ask::{Ask, Treatment};
 use crate::child::{Child, Output};
-use crate::keeper::{CONNECTION, Ground, Keeper, Order};
+use crate::keeper::{self, CONNECTION, Ground, Keep, Kept, Order};
 use crate::observed::{Late, Lines, Observed};
 use crate::report::{Board, Finding};
 use crate::subject::Subject;
@@ -107,7 +107,7 @@ impl<'a> Bench<'a> {
         board.tell(&Finding::Start(ask.name));
         self.starts += 1;
         let mark = self.mark();
-        let (keeper, line) = Keeper::begin(store, &self.ground, ask)?;
+        let (keeper, line) = keeper::begin(store, &self.ground, ask)?;
         let slow = if let Treatment::Slow(slow) = ask.treatment { Some(slow) } else { None };
         let child = Child::start(self.subject, &self.environment(&ask.without), mark, slow);
         self.spawn_failed = child.is_err();
@@ -150,7 +150,7 @@ impl<'a> Bench<'a> {
 struct Trial<'t, 's> {
     subject: &'t Subject,
     ask: &'t Ask,
-    keeper: Keeper<'s>,
+    keeper: Box<dyn Keep + 's>,
     child: Child,
     lines: Lines,
     began: Instant,
@@ -168,7 +168,7 @@ struct Trial<'t, 's> {
 }
 
 impl<'t, 's> Trial<'t, 's> {
-    fn new(subject: &'t Subject, ask: &'t Ask, keeper: Keeper<'s>, child: Child, deadline: Instant) -> Self {
+    fn new(subject: &'t Subject, ask: &'t Ask, keeper: Box<dyn Keep + 's>, child: Child, deadline: Instant) -> Self {
         Self {
             subject,
             ask,
@@ -287,7 +287,7 @@ impl<'t, 's> Trial<'t, 's> {
         if let Some(breach) = self.keeper.violation().and_then(|violation| violation.position) {
             self.lines.lines.retain(|line| line.number <= breach.line);
         }
-        let (served, drained) = (std::mem::take(&mut self.keeper.served), self.keeper.drained);
+        let Kept { outcome, served, drained, gone_on_from } = self.keeper.outcome()?;
         Ok(Observed {
             name: self.ask.name,
             line_count: self.lines.count(),
@@ -296,7 +296,8 @@ impl<'t, 's> Trial<'t, 's> {
             is_fresh: false,
             served,
             drained,
-            outcome: self.keeper.outcome()?,
+            gone_on_from,
+            outcome,
             exit,
             errors,
             late: self.late,

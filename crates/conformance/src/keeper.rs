@@ -7,14 +7,15 @@
 
 use crate::ask::Ask;
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, Misfit, Now, Run, RunConfig, RunId, RunOutcome,
-    Schemas, Steady, Time, Validate, WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, Reach, Run,
+    RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice, Validate,
+    WallTime,
 };
 use gleaner_protocol::{
-    CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, Violation,
+    CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, StreamScope, Violation,
 };
 use gleaner_runtime::Redactor;
-use gleaner_store::{Acquired, Holder, LeaseOn, RunStart, Session, Store, StoreError};
+use gleaner_store::{Acquired, Holder, LeaseOn, RunAbout, RunStart, Session, Store, StoreError};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -39,6 +40,8 @@ pub(crate) struct Ground {
     pub(crate) manifest: Arc<Manifest>,
     pub(crate) redactor: Redactor,
     pub(crate) bindings: Vec<(String, RawJson<'static>)>,
+    /// What an ordinary run collects.
+    pub(crate) streams: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -57,28 +60,76 @@ impl Validate for Checks {
     }
 }
 
-/// One run, as engine and store see it.
-pub(crate) struct Keeper<'s> {
-    store: &'s mut Store,
-    session: Option<Session<Steady>>,
-    run: Run<Steady>,
-    decoder: Decoder,
-    began: Instant,
+/// Engine and store behind a run, whichever track it moves.
+pub(crate) trait Keep {
+    /// Takes output and says what to do.
+    fn feed(&mut self, bytes: &[u8]) -> Vec<Order>;
+    /// The process has ended and its output is all there. A run that was cancelled, or cut by us, is not
+    /// judged by how it ended.
+    fn end(&mut self, exit: Exit, cancelled: bool);
+    /// The breach that was found so far.
+    fn violation(&self) -> Option<&Violation>;
+    /// How it ended; an error is the store's.
+    fn outcome(self: Box<Self>) -> Result<Kept, String>;
+}
+
+/// What is known of a run that has ended.
+pub(crate) struct Kept {
+    pub(crate) outcome: RunOutcome,
     /// Every gap that was served, in order.
     pub(crate) served: Vec<ServedGap>,
     /// Whether the connector was told that there are no more.
     pub(crate) drained: bool,
+    /// The streams whose cursor it was given.
+    pub(crate) gone_on_from: Vec<String>,
+}
+
+/// One run, as engine and store see it.
+struct Keeper<'s, T: Track> {
+    store: &'s mut Store,
+    session: Option<Session<T>>,
+    run: Run<T>,
+    decoder: Decoder,
+    began: Instant,
+    served: Vec<ServedGap>,
+    drained: bool,
+    gone_on_from: Vec<String>,
     outcome: Option<RunOutcome>,
     store_error: Option<String>,
 }
 
-impl<'s> Keeper<'s> {
-    /// Opens a run and says what the connector is told first.
-    pub(crate) fn begin(store: &'s mut Store, ground: &Ground, ask: &Ask) -> Result<(Self, Vec<u8>), String> {
+/// Opens a run on the track that the runtime would choose, and says what the connector is told first.
+pub(crate) fn begin<'s>(
+    store: &'s mut Store,
+    ground: &Ground,
+    ask: &Ask,
+) -> Result<(Box<dyn Keep + 's>, Vec<u8>), String> {
+    let asked = Scope::new(ask.streams.clone()).map_err(|fault| fault.to_string())?;
+    let grant = ground.streams.iter().map(StreamScope::all_of).collect();
+    let grant = Scope::new(grant).map_err(|fault| fault.to_string())?;
+    let seen = store.seen_streams(CONNECTION).map_err(|error| error.to_string())?;
+    let scope = RunScope { grant, asked: asked.clone(), part: GrantPart::All };
+    let reach = Reach::decide(&ground.manifest, &scope, &seen);
+    match reach.track() {
+        TrackChoice::Steady => Keeper::<Steady>::begin(store, ground, ask, asked, reach),
+        TrackChoice::CatchUp => Keeper::<CatchUp>::begin(store, ground, ask, asked, reach),
+        TrackChoice::Scoped => Keeper::<Scoped>::begin(store, ground, ask, asked, reach),
+    }
+}
+
+impl<'s, T: Track> Keeper<'s, T> {
+    fn begin(
+        store: &'s mut Store,
+        ground: &Ground,
+        ask: &Ask,
+        scope: Scope,
+        reach: Reach,
+    ) -> Result<(Box<dyn Keep + 's>, Vec<u8>), String> {
         let began = Instant::now();
         let now = now(began);
-        let session = open(store, &ground.manifest, now.wall).map_err(|error| error.to_string())?;
-        let scope = Scope::new(ask.streams.clone()).map_err(|fault| fault.to_string())?;
+        let purpose = if ask.recovery_only { RunPurpose::RecoveryOnly } else { RunPurpose::Full };
+        let about = RunAbout { purpose, reach: Some(Arc::new(reach)), ..RunAbout::default() };
+        let session = open::<T>(store, &ground.manifest, about, now.wall).map_err(|error| error.to_string())?;
         let schemas = Schemas::new(&ground.manifest).map_err(|fault| fault.to_string())?;
         let config = RunConfig {
             run_id: session.run_id().clone(),
@@ -92,7 +143,7 @@ impl<'s> Keeper<'s> {
             silence_max: None,
             effects_max: EFFECTS_MAX,
         };
-        let run = Run::new(config, now).map_err(|refusal| refusal.to_string())?;
+        let run = Run::new(config, now).map_err(|refusal| refusal.to_string())?.recovering_only(ask.recovery_only);
         let mut keeper = Self {
             store,
             session: Some(session),
@@ -101,11 +152,12 @@ impl<'s> Keeper<'s> {
             began,
             served: Vec::new(),
             drained: false,
+            gone_on_from: Vec::new(),
             outcome: None,
             store_error: None,
         };
         let start = keeper.start(ground, ask, scope).map_err(|error| error.to_string())?;
-        Ok((keeper, start))
+        Ok((Box::new(keeper), start))
     }
 
     fn start(&mut self, ground: &Ground, ask: &Ask, scope: Scope) -> Result<Vec<u8>, StoreError> {
@@ -114,6 +166,7 @@ impl<'s> Keeper<'s> {
         let cursors = session.state().filter(|cursor| scope.stream(cursor.stream()).is_some());
         let state = cursors.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
         let from_cursor = ask.mode == CollectionMode::Incremental && !state.is_empty();
+        self.gone_on_from = state.iter().filter(|_| from_cursor).map(|(stream, _)| stream.clone()).collect();
         let detail_gaps = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now(self.began).wall)?;
         self.served.extend(detail_gaps.iter().cloned());
         let start = Start {
@@ -133,9 +186,10 @@ impl<'s> Keeper<'s> {
         }
         Ok(line)
     }
+}
 
-    /// Takes output and says what to do.
-    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<Order> {
+impl<T: Track> Keep for Keeper<'_, T> {
+    fn feed(&mut self, bytes: &[u8]) -> Vec<Order> {
         let mut orders = Vec::new();
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(Limits::default()));
         let mut feed = decoder.feed(bytes);
@@ -151,9 +205,7 @@ impl<'s> Keeper<'s> {
         orders
     }
 
-    /// The process has ended and its output is all there. A run that was cancelled, or cut by us, is not
-    /// judged by how it ended.
-    pub(crate) fn end(&mut self, exit: Exit, cancelled: bool) {
+    fn end(&mut self, exit: Exit, cancelled: bool) {
         if cancelled {
             self.run.handle_cancel(now(self.began));
         } else if let Err(violation) = self.decoder.finish() {
@@ -163,20 +215,21 @@ impl<'s> Keeper<'s> {
         self.settle(&mut Vec::new());
     }
 
-    /// How it ended; an error is the store's.
-    pub(crate) fn outcome(self) -> Result<RunOutcome, String> {
-        match (self.outcome, self.store_error) {
+    fn outcome(self: Box<Self>) -> Result<Kept, String> {
+        let Self { served, drained, gone_on_from, outcome, store_error, .. } = *self;
+        match (outcome, store_error) {
             (_, Some(error)) => Err(format!("the scratch store failed: {error}")),
-            (Some(outcome), None) => Ok(outcome),
+            (Some(outcome), None) => Ok(Kept { outcome, served, drained, gone_on_from }),
             (None, None) => Err("the run has no outcome".to_owned()),
         }
     }
 
-    /// The breach that was found so far.
-    pub(crate) fn violation(&self) -> Option<&Violation> {
+    fn violation(&self) -> Option<&Violation> {
         self.outcome.as_ref().and_then(|outcome| outcome.violation.as_ref())
     }
+}
 
+impl<T: Track> Keeper<'_, T> {
     fn settle(&mut self, orders: &mut Vec<Order>) {
         while self.step(orders) {}
     }
@@ -217,7 +270,7 @@ impl<'s> Keeper<'s> {
         finished
     }
 
-    fn of_store(&mut self, effect: Effect<Steady>) -> Result<(), StoreError> {
+    fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
         let now = now(self.began);
         match effect {
@@ -240,7 +293,12 @@ fn now(began: Instant) -> Now {
     Now { time: Time::from_millis(millis(began.elapsed())), wall: WallTime::from_unix_millis(millis(wall)) }
 }
 
-fn open(store: &mut Store, manifest: &Manifest, now: WallTime) -> Result<Session<Steady>, StoreError> {
+fn open<T: Track>(
+    store: &mut Store,
+    manifest: &Manifest,
+    about: RunAbout,
+    now: WallTime,
+) -> Result<Session<T>, StoreError> {
     let holder = Holder::current().map_err(StoreError::Holder)?;
     let leases = match store.acquire(&[LeaseOn::Connection(CONNECTION)], &holder, now)? {
         Acquired::Yes { leases, .. } => leases,
@@ -257,7 +315,7 @@ fn open(store: &mut Store, manifest: &Manifest, now: WallTime) -> Result<Session
         grant: "conformance".to_owned(),
         limits: AttemptLimits::of(policy),
         cooldown: CooldownPolicy::of(None, policy),
-        about: gleaner_store::RunAbout::default(),
+        about,
     };
     store.begin_run(start, leases, now)
 }

@@ -136,6 +136,8 @@ pub(crate) struct Observed {
     pub(crate) served: Vec<ServedGap>,
     /// It was told that there are no more gaps.
     pub(crate) drained: bool,
+    /// The streams whose cursor it was given.
+    pub(crate) gone_on_from: Vec<String>,
     pub(crate) outcome: RunOutcome,
     pub(crate) exit: Exit,
     pub(crate) errors: Vec<u8>,

@@ -56,7 +56,10 @@ fn ground(subject: &Subject, manifest: Manifest) -> Ground {
         }
     }
     let bindings = names.into_iter().filter_map(|name| Some((name, RawJson::new("{}").ok()?))).collect();
-    Ground { redactor: Redactor::new(secrets(subject, &manifest)), manifest: Arc::new(manifest), bindings }
+    let collected = manifest.streams.iter().filter(|stream| !stream.coverage_policy.collects_nothing());
+    let collected = collected.map(|stream| stream.name.clone()).collect();
+    let streams = if subject.streams.is_empty() { collected } else { subject.streams.clone() };
+    Ground { redactor: Redactor::new(secrets(subject, &manifest)), manifest: Arc::new(manifest), bindings, streams }
 }
 
 /// What the starts share.
@@ -72,11 +75,7 @@ pub(crate) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     fn new(bench: Bench<'a>, has_secrets: bool) -> Self {
-        let manifest = Arc::clone(&bench.ground.manifest);
-        let wanted = &bench.subject.streams;
-        let collected = manifest.streams.iter().filter(|stream| !stream.coverage_policy.collects_nothing());
-        let streams =
-            if wanted.is_empty() { collected.map(|stream| stream.name.clone()).collect() } else { wanted.clone() };
+        let (manifest, streams) = (Arc::clone(&bench.ground.manifest), bench.ground.streams.clone());
         Self { bench, manifest, streams, has_secrets, same_keys: false }
     }
 

@@ -191,8 +191,9 @@ fn judge_bounded(full: &Observed, killed: &Observed, resumed: &Observed, point: 
         let last = killed.lines.iter().rposition(|line| line.is_slice() && is_its(&line));
         let saved = &killed.lines[..last.map_or(0, |at| at + 1)];
         let saved = saved.iter().filter(is_its).filter_map(Line::place).collect::<BTreeSet<_>>();
-        // One slice may come again, so more than one must be saved to see anything.
-        if saved.len() <= largest {
+        // One slice may come again, so more than one must be saved to see anything. A stream whose cursor was not given
+        // back, because no report stands behind it, begins again.
+        if saved.len() <= largest || !resumed.gone_on_from.contains(&stream) {
             continue;
         }
         let repeated = saved.iter().filter(|place| again.contains_key(*place)).count();

@@ -73,8 +73,8 @@ fn one_record(plan: &Plan<'_>, full: &Observed) -> Option<(StreamScope, String)>
     Some((StreamScope { resources: vec![key.clone()], ..StreamScope::all_of(&stream.name) }, key))
 }
 
-/// Everything, after runs that asked for less, with the state that a runtime gives then: none, because it keeps the state
-/// of each scope apart from that of an ordinary run. Then one record again, now that there are gaps.
+/// Everything, after runs that asked for less, in one store and by the rules of every store: the state of each scope is
+/// apart from that of ordinary runs.
 pub(crate) fn everything_after(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
     const ID: &str = "complete_after_scope";
     if !plan.same_keys {
@@ -83,18 +83,22 @@ pub(crate) fn everything_after(plan: &mut Plan<'_>, full: &Observed, board: &mut
     if board.has_failed("first_incremental") {
         return board.skip(ID, "a first run with nothing saved does not work");
     }
+    let mut store = match plan.bench.fresh_store() {
+        Ok(store) => store,
+        Err(why) => return board.skip(ID, why),
+    };
+    let mut known = BTreeSet::new();
     for ask in asks_for_less(plan, full) {
-        match plan.bench.start_fresh(&ask, board) {
-            Ok(run) => plan.judge_always(&run, board),
+        match plan.bench.start(&ask, &mut store, board) {
+            Ok(run) => {
+                plan.judge_always(&run, board);
+                known.extend(run.known());
+            }
             Err(why) => return board.skip(ID, why),
         }
     }
     let ask = Ask::from_state("everything, after runs that asked for less", &plan.streams);
-    let run = plan.bench.fresh_store().and_then(|mut store| {
-        let run = plan.bench.start_in_fresh(&ask, &mut store, board)?;
-        Ok((run, store))
-    });
-    let (run, mut store) = match run {
+    let run = match plan.bench.start(&ask, &mut store, board) {
         Ok(run) => run,
         Err(why) => return board.skip(ID, why),
     };
@@ -102,20 +106,14 @@ pub(crate) fn everything_after(plan: &mut Plan<'_>, full: &Observed, board: &mut
     if !judge_success(ID, &run, board) {
         return;
     }
-    let (expected, known) = (full.known(), run.known());
+    known.extend(run.known());
+    let expected = full.known();
     let lost = expected.difference(&known).collect::<Vec<_>>();
     let what = |(stream, key): &&Place| {
         let number = lost.len();
         format!("{number} records do not come any more, for instance stream {stream:?}, key {key:?}")
     };
     board.judge(ID, lost.first().map(|place| (what(place), None)));
-    let Some((scope, _)) = one_record(plan, full).filter(|_| !full.gaps().is_empty()) else { return };
-    let mut ask = narrowed(plan, "one record, while there are gaps", &scope);
-    ask.mode = CollectionMode::Incremental;
-    // What it says about the gaps is judged; whether it succeeds with less is the business of other checks.
-    if let Ok(run) = plan.bench.start(&ask, &mut store, board) {
-        plan.judge_always(&run, board);
-    }
 }
 
 /// One stream, one record, a range of time: incremental, as an owner asks for them.

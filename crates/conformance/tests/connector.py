@@ -142,6 +142,8 @@ def walk_photos():
     required, hydrated, gaps = [], [], []
     budget = (START.get("run_budget") or {}).get("max_requests")
     for page in range(first("photos", PHOTOS), PHOTOS, PAGE):
+        if is_fault("resume_complete"):
+            state("photos", {"next": page + PAGE}, slice=True)
         for n in range(page, page + PAGE):
             if not wanted("photos", f"p{n}", taken_at(n)):
                 continue
@@ -161,7 +163,8 @@ def walk_photos():
                 if n != 5 or not is_fault("hydrated_with_record"):
                     photo(n)
                 hydrated.append(f"p{n}")
-        state("photos", {"next": page + PAGE}, slice=True)
+        if not is_fault("resume_complete"):
+            state("photos", {"next": page + PAGE}, slice=True)
     report(required, hydrated, gaps)
 
 
@@ -186,11 +189,11 @@ def recover():
             if is_fault("gaps_answered") and request == 1:
                 continue
             key, stream = served["record_key"], "albums" if is_fault("gap_streams") else "photos"
-            if not wanted("photos", key) and not is_fault("recovered_with_record"):
+            if not wanted("photos", key):
                 continue  # It waits.
             if is_fault("gap_streams"):
                 record("albums", key, {"id": key, "title": "?", "size": 0})
-            elif wanted("photos", key):
+            elif not is_fault("recovered_with_record"):
                 photo(int(key[1:]))
             gap_id = served["gap_id"] + "x" * is_fault("gap_ids")
             say("DETAIL_GAP_RECOVERED", gap_id=gap_id, lease_id=served["lease_id"], stream=stream, reference_only=True)

@@ -2,8 +2,9 @@
 //!
 //! A model provider changes between pages and between runs, refuses requests, and runs are killed at any
 //! message, alone or with their runtime. After each run the account is checked from the outside: the
-//! committed cursor, the gaps and the records of the real store against what the provider lists. After the
-//! changes have stopped, everything must come in. Faults that are put in on purpose must be noticed.
+//! committed cursor, the gaps and the records of the real store against what the provider lists. Some runs ask for
+//! less, and some catch up. After the changes have stopped, everything must come in. Faults that are put in on purpose
+//! must be noticed.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
@@ -11,13 +12,15 @@ mod listed;
 mod provider;
 mod rig;
 
+use gleaner_engine::{GrantPart, RunScope};
+use gleaner_protocol::{Scope, StreamScope};
 use gleaner_sdk::lane::BACKLOG_KEY;
 use listed::Listed;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use provider::{Entry, Mood, Nature, Provider};
-use rig::{DETAIL, Fault, Home, Ran, Records, Said, Terms};
+use rig::{DETAIL, Fault, Home, LIST, Ran, Records, Said, Terms};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -92,7 +95,7 @@ fn live(case: &Case, fault: Option<Fault>) -> Result<u64, String> {
     let provider = Provider::new(case.nature.clone());
     let mut home = Home::new();
     home.fault = fault;
-    let mut world = World { case, provider, home, details: 0, messages: 10, last_row: 0 };
+    let mut world = World { case, provider, home, details: 0, messages: 10, last_row: 0, caught_up: false };
     for _ in 0..case.stormy {
         world.provider.set_mood(Mood { changes: case.changes, refusals: case.refusals });
         world.provider.change(case.changes / 50);
@@ -102,11 +105,16 @@ fn live(case: &Case, fault: Option<Fault>) -> Result<u64, String> {
         let requests = (world.provider.random(4) == 0).then(|| 1 + world.provider.random(20));
         // A bound on requests would bring a chunk with it.
         let requests = requests.filter(|_| case.chunk.is_some());
-        world.run(&Terms { kill_at, runtime_dies, requests, ..world.terms() })?;
+        let terms = world.stormy_terms();
+        world.run(&Terms { kill_at, runtime_dies, requests, ..terms })?;
     }
     world.provider.set_mood(Mood::default());
     let enough = world.enough_runs();
     for calm in 0..enough {
+        // What catching up left of its own list waits for catching up.
+        if world.caught_up {
+            world.run(&world.catch_up())?;
+        }
         let ran = world.run(&world.terms())?;
         if ran.ended.is_err() {
             return Err(format!("a calm run ended with {:?}", ran.ended));
@@ -129,12 +137,45 @@ struct World<'c> {
     messages: u64,
     /// The newest row of a gap.
     last_row: i64,
+    /// Whether a run has caught up.
+    caught_up: bool,
+}
+
+fn all() -> Scope {
+    Scope::new([LIST, DETAIL].map(StreamScope::all_of).to_vec()).unwrap()
 }
 
 impl World<'_> {
     fn terms(&self) -> Terms {
         let Case { cap, chunk, batch, concurrency, .. } = *self.case;
-        Terms { details: cap, chunk, batch: Some(batch), concurrency: Some(concurrency), ..Terms::default() }
+        let asks = Some(RunScope::ordinary(all()));
+        Terms { details: cap, chunk, batch: Some(batch), concurrency: Some(concurrency), asks, ..Terms::default() }
+    }
+
+    /// The older half of the list, on a track of its own.
+    fn catch_up(&self) -> Terms {
+        let until = self.case.nature.times / 2 + 1;
+        let part = GrantPart::History { until: Some(until.to_string()) };
+        Terms { until: Some(until), asks: Some(RunScope { part, ..RunScope::ordinary(all()) }), ..self.terms() }
+    }
+
+    /// Five runs of eight ask for everything; the others for the list alone, for some records, or for what is old.
+    fn stormy_terms(&mut self) -> Terms {
+        let streams = match self.provider.random(8) {
+            0 => vec![StreamScope::all_of(LIST)],
+            1 => {
+                let keys = self.provider.items().into_keys().step_by(3).collect::<Vec<_>>();
+                let some = |name| StreamScope { resources: keys.clone(), ..StreamScope::all_of(name) };
+                [LIST, DETAIL].map(some).to_vec()
+            }
+            2 => {
+                self.caught_up = true;
+                return self.catch_up();
+            }
+            _ => return self.terms(),
+        };
+        let asks = Some(RunScope { asked: Scope::new(streams).unwrap(), ..RunScope::ordinary(all()) });
+        Terms { asks, ..self.terms() }
     }
 
     /// Each run fetches the cap or writes the chunk; what fails is tried eight times.
@@ -207,9 +248,7 @@ impl World<'_> {
         let cursor = serde_json::from_str::<Value>(&cursor).unwrap();
         let gaps = self.home.open_gaps();
         let open = gaps.iter().filter_map(|gap| gap.record_key.as_deref()).collect::<BTreeSet<_>>();
-        let backlog = gaps.iter().find(|gap| gap.record_key.as_deref() == Some(BACKLOG_KEY));
-        let backlog = backlog.and_then(|gap| gap.locator.as_ref());
-        let backlog = backlog.map(|locator| serde_json::from_str::<Value>(locator).unwrap());
+        let backlog = self.home.backlog().map(|locator| serde_json::from_str::<Value>(&locator).unwrap());
         let in_backlog = |list: &Listed<'_>, key: &str, entry: Entry| {
             let ranges = backlog.as_ref().and_then(|backlog| backlog["ranges"].as_array());
             ranges.is_some_and(|ranges| ranges.iter().any(|range| list.is_in(range, key, entry)))

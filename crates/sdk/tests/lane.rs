@@ -9,7 +9,8 @@ mod provider;
 mod rig;
 mod tail_chunk;
 
-use gleaner_engine::CatchUp;
+use gleaner_engine::{CatchUp, RunScope};
+use gleaner_protocol::{Scope, StreamScope};
 use gleaner_sdk::Stop;
 use gleaner_sdk::lane::BACKLOG_KEY;
 use provider::{Mood, Provider};
@@ -331,6 +332,23 @@ fn a_walk_that_was_killed_goes_on_before_anything_new() {
     );
     assert!(!home.cursor().unwrap().contains("walk"));
     assert_eq!(home.records(DETAIL).len(), 101);
+}
+
+/// No report came, but the store has a detail or a gap for all that the cursor covers.
+#[test]
+fn a_first_run_that_was_killed_at_any_message_repeats_one_batch_by_the_rules_of_every_store() {
+    let all = Scope::new([LIST, DETAIL].map(StreamScope::all_of).to_vec()).unwrap();
+    let terms = Terms { batch: Some(10), asks: Some(RunScope::ordinary(all)), ..Terms::default() };
+    for kill_at in 60..70 {
+        let (mut home, provider) = (Home::new(), history(100));
+        let killed = home.run(&provider, &Terms { kill_at: Some(kill_at), ..terms.clone() });
+        provider.requests();
+        let ran = home.run(&provider, &terms);
+        assert_finished(&ran);
+        let (before, again) = (killed.details().len() as u64, provider.requests().1);
+        assert!(before > 25 && again <= 100 - before + 11, "{before} before the kill, {again} after it");
+        assert_eq!(home.records(DETAIL).len(), 100);
+    }
 }
 
 #[test]

@@ -37,3 +37,5 @@ UPDATE parents SET keys = 'unknown' WHERE EXISTS
 -- waits for its report; NULL: there is none.
 ALTER TABLE cursors ADD COLUMN proven TEXT;
 UPDATE cursors SET proven = token;
+-- The first number that a version had which was written after the cursor was said.
+ALTER TABLE cursors ADD COLUMN next_seq INTEGER NOT NULL DEFAULT 0;

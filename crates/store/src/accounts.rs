@@ -2,10 +2,10 @@
 //!
 //! A run that is killed between the two leaves a cursor for which nobody vouched. `cursors.proven` is the last cursor of
 //! the stream that a run vouched for at its end; it differs from `token` meanwhile. The next run goes on from the newer
-//! cursor only if the store can do without the report: every record of the list has its detail or an open gap. Otherwise
-//! it goes on from the proven cursor. That takes the place of a report only where the keys of reports are those of the
-//! list's records, so the cursor stays unproven until a report has shown that. A stream that no report was ever about is
-//! not held back: its connector claims nothing.
+//! cursor only if the store can do without the report: every record of the list that came before the cursor has its
+//! detail or an open gap. Otherwise it goes on from the proven cursor. That takes the place of a report only where the
+//! keys of reports are those of the list's records, so the cursor stays unproven until a report has shown that. A stream
+//! that no report was ever about is not held back: its connector claims nothing.
 
 use crate::coverage_keys::is_list_complete;
 use crate::error::{Failure, StoreError, from_sql};
@@ -45,7 +45,8 @@ impl Store {
             let is_complete = self.read(|connection| {
                 let mut is_complete = expected.iter().all(|report| report.keys != ReportedKeys::Other);
                 for report in expected {
-                    is_complete = is_complete && is_list_complete(connection, session, &report.pair)?;
+                    is_complete =
+                        is_complete && is_list_complete(connection, session, &report.pair, bookmark.next_seq)?;
                 }
                 Ok(is_complete)
             })?;

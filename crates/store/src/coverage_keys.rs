@@ -208,11 +208,13 @@ fn keep(connection: &Connection, (run, report): Place, field: CoverageField, key
 }
 
 /// Whether the store has every record of a list with its detail, or an open gap for it: what a run would have been told
-/// that had called all of them hydrated in a report. `false` when the list has no records to tell it by.
+/// that had called all of them hydrated in a report. `false` when the list has no records to tell it by. Records that
+/// came after the cursor are listed again, so their details may be missing.
 pub(crate) fn is_list_complete<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     pair: &CoveragePair,
+    next_seq: u64,
 ) -> Result<bool, Failure> {
     connection.execute_batch(TABLE)?;
     // No report of a run has this number.
@@ -221,11 +223,11 @@ pub(crate) fn is_list_complete<T: Track>(
     let tally = all_or_nothing(connection, || {
         let sql = format!(
             "INSERT INTO temp.coverage_keys SELECT ?1, ?2, key, {} FROM (SELECT r.key FROM records r
-             JOIN versions v ON v.seq = r.seq WHERE r.stream = ?3 AND v.deleted = 0
+             JOIN versions v ON v.seq = r.seq WHERE r.stream = ?3 AND v.deleted = 0 AND r.seq < ?4
              UNION SELECT key FROM quarantine WHERE stream = ?3)",
             REQUIRED | HYDRATED
         );
-        connection.execute(&sql, (place.0, place.1, list))?;
+        connection.execute(&sql, (place.0, place.1, list, to_sql(next_seq)))?;
         let tally = count(session, &Where::of(connection, session, place, pair)?, pair)?;
         forget(connection, session.run)?;
         Ok(tally)
@@ -307,7 +309,7 @@ fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, F
     Ok(CoverageTally {
         duplicate: one(format!("lists & {DOUBLED} != 0"))?,
         not_required: one(format!("lists & {REQUIRED} = 0"))?,
-        overlap: one(several.join(" OR "))?,
+        overlap: one(format!("lists & {REQUIRED} != 0 AND ({})", several.join(" OR ")))?,
         required,
         skipped,
         ..CoverageTally::default()

@@ -72,7 +72,7 @@ impl Store {
         let key = match table {
             "records" => "(stream, key)",
             "unreadable_times" => "(stream, seq)",
-            "cursors" => "(stream, track)",
+            "cursors" | "skips" => "(stream, track)",
             "listings" | "parents" => "(stream, parent)",
             "staged" => "(run, stream)",
             _ => "id",

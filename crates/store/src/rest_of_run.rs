@@ -38,7 +38,7 @@ impl Store {
 }
 
 /// A run went to its end: what earlier ones had left of its streams is no longer missing. Not of those that it skipped or
-/// whose account falls short, and not if it only recovered gaps.
+/// whose checkpoint was withheld, and not if it only recovered gaps.
 pub(crate) fn settle<T: Track>(
     connection: &Connection,
     session: &Session<T>,
@@ -48,11 +48,9 @@ pub(crate) fn settle<T: Track>(
         return Ok(());
     }
     let is_open = |stream: &str| {
-        let lists = session.lists_of(stream);
-        outcome.skips.by_stream.contains_key(stream)
-            || outcome.skips.by_stream.contains_key("")
-            || outcome.shortfalls.iter().any(|short| short.stream == stream || lists.contains(&short.state_stream))
-            || outcome.withheld.iter().any(|withheld| lists.contains(&withheld.stream))
+        let skips = &outcome.skips.by_stream;
+        let is_withheld = outcome.withheld.iter().any(|withheld| withheld.stream == stream);
+        is_withheld || skips.contains_key(stream) || skips.contains_key("")
     };
     let gone_through = session.streams.ids_of(|stream| session.asks_for(stream) && !is_open(stream));
     let own = format!(

@@ -92,6 +92,8 @@ pub(crate) struct Bookmark<T: Track> {
     run: i64,
     /// Whether the run may go on from it.
     pub(crate) is_good: bool,
+    /// The first number that a version had which was written after it was said.
+    pub(crate) next_seq: u64,
     /// The last one that an account stands behind.
     pub(crate) proven: Option<String>,
     pub(crate) lineage: Lineage,
@@ -363,7 +365,7 @@ pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Resu
 }
 
 fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
-    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.run FROM cursors c
+    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.next_seq, c.run FROM cursors c
                JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -373,8 +375,8 @@ fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> R
         let (token, proven) = (row.get::<_, String>(1)?, row.get::<_, Option<String>>(5)?);
         let lineage = if proven.as_ref() == Some(&token) { Lineage::Proven } else { Lineage::Assumed };
         let cursor = Cursor::restore(row.get(0)?, raw_json(token)?, CommitSeq::new(from_sql(row.get(2)?)));
-        let (basis, is_assumed, run) = (row.get(3)?, row.get(4)?, row.get(6)?);
-        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good: true, proven, lineage });
+        let (basis, is_assumed, next_seq, run) = (row.get(3)?, row.get(4)?, from_sql(row.get(6)?), row.get(7)?);
+        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good: true, next_seq, proven, lineage });
     }
     Ok(bookmarks)
 }

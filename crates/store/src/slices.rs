@@ -347,11 +347,12 @@ fn commit_cursors<T: Track>(
         let (stream, seq) = (session.streams.of(cursor.stream())?, to_sql(cursor.seq().get()));
         let (epoch, now) = (to_sql(session.epoch.get()), date_to_sql(now));
         // Opaque cursors cannot be compared; the numbers of commits can, and they only grow.
-        let sql = "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at, basis, is_assumed, proven)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) ON CONFLICT (stream, track)
+        let sql = "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at, basis, is_assumed, proven,
+                   next_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
+                   ifnull((SELECT value FROM meta WHERE name = 'next_seq'), 0)) ON CONFLICT (stream, track)
                    DO UPDATE SET token = excluded.token, seq = excluded.seq, epoch = excluded.epoch,
                    run = excluded.run, committed_at = excluded.committed_at, basis = excluded.basis,
-                   is_assumed = excluded.is_assumed, proven = excluded.proven WHERE excluded.seq > seq";
+                   is_assumed = excluded.is_assumed, proven = excluded.proven, next_seq = excluded.next_seq WHERE excluded.seq > seq";
         let (track, (basis, is_assumed)) = (session.track(), session.basis(cursor.stream()));
         let (token, proven) = (cursor.token().as_str(), session.proven(cursor.stream()));
         let values = (stream, track, token, seq, epoch, session.run, now, basis, is_assumed, proven);

@@ -64,8 +64,39 @@ fn a_skip_makes_a_run_incomplete_but_for_what_need_not_be_collected() {
     assert!(stdout.contains("skipped once: lines: the shop is closed"), "{stdout}");
     let gaps = shop.gleaner(&["gaps", "shop"]).stdout;
     assert!(gaps.contains("the shop is closed") && !gaps.contains("nothing is missing"), "{gaps}");
-    let optional = "skip('photos', 'x'); skip('lines', 'out_of_scope'); done(0); end()";
-    assert_eq!(collect(&shop, optional, &["--now"]).0, 0);
+    assert_eq!(collect(&shop, "skip('photos', 'x'); done(0); end()", &["--now"]).0, 0, "they need not be collected");
+    // The run asked for all lines.
+    assert_eq!(collect(&shop, "skip('lines', 'out_of_scope'); done(0); end()", &["--now"]).0, 3);
+}
+
+#[test]
+fn what_was_skipped_stays_known_until_a_run_goes_over_it_again() {
+    let shop = shop("skips-stay");
+    let (code, _) =
+        collect(&shop, "line(1); listing(['1'], ['1']); skip('lines', 'timeout'); state(); done(1); end()", &["--now"]);
+    assert_eq!(code, 3);
+    let known = |what: &str| {
+        let gaps = shop.gleaner(&["gaps", "shop"]).stdout;
+        assert!(
+            gaps.contains("skipped: lines: the shop is closed") && !gaps.contains("nothing is missing"),
+            "{what}: {gaps}"
+        );
+        let status = shop.gleaner(&["status"]).stdout;
+        assert!(status.contains("incomplete"), "{what}: {status}");
+    };
+    known("after the run");
+    // It goes on behind the skipped part, so it proves nothing.
+    let (code, stdout) = collect(&shop, "line(3); listing(['3'], ['3']); state(); done(1); end()", &["--now"]);
+    assert_eq!(code, 3, "{stdout}");
+    known("after a run that went on");
+    collect(&shop, "done(0); end()", &["--now", "--stream", "photos"]);
+    known("after a run with another scope");
+    collect(&shop, "sys.exit(1)", &["--now"]);
+    known("after a run that failed");
+    let (code, stdout) =
+        collect(&shop, "line(2); listing(['2'], ['2']); state(); done(1); end()", &["--now", "--full-refresh"]);
+    assert_eq!(code, 0, "{stdout}");
+    assert!(shop.gleaner(&["gaps", "shop"]).stdout.contains("nothing is missing"));
 }
 
 #[test]

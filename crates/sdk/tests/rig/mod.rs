@@ -7,8 +7,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, Run, RunConfig, RunId,
-    RunOutcome, Steady, Time, Track, WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, Reach, Run, RunConfig,
+    RunId, RunOutcome, RunScope, Scoped, Steady, Time, Track, TrackChoice, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, ConnectorMessage, Decoder, DetailGapRecovered, Event, Limits, Manifest, ManifestOrigin, Op,
@@ -17,7 +17,7 @@ use gleaner_protocol::{
 use gleaner_sdk::lane::{BACKLOG_KEY, Collected, Source};
 use gleaner_sdk::{Clock, Collect, Connector, Stop, Surroundings, Wire, WireFault, run_on};
 use gleaner_store::{
-    Acquired, GapFilter, GapSummary, Holder, LeaseOn, PAGE_ROWS_MAX, Reader, RunStart, Session, Store,
+    Acquired, GapFilter, GapSummary, Holder, LeaseOn, PAGE_ROWS_MAX, Reader, RunAbout, RunStart, Session, Store,
 };
 use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
@@ -46,7 +46,7 @@ pub(crate) type Records = BTreeMap<String, Option<String>>;
 /// A store that outlives its runs.
 pub(crate) struct Home {
     /// Gone at the end.
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
     store: Option<Store>,
     manifest: Arc<Manifest>,
     runs: u64,
@@ -99,6 +99,8 @@ pub(crate) struct Terms {
     pub(crate) no_answers: bool,
     /// What is asked for, where it is not the streams of the lane.
     pub(crate) scope: Vec<StreamScope>,
+    /// What is asked for under which grant: then the run has the track that a runtime would give it.
+    pub(crate) asks: Option<RunScope>,
 }
 
 /// What happened in a run.
@@ -194,7 +196,7 @@ impl Home {
         store.register("c", text, &manifest, WallTime::default()).unwrap();
         let reader = Reader::open(&folder.path().join("store.db")).unwrap();
         let read = RefCell::new((0, BTreeMap::new()));
-        Self { _folder: folder, store: Some(store), manifest, runs: 0, reader, read, fault: None }
+        Self { folder, store: Some(store), manifest, runs: 0, reader, read, fault: None }
     }
 
     pub(crate) const fn reader(&self) -> &Reader {
@@ -264,7 +266,20 @@ impl Home {
     }
 
     pub(crate) fn run(&mut self, source: &dyn Source, terms: &Terms) -> Ran {
-        self.run_on_track::<Steady>(source, terms)
+        let reach = terms.asks.as_ref().map(|scope| reach(self.store.as_ref().unwrap(), &self.manifest, scope));
+        match reach.map_or(TrackChoice::Steady, |reach| reach.track()) {
+            TrackChoice::Steady => self.run_on_track::<Steady>(source, terms),
+            TrackChoice::CatchUp => self.run_on_track::<CatchUp>(source, terms),
+            TrackChoice::Scoped => self.run_on_track::<Scoped>(source, terms),
+        }
+    }
+
+    /// The locator of the open backlog gap of ordinary runs.
+    pub(crate) fn backlog(&self) -> Option<String> {
+        let connection = rusqlite::Connection::open(self.folder.path().join("store.db")).unwrap();
+        let sql = "SELECT locator FROM gaps WHERE record_key = ?1 AND grant_id = 'all' AND state != 'recovered'";
+        let mut statement = connection.prepare(sql).unwrap();
+        statement.query_map([BACKLOG_KEY], |row| row.get(0)).unwrap().next().transpose().unwrap()
     }
 
     pub(crate) fn run_on_track<T: Track + Send>(&mut self, source: &dyn Source, terms: &Terms) -> Ran {
@@ -305,6 +320,15 @@ impl Home {
 }
 
 impl Terms {
+    fn scope(&self) -> Scope {
+        if let Some(asks) = &self.asks {
+            return asks.asked.clone();
+        }
+        let of = |name: &str| StreamScope { resources: self.resources.clone(), ..StreamScope::all_of(name) };
+        let streams = [LIST, DETAIL].into_iter().chain(self.second_list.then_some(OTHER)).map(of).collect();
+        Scope::new(if self.scope.is_empty() { streams } else { self.scope.clone() }).unwrap()
+    }
+
     fn variable(&self, name: &str) -> Option<String> {
         let value = match name {
             "PDPP_MODEL_MAX_DETAIL_FETCHES_PER_RUN" => self.details,
@@ -372,6 +396,10 @@ impl Clock for TestClock {
     }
 }
 
+fn reach(store: &Store, manifest: &Manifest, scope: &RunScope) -> Reach {
+    Reach::decide(manifest, scope, &store.seen_streams("c").unwrap())
+}
+
 struct Rig<T: Track> {
     now: Now,
     store: Store,
@@ -406,18 +434,13 @@ impl<T: Track> Rig<T> {
             grant: "all".to_owned(),
             limits: AttemptLimits::of(None),
             cooldown: CooldownPolicy::of(None, None),
-            about: gleaner_store::RunAbout::default(),
+            about: RunAbout {
+                reach: terms.asks.as_ref().map(|scope| Arc::new(reach(&store, manifest, scope))),
+                ..RunAbout::default()
+            },
         };
         let session = store.begin_run::<T>(start.clone(), leases, now.wall).unwrap();
-        let of = |name: &str| StreamScope { resources: terms.resources.clone(), ..StreamScope::all_of(name) };
-        let mut streams = vec![LIST, DETAIL];
-        streams.extend(terms.second_list.then_some(OTHER));
-        let mut scopes = streams.iter().copied().map(of).collect::<Vec<_>>();
-        if !terms.scope.is_empty() {
-            scopes.clone_from(&terms.scope);
-            streams = terms.scope.iter().map(|scope| scope.name.as_str()).collect();
-        }
-        let scope = Scope::new(scopes).unwrap();
+        let scope = terms.scope();
         let state = session.state().map(|cursor| (cursor.stream().to_owned(), cursor.token().clone()));
         let state = state.collect::<Vec<_>>();
         let config = RunConfig {
@@ -432,7 +455,7 @@ impl<T: Track> Rig<T> {
             silence_max: None,
             effects_max: EFFECTS_MAX,
         };
-        let streams = streams.iter().map(|&stream| stream.to_owned()).collect::<Vec<_>>();
+        let streams = scope.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
         let detail_gaps = store.lease_gaps_page(&session, &streams, FIRST_PAGE, now.wall).unwrap();
         let mut rig = Self {
             now,
