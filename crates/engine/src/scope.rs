@@ -183,6 +183,9 @@ impl ScopeRules {
         if validator.reveals_credential(&record.key.canonical()) {
             return Err(in_output("key").of_stream(&record.stream));
         }
+        if record.emitted_at.as_ref().is_some_and(|time| validator.reveals_credential(time)) {
+            return Err(in_output("emitted_at").of_stream(&record.stream));
+        }
         if record.op == Op::Delete {
             record.check_deletion(manifest)?;
         }
