@@ -91,6 +91,16 @@ impl Refusal {
     }
 }
 
+/// Whether a run can be asked for this. Looked at before anything is on record: what its owner mistyped is no failure of
+/// the connection.
+///
+/// # Errors
+///
+/// When the scope does not fit the manifest.
+pub fn check_scope(manifest: &Manifest, scope: &Scope) -> Result<(), Refusal> {
+    ScopeRules::new(manifest, scope).map(drop)
+}
+
 /// The rules of one run.
 #[derive(Debug)]
 pub(crate) struct ScopeRules {

@@ -4,7 +4,7 @@ use crate::commands::why::Line;
 use crate::error::CliError;
 use crate::gap_reason::Cause;
 use crate::output::visible;
-use gleaner_store::{Evidence, Reader};
+use gleaner_store::{Evidence, Reader, RunSummary};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -32,10 +32,14 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         let keys = listings().flat_map(|listing| &listing.waiting).collect::<Vec<_>>();
         lines.push(Line::new("missing", text, json!({"code": "unconfirmed", "count": unconfirmed, "keys": keys})));
     }
-    let skips = evidence.last_run.as_ref().map_or(0, |run| run.skips_told().0);
-    if skips > 0 {
-        let text = format!("The last run skipped something ({skips}); `gleaner gaps` says what.");
-        lines.push(Line::new("missing", text, json!({"code": "skipped", "count": skips})));
+    for open in evidence.last_run.as_ref().map(RunSummary::left_open).unwrap_or_default() {
+        let facts = json!({"code": open.kind.code(), "stream": open.stream});
+        lines.push(Line::new("missing", visible(&open.to_string()), facts));
+    }
+    if let Some(why) = evidence.unfinished() {
+        let what = if lines.is_empty() { "No gap is on record, but" } else { "More may be missing:" };
+        let text = format!("{what} {}.", visible(&why));
+        lines.push(Line::new("missing", text, json!({"code": "unfinished"})));
     }
     if lines.is_empty() {
         let text = "Nothing that is known of.".to_owned();
@@ -43,7 +47,10 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
     }
     let empty = evidence.summary.totals.gaps_empty;
     if empty > 0 {
-        let text = format!("{empty} gaps closed as empty: only another stream has their key.");
+        let text = match empty {
+            1 => "1 gap closed as empty: only another stream has its key.".to_owned(),
+            _ => format!("{empty} gaps closed as empty: only another stream has their key."),
+        };
         lines.push(Line::new("missing", text, json!({"code": "empty", "count": empty})));
     }
     Ok(lines)

@@ -17,7 +17,7 @@ use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::WallTime;
-use gleaner_store::{GapCause, GapFilter, GapSummary, Missing, QuarantinedRecord, Reader, StreamCoverage};
+use gleaner_store::{GapCause, GapFilter, GapSummary, Missing, QuarantinedRecord, Reader, RunSummary, StreamCoverage};
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -39,6 +39,8 @@ struct GapListPage {
     words: String,
     /// Checkpoints that the last run withheld, and what it skipped.
     left_open: Vec<Outside>,
+    /// Why nobody can say that nothing is missing.
+    unfinished: Option<Outside>,
     /// Keys of lists without an outcome.
     unaccounted: Vec<UnaccountedView>,
     gaps: Vec<GapView>,
@@ -141,8 +143,8 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
     let streams = reader.coverage(name)?;
     let is_shown = |stream: &&StreamCoverage| chosen.is_none_or(|chosen| stream.summary.name == chosen);
     let missing = streams.iter().filter(is_shown).map(Missing::of_stream).fold(Missing::default(), Missing::and);
-    let last_run = reader.runs(name, 1)?.into_iter().next();
-    let left_open = last_run.map(|run| run.left_open()).unwrap_or_default();
+    let evidence = reader.evidence(name)?;
+    let left_open = evidence.last_run.as_ref().map(RunSummary::left_open).unwrap_or_default();
     let frame = Frame::new(format!("Missing from {name}"), Part::Gaps, address(here), waiting.len());
     Ok(GapListPage {
         frame: frame.after(wanted.done.as_deref()),
@@ -151,7 +153,8 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
         stream: chosen.map(Outside::new),
         total: missing.total(),
         words: missing_words(&missing),
-        left_open: left_open.iter().map(Outside::new).collect(),
+        left_open: left_open.iter().map(|open| Outside::new(open.to_string())).collect(),
+        unfinished: evidence.unfinished().map(Outside::new),
         unaccounted: streams.iter().filter(is_shown).filter_map(UnaccountedView::of).collect(),
         gaps: gaps.iter().map(|gap| GapView::of(name, gap, now)).collect(),
         next: last_gap.map(|gap| address(Some(("after", gap.id)))),
