@@ -1,8 +1,7 @@
 //! What a run shows: a live line for people, JSON lines for programs, and the account at its end.
 
 use crate::args::collect::{CollectArgs, Interact};
-use crate::commands::run::{renew, rest_text};
-use crate::commands::status::in_a_line;
+use crate::commands::run::{end_of, renew, rest_text};
 use crate::credentials::how_to_give;
 use crate::dates;
 use crate::error::{
@@ -101,7 +100,7 @@ impl View {
                 parts.extend((!self.said.is_empty()).then(|| self.said.clone()));
             }
         }
-        visible(&parts.join("  ")).replace('\n', " ")
+        visible(&parts.join("  "))
     }
 
     fn draw(&mut self) {
@@ -234,13 +233,39 @@ impl Observer for View {
         if self.asks == Interact::Prompt {
             self.prompt = Some(prompt::ask(question.clone(), &self.missing, self.orders.clone()));
         } else if !self.json {
-            let text = format!("{} asks: {message}\nanswer with: gleaner answer {id}", self.name);
-            report_to_stderr(&visible(&text));
+            let text = visible(&format!("{} asks: {message}", self.name));
+            report_to_stderr(&format!("{text}\nanswer with: gleaner answer {id}"));
         }
     }
 
     fn withdrawn(&mut self, _request_id: &str) {
         self.prompt = None;
+    }
+}
+
+/// The cooldown of a connection around one run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cooldowns {
+    /// The one because of which the run was not for everything.
+    pub(crate) before: Rest,
+    /// The one that lasts now: the run may have begun it, made it longer or ended it.
+    pub(crate) after: Rest,
+}
+
+impl Cooldowns {
+    /// What a person is told.
+    fn text(self) -> Option<String> {
+        let limited = self.before != Rest::No;
+        let only = "this run tried only gaps with other reasons";
+        match rest_text(self.after) {
+            Some(lasts) => {
+                let limited = if limited { format!("{only}; ") } else { String::new() };
+                Some(format!(
+                    "cooldown {lasts}: the provider rate-limited this connection; {limited}--now runs everything"
+                ))
+            }
+            None => limited.then(|| format!("{only}, because of a cooldown that is over now")),
+        }
     }
 }
 
@@ -251,7 +276,7 @@ pub(crate) fn finished(
     report: &RunReport,
     args: &CollectArgs,
     missing: &[String],
-    rest: Rest,
+    cooldown: Cooldowns,
     out: &mut Output,
 ) -> Result<ExitCode, CliError> {
     let outcome = &report.outcome;
@@ -262,7 +287,7 @@ pub(crate) fn finished(
     let is_missing_something = now_missing.wanted() > 0 || outcome.is_incomplete() || !left_open.is_empty();
     let code = match exit_code(helps, is_missing_something, report.was_told_to_stop) {
         // It did what may be done meanwhile, and that was not everything.
-        0 | EXIT_GAPS if rest != Rest::No => EXIT_PROVIDER,
+        0 | EXIT_GAPS if cooldown.before != Rest::No => EXIT_PROVIDER,
         code => code,
     };
     if args.json {
@@ -276,8 +301,8 @@ pub(crate) fn finished(
             "message_type": "run_finished", "run_id": report.run_id, "status": status, "gaps_open": gaps_open,
             "checkpoints_committed": reader.committed_streams(&report.run_id)?, "reason": outcome.reason.code(),
             "message": cause(report), "exit": outcome.exit.map(|exit| exit.to_string()), "stderr": outcome.stderr,
-            "cooldown_until": cooldown_until(rest), "left_quarantine": report.left_quarantine,
-            "missing": now_missing.total(), "quarantined": now_missing.quarantined, "left_open": left_open,
+            "cooldown_until": end_of(cooldown.after).map(dates::rfc3339), "left_quarantine": report.left_quarantine,
+            "missing": now_missing.total(), "quarantined": now_missing.quarantined, "left_open": left_open.iter().map(ToString::to_string).collect::<Vec<_>>(),
         });
         merge(&mut line, counts_json(&outcome.counts));
         merge(&mut line, run_account::json(outcome));
@@ -289,27 +314,18 @@ pub(crate) fn finished(
         for line in &left_open {
             out.line(&format!(
                 "  {} (an earlier run; `gleaner run {} --full-refresh` lists it again)",
-                in_a_line(line),
+                visible(&line.to_string()),
                 visible(name)
             ))?;
         }
     }
-    if let Some(lasts) = rest_text(rest) {
-        let only = "this run tried only gaps with other reasons; --now runs everything";
-        out.line(&format!("  cooldown {lasts}: the provider rate-limited this connection; {only}"))?;
+    if let Some(text) = cooldown.text() {
+        out.line(&format!("  {text}"))?;
     }
     if outcome.reason != TerminalReason::Succeeded {
         out.line(&format!("hint: {}", hint(report, helps, name, missing)))?;
     }
     Ok(ExitCode::from(code))
-}
-
-/// When a cooldown ends that kept this run from everything.
-fn cooldown_until(rest: Rest) -> Option<String> {
-    match rest {
-        Rest::Until { until, .. } => Some(dates::rfc3339(until)),
-        Rest::NeedsAttention { .. } | Rest::No => None,
-    }
 }
 
 /// What the owner can do something about. A connector that asks where nobody can answer breaks the rules; but who can
@@ -324,7 +340,8 @@ fn what_helps(report: &RunReport) -> TerminalReason {
 pub(crate) fn not_begun(error: &CliError, out: &mut Output) -> Result<(), CliError> {
     let mut line = json!({
         "message_type": "run_finished", "run_id": null, "status": "refused", "gaps_open": null,
-        "checkpoints_committed": [], "reason": error.kind().1, "cooldown_until": null,
+        "checkpoints_committed": [], "reason": error.kind().1, "message": error.message(),
+        "cooldown_until": if let CliError::Resting { until, .. } = error { until.map(dates::rfc3339) } else { None },
     });
     merge(&mut line, counts_json(&Counts::default()));
     Ok(out.line(&line.to_string())?)
@@ -334,7 +351,7 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
     let outcome = &report.outcome;
     let has_failed = outcome.reason != TerminalReason::Succeeded;
     let tone = if has_failed { Tone::Bad } else { Tone::Strong };
-    out.line(&out.paint(tone, &format!("{}: {}", visible(name), in_a_line(&cause(report)))))?;
+    out.line(&out.paint(tone, &format!("{}: {}", visible(name), visible(&cause(report)))))?;
     if has_failed {
         let last = report.errors.lines().rev().take(STDERR_SHOWN).collect::<Vec<_>>();
         for line in last.into_iter().rev() {

@@ -192,7 +192,7 @@ fn told(error: CliError) -> SetupError {
         }
         CliError::Held { message, hint }
         | CliError::NeedsOwner { message, hint }
-        | CliError::Resting { message, hint } => (SetupErrorKind::NotNow, message, hint),
+        | CliError::Resting { message, hint, .. } => (SetupErrorKind::NotNow, message, hint),
         CliError::Failed { message, hint } | CliError::NotInitialised { message, hint } => {
             (SetupErrorKind::Failed, message, hint)
         }

@@ -2,7 +2,8 @@
 //!
 //! Libraries below return their own errors; only here do they get a kind and advice.
 
-use crate::output::{report_to_stderr, visible};
+use crate::output::{report_to_stderr, visible_lines};
+use gleaner_engine::WallTime;
 use gleaner_lab::scenario::ScenarioError;
 use std::io;
 use std::process::ExitCode;
@@ -41,8 +42,8 @@ pub(crate) enum CliError {
     NeedsOwner { message: String, hint: String },
     /// The service did not accept the credentials.
     CredentialsRefused { message: String, hint: String },
-    /// The service pushed back or did not answer; later it may.
-    Resting { message: String, hint: String },
+    /// The service pushed back or did not answer; later it may, and where that is known, then.
+    Resting { message: String, hint: String, until: Option<WallTime> },
     /// Whoever read our output has left; nobody wants to hear about it.
     BrokenPipe,
 }
@@ -87,7 +88,7 @@ impl CliError {
             | Self::Failed { message, hint }
             | Self::NotInitialised { message, hint }
             | Self::Held { message, hint }
-            | Self::Resting { message, hint }
+            | Self::Resting { message, hint, .. }
             | Self::NeedsOwner { message, hint }
             | Self::CredentialsRefused { message, hint } => say(message, hint),
             Self::BrokenPipe => {}
@@ -115,7 +116,7 @@ impl From<gleaner_store::StoreError> for CliError {
         use gleaner_store::StoreError;
         let hint = match &error {
             StoreError::UnknownConnection(_) => "`gleaner status` lists the connections",
-            StoreError::UnknownStream { .. } => "`gleaner status` lists the streams",
+            StoreError::UnknownStream { .. } => "`gleaner coverage CONNECTION` lists the streams",
             StoreError::BadName(_) => "give another --name",
             StoreError::StandsForMany(_) => "it is collected by and by; `gleaner pause` stops that",
             _ => "docs/store.md says what each of these means",
@@ -185,7 +186,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 }
 
 fn say(message: &str, hint: &str) {
-    report_to_stderr(&format!("error: {}\nhint: {}", visible(message), visible(hint)));
+    report_to_stderr(&format!("error: {}\nhint: {}", visible_lines(message), visible_lines(hint)));
 }
 
 /// The nearest of `names` to what was typed, when it is near enough to have been meant.

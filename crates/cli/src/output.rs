@@ -82,11 +82,28 @@ pub(crate) fn report_to_stderr(text: &str) {
     let _written = writeln!(io::stderr().lock(), "{text}");
 }
 
-/// Text from outside with its escapes made visible, so that a file cannot drive the terminal.
+/// Text from outside in one line, with its escapes made visible: it can neither drive the terminal nor look like a line of
+/// ours.
 pub(crate) fn visible(text: &str) -> String {
+    escaped(text, |_| false)
+}
+
+/// The same, and not more than so many characters of it.
+pub(crate) fn shortened(text: &str, chars: usize) -> String {
+    let line = visible(text);
+    let short = line.chars().take(chars).collect::<String>();
+    if short.len() < line.len() { format!("{short}…") } else { short }
+}
+
+/// The same for a text that has lines of its own.
+pub(crate) fn visible_lines(text: &str) -> String {
+    escaped(text, |c| c == '\n')
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
-        if (c.is_control() && c != '\n') || reorders(c) {
+        if (c.is_control() || breaks_or_reorders(c)) && !stays(c) {
             // Writing to a string cannot fail.
             let _ = write!(safe, "{}", c.escape_default());
         } else {
@@ -96,9 +113,14 @@ pub(crate) fn visible(text: &str) -> String {
     safe
 }
 
-/// Whether a character changes the order in which others are shown.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a character ends a line, or changes the order in which others are shown.
+fn breaks_or_reorders(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// `1 record`, `2 records`.
+pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
 }
 
 /// Breaks `text` into lines of at most `width` characters, at spaces.
@@ -122,7 +144,9 @@ mod tests {
 
     #[test]
     fn escapes_from_outside_are_shown_and_not_sent() {
-        assert_eq!(visible("a\u{1b}[31mb\u{7}\nc\u{9b}"), "a\\u{1b}[31mb\\u{7}\nc\\u{9b}");
+        assert_eq!(visible("a\u{1b}[31mb\u{7}\nc\u{9b}"), "a\\u{1b}[31mb\\u{7}\\nc\\u{9b}");
+        assert_eq!(visible("a\r\u{85}\u{2028}b"), "a\\r\\u{85}\\u{2028}b");
+        assert_eq!(visible_lines("a\n\u{7}b"), "a\n\\u{7}b");
         assert_eq!(visible("a\u{202e}b"), "a\\u{202e}b");
     }
 

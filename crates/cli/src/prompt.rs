@@ -4,7 +4,7 @@
 //! somebody else answers, or when the run ends. What is typed goes to the connector and nowhere else: no
 //! history, no log, no screen. The terminal is left as it was found, also after Ctrl-C.
 
-use crate::output::visible;
+use crate::output::{visible, visible_lines};
 use gleaner_protocol::{Answer, Interaction, InteractionKind, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::Control;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -109,7 +109,7 @@ fn open() -> io::Result<File> {
 
 fn read_answer(message: &str, fields: &[String], closed: &AtomicBool) -> io::Result<Typed> {
     let mut terminal = open()?;
-    writeln!(terminal, "\n{}", visible(message))?;
+    writeln!(terminal, "\n{}", visible_lines(message))?;
     let mut answer = Map::new();
     if fields.is_empty() {
         write!(terminal, "Press Enter when that is done, or type no to decline: ")?;

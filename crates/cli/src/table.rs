@@ -1,6 +1,6 @@
 //! Tables for people: at most 100 columns, understandable without colour.
 
-use crate::output::{Output, Tone, visible, wrap};
+use crate::output::{Output, Tone, visible, visible_lines, wrap};
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::{self, Summary, TARGET_GOODPUT, TARGET_VIOLATIONS, is_on_target};
 use gleaner_lab::scenario::Scenario;
@@ -15,7 +15,7 @@ const MISSED_SHOWN: usize = 6;
 /// A scenario's runs: its name, what it is, and a row per number of workers and law.
 pub(crate) fn scenario(out: &mut Output, scenario: &Scenario, figures: &[Figures]) -> io::Result<()> {
     out.line(&out.paint(Tone::Strong, &visible(&scenario.name)))?;
-    for line in wrap(&visible(&scenario.about), WIDTH) {
+    for line in wrap(&visible_lines(&scenario.about), WIDTH) {
         out.line(&line)?;
     }
     let head = "   n law                     G       V rejected bans converge recover latency inside retries  score";

@@ -54,6 +54,7 @@ pub(crate) fn into_result(verdict: Verdict, said: &str, for_owner: String, other
             Err(CliError::NeedsOwner { message: format!("{said}, it needs you: {detail}"), hint: for_owner })
         }
         Verdict::Trouble(detail) => Err(CliError::Resting {
+            until: None,
             message: format!("{said}: its service gave no answer that tells: {detail}"),
             hint: format!("try again later{otherwise}"),
         }),

@@ -7,6 +7,9 @@ use crate::run::Exit;
 use gleaner_protocol::{TerminalReason, ViolationCode};
 use std::fmt;
 
+/// The signal that no process can ignore.
+const SIGKILL: i32 = 9;
+
 /// What is known about the end of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended<'a> {
@@ -37,6 +40,13 @@ impl Ended<'_> {
             ),
             TerminalReason::ConnectorCrashed => self.crash(),
             TerminalReason::ProtocolViolation => self.breach(),
+            TerminalReason::BudgetReached => match self.exit {
+                Some(exit @ Exit::Signal(SIGKILL)) => {
+                    let what = "The connector did not stop when the time for the run was over";
+                    format!("{what}, ignored the request to stop, and was killed ({exit}).")
+                }
+                _ => what.to_owned(),
+            },
             TerminalReason::RuntimeError => {
                 let error = self.runtime_error.or(said);
                 error.map_or_else(|| what.to_owned(), |error| format!("Gleaner stopped the run: {error}"))
@@ -128,6 +138,13 @@ mod tests {
         let silent = "Connector crashed (signal 9, SIGKILL). It wrote nothing to stderr.";
         assert_eq!(crashed(Some(Exit::Signal(9)), Some("")), silent);
         assert_eq!(crashed(Some(Exit::Signal(64)), None), "Connector crashed (signal 64).");
+    }
+
+    #[test]
+    fn a_connector_that_was_killed_after_its_time_is_not_called_a_planned_stop() {
+        let over = |exit| Ended { exit: Some(exit), ..ended(TerminalReason::BudgetReached) }.cause();
+        assert!(over(Exit::Signal(9)).ends_with("and was killed (signal 9, SIGKILL)."), "{}", over(Exit::Signal(9)));
+        assert!(over(Exit::Signal(15)).ends_with("so Gleaner stopped it."), "{}", over(Exit::Signal(15)));
     }
 
     #[test]

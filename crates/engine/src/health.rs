@@ -3,7 +3,7 @@
 //! Why no messages go in: a sentence by a connector's author is no evidence, and a console that reads
 //! sentences is wrong in the next version. What goes in are reasons, counts, states and times; what
 //! comes out are [`Finding`]s, each with its data, and the worst of them is the grade. Nothing found
-//! means healthy, except where there was no run yet: that is not known. Never counts a planned stop
+//! means healthy, except where no run has collected everything yet: that is not known. Never counts a planned stop
 //! by our own budget as a fault.
 
 mod words;
@@ -23,11 +23,13 @@ pub struct HealthEvidence<'a> {
     pub manifest: &'a Manifest,
     /// How the last run ended, if there was one.
     pub last_run: Option<TerminalReason>,
-    /// Whether a run has begun and has no end on record: it goes on, or its process is gone.
-    pub has_open_run: bool,
+    /// The run that has no end on record.
+    pub open_run: Option<OpenRun>,
+    /// Whether the owner's permission is over.
+    pub grant_is_over: bool,
     /// How many of the last runs ended in the same failure, in a row.
     pub equal_failures: u32,
-    /// When a run last succeeded.
+    /// When an ordinary run last succeeded.
     pub last_success: Option<WallTime>,
     /// Whether it rests.
     pub rest: Rest,
@@ -53,6 +55,15 @@ pub struct HealthEvidence<'a> {
     pub rate: Option<&'a CollectionRate>,
 }
 
+/// A run that has begun and has no end on record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenRun {
+    /// A process is at work on it.
+    Running,
+    /// Its process is gone.
+    Interrupted,
+}
+
 /// How a connection is doing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Health {
@@ -69,7 +80,7 @@ pub struct Health {
 pub enum Grade {
     /// Nothing that anybody has to do something about.
     Healthy,
-    /// There was no run yet.
+    /// No run has collected everything yet.
     Unknown,
     /// It goes on by itself, with something still to come.
     CatchingUp,
@@ -88,8 +99,11 @@ pub enum Grade {
 pub enum Finding {
     /// There was no run yet.
     NeverRan,
-    /// No run has ended yet, but one has begun: it goes on, or was interrupted.
+    /// No run has succeeded yet, and one is running.
     FirstRun,
+    /// No ordinary run has succeeded yet. The last run ended like this, without a fault of the connection; where it
+    /// succeeded, it asked for less than everything.
+    NoFullRun(TerminalReason),
     /// Gaps wait for the next runs.
     GapsOpen(u64),
     /// The circuit is not closed.
@@ -137,6 +151,8 @@ pub enum Finding {
         /// What the provider said last.
         why: PressureReason,
     },
+    /// The owner's permission is over.
+    PermissionOver,
     /// A question waits.
     QuestionOpen,
     /// The connector asks for something that only the owner can do.
@@ -170,7 +186,7 @@ impl Finding {
     pub const fn grade(&self) -> Grade {
         match self {
             Self::GapsIgnored(_) => Grade::Healthy,
-            Self::NeverRan => Grade::Unknown,
+            Self::NeverRan | Self::NoFullRun(_) => Grade::Unknown,
             Self::FirstRun | Self::GapsOpen(_) | Self::CircuitNotClosed(_) => Grade::CatchingUp,
             Self::Resting { .. } => Grade::Resting,
             Self::GapsGivenUp(_)
@@ -183,33 +199,48 @@ impl Finding {
             Self::LastRunFailed(
                 TerminalReason::CredentialsMissing
                 | TerminalReason::CredentialsRefused
-                | TerminalReason::InteractionExpired
-                | TerminalReason::GrantExpired,
+                | TerminalReason::InteractionExpired,
             ) => Grade::NeedsOwner,
             Self::LastRunFailed(_) | Self::BackingOff { .. } => Grade::Failing,
-            Self::Blocked { .. } | Self::RestedTooOften { .. } | Self::QuestionOpen | Self::OwnerAction(_) => {
-                Grade::NeedsOwner
-            }
+            Self::Blocked { .. }
+            | Self::RestedTooOften { .. }
+            | Self::PermissionOver
+            | Self::QuestionOpen
+            | Self::OwnerAction(_) => Grade::NeedsOwner,
         }
     }
 }
 
-fn of_runs(evidence: &HealthEvidence<'_>, now: WallTime) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    match evidence.last_run {
-        None if evidence.has_open_run => findings.push(Finding::FirstRun),
-        None => findings.push(Finding::NeverRan),
-        // A pause because of the provider is said as such; stopping, by request or by a crash, is no
-        // fault of the connection, and the next run goes on.
-        Some(
-            TerminalReason::Succeeded
+/// Whether a run that ended like this failed. A pause because of the provider is said as such; stopping, by request or by
+/// a crash of ours, is no fault of the connection, and the next run goes on. A permission that is over is looked at as it
+/// is now. A run that was refused because of what it was asked for never began.
+#[must_use]
+pub const fn is_failure(reason: TerminalReason) -> bool {
+    !matches!(
+        reason,
+        TerminalReason::Succeeded
             | TerminalReason::SourceCooldown
             | TerminalReason::Cancelled
             | TerminalReason::Interrupted
             | TerminalReason::Superseded
-            | TerminalReason::BudgetReached,
-        ) => {}
-        Some(reason) => findings.push(Finding::LastRunFailed(reason)),
+            | TerminalReason::BudgetReached
+            | TerminalReason::GrantExpired
+            | TerminalReason::ScopeRejected
+    )
+}
+
+fn of_runs(evidence: &HealthEvidence<'_>, now: WallTime) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let has_failed = evidence.last_run.filter(|reason| is_failure(*reason));
+    findings.extend(has_failed.map(Finding::LastRunFailed));
+    if evidence.last_success.is_none() {
+        match (evidence.open_run, evidence.last_run) {
+            (Some(OpenRun::Running), _) => findings.push(Finding::FirstRun),
+            (Some(OpenRun::Interrupted), _) => findings.push(Finding::NoFullRun(TerminalReason::Interrupted)),
+            (None, None) => findings.push(Finding::NeverRan),
+            (None, Some(reason)) if has_failed.is_none() => findings.push(Finding::NoFullRun(reason)),
+            (None, Some(_)) => {}
+        }
     }
     match evidence.equal_failures {
         failures @ BLOCKED_FROM.. => findings.push(Finding::Blocked { failures }),
@@ -260,7 +291,8 @@ fn of_owner(evidence: &HealthEvidence<'_>) -> Vec<Finding> {
     actions.sort_unstable();
     actions.dedup();
     let question = evidence.question_open.then_some(Finding::QuestionOpen);
-    question.into_iter().chain(actions.into_iter().map(Finding::OwnerAction)).collect()
+    let permission = evidence.grant_is_over.then_some(Finding::PermissionOver);
+    permission.into_iter().chain(question).chain(actions.into_iter().map(Finding::OwnerAction)).collect()
 }
 
 #[cfg(test)]
@@ -277,7 +309,8 @@ mod tests {
         HealthEvidence {
             manifest,
             last_run: Some(TerminalReason::Succeeded),
-            has_open_run: false,
+            open_run: None,
+            grant_is_over: false,
             equal_failures: 0,
             last_success: Some(at(0)),
             rest: Rest::No,
@@ -305,8 +338,6 @@ mod tests {
     #[test]
     fn each_kind_of_evidence_has_its_grade() {
         check(|_| {}, Grade::Healthy);
-        check(|evidence| evidence.last_run = None, Grade::Unknown);
-        check(|evidence| (evidence.last_run, evidence.has_open_run) = (None, true), Grade::CatchingUp);
         check(|evidence| evidence.open_gaps = 1, Grade::CatchingUp);
         let rest = Rest::Until { until: at(20), why: PressureReason::RateLimited, cycles: 1 };
         check(|evidence| evidence.rest = rest, Grade::Resting);
@@ -318,12 +349,41 @@ mod tests {
         check(|evidence| evidence.last_run = Some(TerminalReason::CredentialsRefused), Grade::NeedsOwner);
         check(|evidence| evidence.last_run = Some(TerminalReason::CredentialsMissing), Grade::NeedsOwner);
         check(|evidence| evidence.last_run = Some(TerminalReason::BudgetReached), Grade::Healthy);
-        check(|evidence| evidence.last_run = Some(TerminalReason::GrantExpired), Grade::NeedsOwner);
+        // It may have been renewed since.
+        check(|evidence| evidence.last_run = Some(TerminalReason::GrantExpired), Grade::Healthy);
+        check(|evidence| evidence.grant_is_over = true, Grade::NeedsOwner);
         check(|evidence| evidence.question_open = true, Grade::NeedsOwner);
         check(|evidence| evidence.hints = &[RecoveryAction::RefreshCredentials], Grade::NeedsOwner);
         check(|evidence| evidence.hints = &[RecoveryAction::RetryByRuntime], Grade::Healthy);
         let attention = Rest::NeedsAttention { why: PressureReason::RateLimited, cycles: 13 };
         check(|evidence| evidence.rest = attention, Grade::NeedsOwner);
+    }
+
+    #[test]
+    fn a_connection_none_of_whose_ordinary_runs_has_succeeded_is_not_healthy() {
+        let yet = |last_run, open_run, grade, finding| {
+            let manifest = manifest();
+            let evidence = HealthEvidence { last_run, open_run, last_success: None, ..good(&manifest) };
+            let health = Health::derive(&evidence, at(10));
+            assert_eq!((health.grade, health.findings), (grade, vec![finding]));
+        };
+        yet(None, None, Grade::Unknown, Finding::NeverRan);
+        yet(None, Some(OpenRun::Running), Grade::CatchingUp, Finding::FirstRun);
+        let interrupted = Finding::NoFullRun(TerminalReason::Interrupted);
+        yet(None, Some(OpenRun::Interrupted), Grade::Unknown, interrupted);
+        // The last of these is a run that asked for less than everything.
+        for reason in [
+            TerminalReason::Cancelled,
+            TerminalReason::Interrupted,
+            TerminalReason::Superseded,
+            TerminalReason::BudgetReached,
+            TerminalReason::SourceCooldown,
+            TerminalReason::Succeeded,
+        ] {
+            yet(Some(reason), None, Grade::Unknown, Finding::NoFullRun(reason));
+        }
+        let failed = TerminalReason::ConnectorCrashed;
+        yet(Some(failed), None, Grade::Failing, Finding::LastRunFailed(failed));
     }
 
     #[test]

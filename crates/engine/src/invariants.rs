@@ -11,7 +11,7 @@ mod facts;
 pub use facts::{Durable, Fact};
 
 use crate::gap::GapCause;
-use crate::ids::GapId;
+use crate::ids::{CommitSeq, Epoch, GapId};
 use gleaner_protocol::Semantics;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -45,6 +45,11 @@ pub fn a1_no_record_is_lost(db: &impl Durable, facts: &[Fact]) -> Result<(), Bro
     Ok(())
 }
 
+/// A number for people.
+fn number(of: Option<u64>) -> String {
+    of.map_or_else(|| "none".to_owned(), |number| number.to_string())
+}
+
 /// A3: the checkpoint is that of the last slice that is wholly durable.
 ///
 /// # Errors
@@ -54,7 +59,14 @@ pub fn a3_checkpoint_is_the_last_whole_slice(db: &impl Durable, streams: &[&str]
     for stream in streams {
         let (checkpoint, last) = (db.checkpoint(stream), db.whole_slices(stream).into_iter().max());
         if checkpoint != last {
-            return broken("A3", format!("{stream:?} is at {checkpoint:?}, its last whole slice is {last:?}"));
+            return broken(
+                "A3",
+                format!(
+                    "{stream:?} is at {}, its last whole slice is {}",
+                    number(checkpoint.map(CommitSeq::get)),
+                    number(last.map(CommitSeq::get))
+                ),
+            );
         }
     }
     Ok(())
@@ -288,7 +300,14 @@ pub fn l1_one_holder(facts: &[Fact]) -> Result<(), Broken> {
         match fact {
             Fact::Acquired { epoch } => held = Some(*epoch),
             Fact::Committed { epoch, stream, .. } if held != Some(*epoch) => {
-                return broken("L1", format!("{stream:?} was committed under {epoch:?}, the lease is {held:?}"));
+                return broken(
+                    "L1",
+                    format!(
+                        "{stream:?} was committed under epoch {}, the lease has epoch {}",
+                        epoch.get(),
+                        number(held.map(Epoch::get))
+                    ),
+                );
             }
             _ => {}
         }
@@ -308,10 +327,13 @@ pub fn l2_epochs_grow(facts: &[Fact]) -> Result<(), Broken> {
         match fact {
             Fact::Halted => must_halt = false,
             Fact::Acquired { .. } | Fact::Committed { .. } | Fact::GapWritten { .. } if must_halt => {
-                return broken("L2", format!("work went on on an older store: {fact:?}"));
+                return broken("L2", "work went on on an older store".to_owned());
             }
             Fact::Acquired { epoch } if Some(*epoch) <= seen => {
-                return broken("L2", format!("{epoch:?} was acquired after {seen:?}"));
+                return broken(
+                    "L2",
+                    format!("epoch {} was acquired after {}", epoch.get(), number(seen.map(Epoch::get))),
+                );
             }
             Fact::Observed { epoch } if Some(*epoch) < seen => must_halt = true,
             Fact::Acquired { epoch } | Fact::Observed { epoch } => seen = seen.max(Some(*epoch)),

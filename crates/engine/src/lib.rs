@@ -63,7 +63,7 @@ pub use gap::{
     AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, NOT_BEFORE_MAX,
     REST_OF_RUN, Recovery, rest_of_run,
 };
-pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence};
+pub use health::{BACK_OFF_FROM, BLOCKED_FROM, Finding, Grade, Health, HealthEvidence, OpenRun, is_failure};
 pub use ids::{CommitSeq, Epoch, GapId, LeaseId, ReportId, RunId, SliceId};
 pub use incomplete::{Shortfall, Skipped, Skips, Warning, WarningCode};
 pub use note::{NOTE_CHARS_MAX, Note, NoteFault};
@@ -73,7 +73,7 @@ pub use reach::{ExpectedReport, Extent, GrantPart, Reach, ReportedKeys, RunScope
 pub use redact::Redactor;
 pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
-pub use scope::{Misfit, NoSchema, Refusal, Validate};
+pub use scope::{Misfit, NoSchema, Refusal, Validate, check_scope};
 pub use scope_filter::{ScopeFilter, Selected};
 pub use slice::{GapChange, Slice, SliceRecord, SliceStep, Written};
 pub use time::{Now, Time, WallTime};

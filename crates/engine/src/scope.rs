@@ -91,6 +91,16 @@ impl Refusal {
     }
 }
 
+/// Whether a run can be asked for this. Looked at before anything is on record: what its owner mistyped is no failure of
+/// the connection.
+///
+/// # Errors
+///
+/// When the scope does not fit the manifest.
+pub fn check_scope(manifest: &Manifest, scope: &Scope) -> Result<(), Refusal> {
+    ScopeRules::new(manifest, scope).map(drop)
+}
+
 /// The rules of one run.
 #[derive(Debug)]
 pub(crate) struct ScopeRules {
@@ -192,6 +202,9 @@ impl ScopeRules {
         rules.resources.check(record).map_err(|violation| violation.of_stream(&record.stream))?;
         if validator.reveals_credential(&record.key.canonical()) {
             return Err(in_output("key").of_stream(&record.stream));
+        }
+        if record.emitted_at.as_ref().is_some_and(|time| validator.reveals_credential(time)) {
+            return Err(in_output("emitted_at").of_stream(&record.stream));
         }
         if record.op == Op::Delete {
             record.check_deletion(manifest)?;

@@ -114,8 +114,8 @@ vocabulary! {
             "Switch it on if you want it.";
         /// Required by a coverage report and left without an outcome.
         Unaccounted = "unaccounted",
-            "The connector did not say what became of the record.",
-            "It was listed as required, and the final report names no outcome for it.",
+            "The connector listed the record, and nothing was stored for it.",
+            "The final report names no outcome for it, or one that the store cannot confirm.",
             "Nothing to do: it is kept as a gap, and a later run tries it.";
     }
 }
@@ -198,7 +198,7 @@ vocabulary! {
         /// The run reached a cap that its owner set. Nothing failed, so there is no HTTP status.
         RunCapDeferred = "run_cap_deferred",
             "This run saved a batch and stopped within its own budget.",
-            "You set a limit on how much one run may do.",
+            "One run may do only so much: you, the connector or Gleaner set a limit.",
             "Nothing to do: the next run continues with the rest.";
     }
 }

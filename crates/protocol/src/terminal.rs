@@ -86,9 +86,9 @@ vocabulary! {
             "Run it again; if it happens again, tell the connector's author.";
         /// The run's time was over, and the connector did not stop by itself.
         BudgetReached = "budget_reached",
-            "This run used the time that you allowed it.",
-            "The connector did not stop by itself, so it was ended after its last saved slice.",
-            "Nothing to do: the next run continues there.";
+            "The connector did not stop when the time for the run was over, so Gleaner stopped it.",
+            "You set how long a run may take, and the connector did not heed it.",
+            "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.";
         /// The connector stopped talking.
         NoProgress = "no_progress",
             "The connector stopped making progress.",

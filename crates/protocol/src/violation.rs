@@ -135,7 +135,7 @@ vocabulary! {
         LineTooLong = "line_too_long",
             "The connector wrote a line that is longer than the limit.",
             "A line is held in memory until it ends, so its length must have a bound.",
-            "Raise the line limit if the record is really that large; otherwise report it to the author.";
+            "Report it to the connector's author: it has to send less in one line.";
         /// A coverage report over its limit.
         CoverageTooLong = "coverage_too_long",
             "The connector's coverage report is longer than the limit.",
@@ -160,7 +160,7 @@ vocabulary! {
         IncompleteLine = "incomplete_line",
             "The connector's output ended in the middle of a message.",
             "It crashed, was killed, or stopped before its output was written out.",
-            "Nothing to do: the next run continues from the last saved slice.";
+            "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.";
         /// A line that is JSON and no object.
         NotAnObject = "not_an_object",
             "The connector wrote a line that is not a message.",
@@ -295,7 +295,7 @@ vocabulary! {
         ExitWithoutDone = "exit_without_done",
             "The connector stopped without saying that it was done.",
             "It crashed or was killed, so nobody knows whether it had finished.",
-            "Nothing to do: the next run continues from the last saved slice.";
+            "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.";
         /// The connection's own credential in what would be stored.
         CredentialInOutput = "credential_in_output",
             "The connector sent its own credential as data.",

@@ -15,7 +15,7 @@ use crate::start;
 use crate::stderr_tail::StderrTail;
 use gleaner_engine::{
     AnswerTaken, AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Reach, Run, RunConfig, RunId,
-    RunOutcome, RunPurpose, Schemas, Scoped, Steady, Time, Track, TrackChoice, WallTime,
+    RunOutcome, RunPurpose, Schemas, Scoped, Steady, Time, Track, TrackChoice, WallTime, check_scope,
 };
 use gleaner_protocol::{Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
 use gleaner_store::{
@@ -57,6 +57,7 @@ pub fn run(
     control: Receiver<Control>,
     observer: &mut dyn Observer,
 ) -> Result<RunReport, RunError> {
+    check_scope(&request.manifest, &request.scope.asked)?;
     let clock = Clock::start();
     let leases = acquire(store, &request, clock.now().wall)?;
     // Under the lease of the connection: no other run can change what is known of its streams.

@@ -11,7 +11,6 @@ use gleaner_schedule::{Detained, Facts, Failures, HeldBack, LastRun, OwnerWish, 
 use gleaner_store::{
     ConnectionState, Evidence, HeldBy, Holder, LeaseOn, Reader, RunSummary, StoreError, Wanted, WantedBy,
 };
-use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -87,7 +86,7 @@ pub fn gather(
     let setting_fault = wish.as_ref().err().map(ToString::to_string);
     let wish = wish.unwrap_or_default();
     let runs = ended_runs(reader, name, holder.is_some())?;
-    let (wanted, expires_at) = (reader.wanted(name)?, grant_end(&reader.settings(name)?));
+    let wanted = reader.wanted(name)?;
     let waiting = reader.gaps_waiting(name)?;
     let plan = plan_of(manifest.as_deref(), &wish, evidence.summary.state);
     let steady = runs.iter().filter(|run| run.track == Steady::NAME).collect::<Vec<_>>();
@@ -100,7 +99,7 @@ pub fn gather(
     let caught_up = reader.last_run_of::<CatchUp>(name)?;
     let history_ended = caught_up.as_ref().map(|run| run.ended_at.unwrap_or(run.started_at));
     let pending = evidence.summary.totals.gaps_pending;
-    let grant_is_over = expires_at.is_some_and(|end| end <= now);
+    let grant_is_over = evidence.grant_ends.is_some_and(|end| end <= now);
     let provider = manifest.as_ref().map(|known| provider_of(known)).unwrap_or_default();
     let account = runs.iter().find_map(|run| run.credential.clone()).unwrap_or_else(|| format!("connection {name}"));
     let facts = Facts {
@@ -160,7 +159,8 @@ fn ended_runs(reader: &Reader, name: &str, is_at_work: bool) -> Result<Vec<RunSu
     for run in runs.iter_mut().filter(|run| run.ended_at.is_none() && !is_at_work) {
         (run.ended_at, run.reason) = (Some(run.started_at), Some(TerminalReason::Interrupted));
     }
-    runs.retain(|run| run.ended_at.is_some());
+    // What was refused because of what it was asked for never began.
+    runs.retain(|run| run.ended_at.is_some() && run.reason != Some(TerminalReason::ScopeRejected));
     Ok(runs)
 }
 
@@ -225,13 +225,4 @@ pub fn waits_for_credential(gathered: &Gathered) -> bool {
     gathered.evidence.hints.contains(&RecoveryAction::RefreshCredentials)
         || last.is_some_and(|run| run.error_action == Some(RecoveryAction::RefreshCredentials))
         || matches!(by_reason, Some(TerminalReason::CredentialsMissing | TerminalReason::CredentialsRefused))
-}
-
-/// The end of the owner's permission, out of the settings of a connection.
-fn grant_end(settings: &str) -> Option<WallTime> {
-    #[derive(Deserialize)]
-    struct Grant {
-        expires_at_ms: Option<u64>,
-    }
-    serde_json::from_str::<Grant>(settings).ok()?.expires_at_ms.map(WallTime::from_unix_millis)
 }

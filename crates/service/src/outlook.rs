@@ -180,7 +180,7 @@ fn held_text(held: Held) -> String {
     match held {
         Held::Back(HeldBack::Paused) => "you paused it".to_owned(),
         Held::Back(HeldBack::ManualByOwner) => "you want to start it yourself".to_owned(),
-        Held::Back(HeldBack::ManualByManifest) => "its author does not recommend to run it by itself".to_owned(),
+        Held::Back(HeldBack::ManualByManifest) => "its connector does not recommend automatic runs".to_owned(),
         Held::Back(HeldBack::NotSafeInTheBackground) => "its author says that somebody must be there".to_owned(),
         Held::Question => "a question waits for you".to_owned(),
         Held::SignIn => "it runs by itself only while your sign-in lasts".to_owned(),

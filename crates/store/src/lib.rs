@@ -73,9 +73,9 @@ pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
 pub use owners_gaps::GapsMeant;
 pub use read::{
     Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GAP_ID_DIGITS_MIN, GapCause, GapCount,
-    GapFilter, GapSummary, GapsWaiting, Ignored, Interrupter, LeaseStanding, Listing, MeantGap, Missing,
-    PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary, Share,
-    Snapshot, StoredRecord, StreamCoverage, StreamSummary, Told, TracedEvent, WhyUnknown,
+    GapFilter, GapSummary, GapsWaiting, Ignored, Interrupter, LeaseStanding, LeftOpen, LeftOpenKind, Listing, MeantGap,
+    Missing, PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary,
+    Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, Told, TracedEvent, WhyUnknown,
 };
 pub use repair::{Doubt, DoubtAbout, Repaired};
 pub use restore::{RestoreOutcome, restore};

@@ -32,7 +32,7 @@ pub use missing::Missing;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};
 pub(crate) use records::stream_id;
 pub use records::{Change, StoredRecord};
-pub use runs::{RunSummary, Told, TracedEvent};
+pub use runs::{LeftOpen, LeftOpenKind, RunSummary, Told, TracedEvent};
 pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};

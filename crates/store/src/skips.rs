@@ -4,7 +4,7 @@
 //! skipped part: from a cursor that is older than the run that skipped it, or from none.
 
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
-use crate::read::{Reader, RunSummary, rows};
+use crate::read::{LeftOpen, LeftOpenKind, Reader, RunSummary, rows};
 use crate::registry;
 use crate::session::Session;
 use gleaner_engine::{CatchUp, RunOutcome, RunPurpose, Steady, Track, WallTime};
@@ -60,21 +60,23 @@ impl Reader {
 }
 
 impl Reader {
-    /// What is open of a connection besides gaps, in words: checkpoints that the last run of each accounting track withheld,
-    /// and what was skipped. Texts of the connector are in it.
+    /// What is open of a connection besides gaps: accounts of the last run of each accounting track that fell short, and
+    /// what was skipped.
     ///
     /// # Errors
     ///
     /// When there is no such connection.
-    pub fn left_open(&self, name: &str) -> Result<Vec<String>, StoreError> {
-        let mut lines = Vec::new();
+    pub fn left_open(&self, name: &str) -> Result<Vec<LeftOpen>, StoreError> {
+        let mut open = Vec::new();
         for track in [Steady::NAME, CatchUp::NAME] {
-            let run = self.last_account(name, track)?;
-            lines.extend(run.iter().flat_map(RunSummary::shortfalls_told).map(|told| told.text));
+            open.extend(self.last_account(name, track)?.iter().flat_map(RunSummary::shortfalls_open));
         }
-        let skips = self.open_skips(name)?;
-        lines.extend(skips.iter().map(|skip| format!("skipped: {}: {}", skip.stream, skip.why())));
-        Ok(lines)
+        let skipped = |skip: OpenSkip| {
+            let text = skip.why().to_owned();
+            LeftOpen { kind: LeftOpenKind::Skipped, stream: Some(skip.stream), text }
+        };
+        open.extend(self.open_skips(name)?.into_iter().map(skipped));
+        Ok(open)
     }
 }
 

@@ -353,7 +353,7 @@ fn rows_without_a_hash_are_read_and_their_references_followed() {
         ("UPDATE runs SET reason = 'tired' WHERE id = 2", "runs row 2: its reason is none that there is"),
         (
             "UPDATE runs SET withheld = '[' WHERE id = 1",
-            "runs row 1: what it says about its end or its pace cannot be read",
+            "runs row 1: which checkpoints it committed or withheld cannot be read",
         ),
         ("UPDATE runs SET connection = 7 WHERE id = 1", "runs row 1: its connection is not in connections"),
         ("UPDATE runs SET collected = -1 WHERE id = 1", "runs row 1: a count is less than zero"),

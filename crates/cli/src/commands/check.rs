@@ -56,6 +56,7 @@ fn check_rest(home: &Home, name: &str, manifest: &Manifest) -> Result<(), CliErr
     let policy = CooldownPolicy::of(None, manifest.refresh_policy.as_ref());
     match home.store()?.rest(name, policy, dates::now())? {
         Rest::Until { until, .. } => Err(CliError::Resting {
+            until: Some(until),
             message: format!("{} rests until {}: its service pushed back", visible(name), dates::rfc3339(until)),
             hint: "check it then".to_owned(),
         }),

@@ -4,7 +4,7 @@ use crate::args::care::ConnectorsArgs;
 use crate::connectors::{Catalogue, Connector, Origin};
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, Tone, report_to_stderr, visible, wrap};
+use crate::output::{Output, Tone, report_to_stderr, visible, visible_lines, wrap};
 use crate::setting_name;
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -57,7 +57,7 @@ fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
 
 fn fact(out: &mut Output, word: &str, text: &str) -> Result<(), CliError> {
     let text = if text.is_empty() { "nothing" } else { text };
-    for (at, line) in wrap(&visible(text), WIDTH).iter().enumerate() {
+    for (at, line) in wrap(&visible_lines(text), WIDTH).iter().enumerate() {
         let word = if at == 0 { word } else { "" };
         out.line(&format!("  {word:<9} {line}"))?;
     }

@@ -1,7 +1,6 @@
 //! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
 
 use crate::args::look::CoverageArgs;
-use crate::commands::status::in_a_line;
 use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
@@ -105,7 +104,7 @@ fn below(stream: &Stream) -> Vec<String> {
     let mut lines = Vec::new();
     if let Share::Unknown(why) = stream.share() {
         let reason = coverage.skip_open.as_ref();
-        let reason = reason.map(|skip| format!(" ({})", in_a_line(skip.why()))).unwrap_or_default();
+        let reason = reason.map(|skip| format!(" ({})", visible(skip.why()))).unwrap_or_default();
         lines.push(format!("{}{reason}", why.sentence()));
     }
     lines.extend(coverage.gaps.iter().take(REASONS_SHOWN).map(gap_line));

@@ -4,7 +4,7 @@ use crate::args::care::DoctorArgs;
 use crate::doctor::{self, Verdict};
 use crate::error::{CliError, EXIT_FAILED};
 use crate::home::Home;
-use crate::output::{Output, Tone, visible, wrap};
+use crate::output::{Output, Tone, visible_lines, wrap};
 use gleaner_store::Reader;
 use serde_json::json;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut Output) -> Result<ExitCode, CliEr
         let word = out.paint(if *verdict == Verdict::Well { Tone::Quiet } else { Tone::Bad }, &word);
         let hint = hint.iter().map(|hint| format!("hint: {hint}"));
         let texts = std::iter::once(format!("{name}: {what}")).chain(hint);
-        let lines = texts.flat_map(|text| wrap(&visible(&text), width)).collect::<Vec<_>>();
+        let lines = texts.flat_map(|text| wrap(&visible_lines(&text), width)).collect::<Vec<_>>();
         for (at, line) in lines.iter().enumerate() {
             let (word, line) =
                 if at == 0 { (word.as_str(), strong(line, name, out)) } else { ("        ", line.clone()) };

@@ -3,16 +3,15 @@
 
 use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
 use crate::commands::schedule::refused;
-use crate::commands::status::in_a_line;
 use crate::dates;
 use crate::error::CliError;
 use crate::gap_reason::Cause;
 use crate::home::Home;
-use crate::output::{Output, Tone, visible};
+use crate::output::{Output, Tone, counted, shortened, visible};
 use gleaner_protocol::GapReason;
 use gleaner_service::{Actions, OwnerActions};
 use gleaner_store::{
-    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, Listing, MeantGap, PAGE_ROWS_MAX,
+    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, MeantGap, PAGE_ROWS_MAX,
     QuarantinedRecord, Reader,
 };
 use serde_json::{Value, json};
@@ -20,6 +19,9 @@ use std::process::ExitCode;
 
 /// As many as a screen has room for.
 const SHOWN: u64 = 20;
+
+/// Characters of a key that are shown. --json has all of it.
+const KEY_CHARS: usize = 200;
 
 /// Digits of an id that are shown: enough for a million gaps, and few enough to be typed.
 const ID_SHOWN: usize = 10;
@@ -88,7 +90,7 @@ fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
         }
         let meant = GapsMeant { stream: args.stream.as_deref(), reason: args.reason.as_deref() };
         let count = actions.retry_gaps(&name, meant).map_err(refused)?;
-        let gaps = if count == 1 { "1 gap".to_owned() } else { format!("{count} gaps") };
+        let gaps = counted(count, "gap", "gaps");
         out.line(&format!("{}: the next run tries {gaps}", visible(&name)))?;
     }
     Ok(ExitCode::SUCCESS)
@@ -114,30 +116,46 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
     let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
     let left = print_gaps(args, (connection, &reader), limit, out)?;
     let left = print_quarantine(args, (connection, &reader), left, out)?;
-    if !args.json {
-        let streams = reader.coverage(connection)?.into_iter();
-        let streams = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name));
-        let (mut all, mut unaccounted) = (0, 0);
-        for stream in streams {
-            let recovered = if args.recovered { stream.summary.gaps_recovered } else { 0 };
-            all += stream.missing() + recovered;
-            if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
-                unaccounted += listing.unaccounted;
-                out.line(&unaccounted_text(&stream.summary.name, &listing))?;
-            }
+    let evidence = reader.evidence(connection)?;
+    let (open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
+    if args.json {
+        for one in &open {
+            out.line(&left_open_json(one).to_string())?;
         }
-        let open = reader.left_open(connection)?;
-        for line in &open {
-            out.line(&visible(line))?;
+        if let Some(why) = &unfinished {
+            out.line(&json!({"kind": "unfinished", "message": why}).to_string())?;
         }
-        let line = match all {
-            0 if !open.is_empty() => "no gap is open, but the account is not complete".to_owned(),
-            0 => "nothing is missing".to_owned(),
-            all => format!("{} of {all} shown", limit - left + unaccounted),
-        };
-        out.line(&out.paint(Tone::Quiet, &line))?;
+        return Ok(ExitCode::SUCCESS);
     }
+    let streams = reader.coverage(connection)?.into_iter();
+    let streams = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name));
+    let (mut all, mut unaccounted) = (0, 0);
+    for stream in streams {
+        let recovered = if args.recovered { stream.summary.gaps_recovered } else { 0 };
+        all += stream.missing() + recovered;
+        if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
+            unaccounted += listing.unaccounted;
+            out.line(&unaccounted_text(&stream.summary.name, &listing))?;
+        }
+    }
+    for one in &open {
+        out.line(&visible(&one.to_string()))?;
+    }
+    let line = match (all, &unfinished) {
+        (0, Some(why)) => format!("no gap is on record, but {}", visible(why)),
+        (0, None) if !open.is_empty() => "no gap is open, but the account is not complete".to_owned(),
+        (0, None) => "nothing is missing".to_owned(),
+        (all, None) => format!("{} of {all} shown", limit - left + unaccounted),
+        (all, Some(why)) => {
+            format!("{} of {all} shown; more may be missing: {}", limit - left + unaccounted, visible(why))
+        }
+    };
+    out.line(&out.paint(Tone::Quiet, &line))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn left_open_json(one: &LeftOpen) -> Value {
+    json!({"kind": one.kind.code(), "stream": one.stream, "message": one.text})
 }
 
 /// Answers how many more may be printed.
@@ -186,7 +204,7 @@ fn gap_text(gap: &GapSummary) -> String {
     let key = gap.record_key.as_deref().unwrap_or("(a part of the list)");
     let what = Cause::of(gap).wording().map_or("it is missing, and no reason was given", |wording| wording.what);
     // The connector's own words come first, where it has any.
-    let own = error_field(gap, "message").map(|message| in_a_line(&message));
+    let own = error_field(gap, "message").map(|message| visible(&message));
     let what = own.as_deref().unwrap_or(what);
     let state = match gap.state.as_str() {
         "terminal" => "given up",
@@ -196,12 +214,14 @@ fn gap_text(gap: &GapSummary) -> String {
         "ignored" => "ignored by you",
         _ => "waits",
     };
-    let tries = if gap.attempts == 1 { "1 try".to_owned() } else { format!("{} tries", gap.attempts) };
+    let tries = match gap.attempts {
+        0 => "not retried yet".to_owned(),
+        tries => counted(u64::from(tries), "retry", "retries"),
+    };
     let since = dates::rfc3339(gap.since);
     let not_before = gap.not_before.map(|time| format!(", not before {}", dates::rfc3339(time))).unwrap_or_default();
-    let note =
-        gap.ignored.as_ref().map(|ignored| format!("\n    \"{}\"", in_a_line(&ignored.note))).unwrap_or_default();
-    let (id, stream, key) = (&gap.gap_id[..ID_SHOWN], visible(&gap.stream), visible(key));
+    let note = gap.ignored.as_ref().map(|ignored| format!("\n    \"{}\"", visible(&ignored.note))).unwrap_or_default();
+    let (id, stream, key) = (&gap.gap_id[..ID_SHOWN], visible(&gap.stream), shortened(key, KEY_CHARS));
     format!("{stream} {key}  {state}, {tries}, since {since}{not_before}{note}\n    {what} ({id})")
 }
 
@@ -234,16 +254,17 @@ fn error_field(gap: &GapSummary, name: &str) -> Option<String> {
 }
 
 fn record_text(record: &QuarantinedRecord) -> String {
-    let (stream, key, since) = (visible(&record.stream), visible(&record.key), dates::rfc3339(record.stored_at));
+    let (stream, key, since) =
+        (visible(&record.stream), shortened(&record.key, KEY_CHARS), dates::rfc3339(record.stored_at));
     let pointer = if record.pointer.is_empty() { "the whole record" } else { &record.pointer };
     let reason = if record.reason.is_empty() { "it does not fit" } else { &record.reason };
-    let (pointer, reason) = (in_a_line(pointer), in_a_line(reason));
+    let (pointer, reason) = (visible(pointer), visible(reason));
     format!("{stream} {key}  in quarantine since {since}\n    does not fit its schema at {pointer}: {reason}")
 }
 
 /// Keys of a list without an outcome. Only the first of them are on record.
 fn unaccounted_text(stream: &str, listing: &Listing) -> String {
-    let keys = listing.waiting.iter().map(|key| in_a_line(key)).collect::<Vec<_>>().join(", ");
+    let keys = listing.waiting.iter().map(|key| visible(key)).collect::<Vec<_>>().join(", ");
     let more = listing.unaccounted.saturating_sub(listing.waiting.len() as u64);
     let more = if more > 0 && !keys.is_empty() { format!(" and {more} more") } else { String::new() };
     let count = listing.unaccounted;

@@ -2,7 +2,7 @@
 
 use crate::args::ShowArgs;
 use crate::error::CliError;
-use crate::output::{Output, Tone, visible, wrap};
+use crate::output::{Output, Tone, visible, visible_lines, wrap};
 use crate::plan;
 use crate::table::percent;
 use gleaner_lab::report::{self, Cell, Chart, Ink, Series};
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliErro
     let name = visible(&scenario.name);
     let title = format!("{name}: {}, {} worker{plural}, seed {}", law.as_str(), figures.workers, figures.seed);
     out.line(&out.paint(Tone::Strong, &title))?;
-    for line in wrap(&visible(&scenario.about), width) {
+    for line in wrap(&visible_lines(&scenario.about), width) {
         out.line(&line)?;
     }
     for line in wrap(&report::provider(&scenario), width) {

@@ -115,7 +115,7 @@ impl QuerySink for Table<'_> {
     type Error = CliError;
 
     fn columns(&mut self, names: &[&str]) -> Result<(), CliError> {
-        self.names = names.iter().map(|name| one_line(name)).collect();
+        self.names = names.iter().map(|name| visible(name)).collect();
         Ok(())
     }
 
@@ -169,16 +169,11 @@ impl Table<'_> {
             Cell::Null => String::new(),
             Cell::Integer(number) => number.to_string(),
             Cell::Real(number) => format!("{number:?}"),
-            Cell::Text(text) => one_line(&text.chars().take(longest).collect::<String>()),
+            Cell::Text(text) => visible(&text.chars().take(longest).collect::<String>()),
             Cell::Blob(bytes) => format!("x'{}'", hex(&bytes[..bytes.len().min(longest)])),
         };
         Shown { text, is_number: matches!(cell, Cell::Integer(_) | Cell::Real(_)) }
     }
-}
-
-/// A row is a line.
-fn one_line(text: &str) -> String {
-    visible(text).replace('\n', "\\n")
 }
 
 /// Makes the widest columns narrower until the row fits, or all are as narrow as they may be.

@@ -5,7 +5,7 @@ use crate::commands::run::refused;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, visible};
+use crate::output::{Output, counted, visible};
 use crate::prompt;
 use gleaner_runtime::RunError;
 use gleaner_store::{Acquired, ConnectionState, ConnectionSummary, Holder, Lease, LeaseOn, Store, StoreError};
@@ -31,10 +31,10 @@ pub(crate) fn run(args: &RemoveArgs, out: &mut Output) -> Result<ExitCode, CliEr
     let removed = store.set_removed(name, &leases);
     store.release(&leases)?;
     removed?;
-    let records = summary.totals.records;
+    let records = counted(summary.totals.records, "record", "records");
     out.line(&format!("{} is removed, its credentials are deleted", visible(name)))?;
     out.line(&format!(
-        "  {records} records with their history and gaps stay in {}\n  `gleaner remove {} --purge` forgets them too",
+        "  {records} with history and gaps stay in {}\n  `gleaner remove {} --purge` forgets them too",
         store.path().display(),
         visible(name)
     ))?;
@@ -47,8 +47,11 @@ fn confirm(args: &RemoveArgs, summary: &ConnectionSummary) -> Result<(), CliErro
         return Ok(());
     }
     let (name, totals) = (&summary.name, &summary.totals);
-    let question =
-        format!("{name}: {} records and {} gaps will be gone for good.", totals.records, totals.gaps_missing());
+    let question = format!(
+        "{name}: {} and {} will be gone for good.",
+        counted(totals.records, "record", "records"),
+        counted(totals.gaps_missing(), "gap", "gaps")
+    );
     match prompt::confirm(&question, name) {
         Some(true) => Ok(()),
         Some(false) => {

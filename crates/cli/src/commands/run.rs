@@ -2,7 +2,7 @@
 
 use crate::args::collect::{CollectArgs, Interact};
 use crate::bindings;
-use crate::collect_view::{View, finished, not_begun};
+use crate::collect_view::{Cooldowns, View, finished, not_begun};
 use crate::connection::{Settings, read_manifest, stored};
 use crate::credentials::Credentials;
 use crate::dates;
@@ -13,7 +13,7 @@ use crate::recorded;
 use crate::rehearsal;
 use crate::scope;
 use crate::stop_signals;
-use gleaner_engine::{CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Trigger};
+use gleaner_engine::{CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Trigger, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunError, RunReport, RunRequest};
 use gleaner_schedule::Kind;
@@ -55,8 +55,8 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let (name, manifest, settings) = find_connection(args, &home, &mut store)?;
     check_state(args, &home, &name)?;
     let interval = interval(&home, &name, &manifest)?;
-    let (purpose, rest) =
-        purpose(args, &home, &mut store, &name, CooldownPolicy::of(interval, manifest.refresh_policy.as_ref()))?;
+    let policy = CooldownPolicy::of(interval, manifest.refresh_policy.as_ref());
+    let (purpose, rest) = purpose(args, &home, &mut store, &name, policy)?;
     let credentials = Credentials::find(&manifest, &home, &name)?;
     let missing = credentials.missing_names();
     let asks = interact(args);
@@ -71,8 +71,9 @@ fn collect(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let report = gleaner_runtime::run(&mut store, request, control, &mut view);
     drop(view);
     let report: RunReport = report.map_err(|error| refused(error, &name))?;
+    let cooldown = Cooldowns { before: rest, after: store.rest(&name, policy, dates::now())? };
     drop(store);
-    let code = finished(&home.reader()?, &name, &report, args, &missing, rest, out)?;
+    let code = finished(&home.reader()?, &name, &report, args, &missing, cooldown, out)?;
     if let Some(file) = &recording {
         recorded::check(file, &Redactor::new(credentials.secrets()), args.quiet)?;
     }
@@ -158,8 +159,17 @@ pub(crate) fn purpose(
         Permission::Refused => {
             let until = rest_text(rest).unwrap_or_default();
             let message = format!("{} rests {until}: its service pushed back", visible(name));
-            Err(CliError::Resting { message, hint: "wait, or say --now to ask all the same".to_owned() })
+            let hint = "wait, or say --now to ask all the same".to_owned();
+            Err(CliError::Resting { message, hint, until: end_of(rest) })
         }
+    }
+}
+
+/// When a rest ends, where that is known.
+pub(crate) const fn end_of(rest: Rest) -> Option<WallTime> {
+    match rest {
+        Rest::Until { until, .. } => Some(until),
+        Rest::NeedsAttention { .. } | Rest::No => None,
     }
 }
 
@@ -272,6 +282,9 @@ pub(crate) fn refused(error: RunError, name: &str) -> CliError {
             hint: "the folder must be yours alone, on a file system that has sockets".to_owned(),
         },
         RunError::Store(error) => error.into(),
+        RunError::Refused(refusal @ Refusal::UnreadableTime { .. }) => {
+            CliError::usage(refusal.to_string(), "give a date or a time, as in 2031-01-31 or 2031-01-31T12:00:00Z")
+        }
         RunError::Refused(refusal) => CliError::usage(refusal.to_string(), refusal.reason().wording().next),
         RunError::Schema(fault) => CliError::usage(fault.to_string(), "correct the manifest, or ask its author to"),
         RunError::Launch(error) => CliError::usage(error.to_string(), "check the command after `--`"),

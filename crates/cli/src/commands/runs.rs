@@ -2,7 +2,6 @@
 
 use crate::args::collect::OfConnectionArgs;
 use crate::collect_view::{counts_json, merge};
-use crate::commands::status::in_a_line;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
@@ -15,15 +14,18 @@ use std::process::ExitCode;
 
 pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let reader = Home::find(&args.home)?.reader()?;
-    let runs = reader.runs(&args.connection, args.limit as usize)?;
+    let mut runs = reader.runs(&args.connection, args.limit as usize)?;
     let us = Holder::current().map_err(StoreError::Holder)?;
     let is_running = reader.held_by(LeaseOn::Connection(&args.connection), &us, dates::now())?.is_some();
     if !args.json {
         let head = row(["run", "began", "took", "new", "changed", "unchanged", "gaps"].map(str::to_owned), "ended");
         out.line(&out.paint(Tone::Quiet, &head))?;
     }
+    if args.json {
+        reader.add_slice_commits(&args.connection, &mut runs)?;
+    }
     for run in &runs {
-        let line = if args.json { as_json(run).to_string() } else { as_text(run, is_running) };
+        let line = if args.json { as_json(run, is_running).to_string() } else { as_text(run, is_running) };
         out.line(&line)?;
     }
     Ok(ExitCode::SUCCESS)
@@ -39,7 +41,7 @@ fn as_text(run: &RunSummary, is_running: bool) -> String {
         None => TerminalReason::Interrupted.code(),
     };
     let ended = run.ended().filter(|ended| !ended.reason.is_success());
-    let detail = ended.map(|ended| format!(": {}", in_a_line(&ended.cause())));
+    let detail = ended.map(|ended| format!(": {}", visible(&ended.cause())));
     let Counts { new, changed, unchanged, gaps, .. } = run.counts;
     let known = |count: u64| if run.tells_new_from_changed { count.to_string() } else { "-".to_owned() };
     let (id, began) = (visible(&run.run_id), dates::rfc3339(run.started_at));
@@ -51,10 +53,10 @@ fn row([run, began, took, new, changed, unchanged, gaps]: [String; 7], ended: &s
     format!("{run:<24} {began:<20} {took:>9} {new:>8} {changed:>8} {unchanged:>9} {gaps:>6}  {ended}")
 }
 
-fn as_json(run: &RunSummary) -> Value {
+fn as_json(run: &RunSummary, is_running: bool) -> Value {
     let list = |text: &Option<String>| text.as_ref().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let mut value = json!({
-        "run_id": run.run_id, "track": run.track, "started_at": dates::rfc3339(run.started_at),
+        "run_id": run.run_id, "state": run.state(is_running), "track": run.track, "started_at": dates::rfc3339(run.started_at),
         "ended_at": run.ended_at.map(dates::rfc3339), "reason": run.reason.map(|reason| reason.code()),
         "violation": run.violation, "error_code": run.error_code, "error_message": run.error_message,
         "exit": run.exit.map(|exit| exit.to_string()), "stderr": run.stderr,

@@ -8,7 +8,7 @@ use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, Tone, visible};
+use crate::output::{Output, Tone, counted, visible};
 use gleaner_engine::{CooldownPolicy, Finding, Grade, Health, WallTime};
 use gleaner_protocol::{Assistance, Waiting};
 use gleaner_service::{Outlook, outlook};
@@ -86,7 +86,7 @@ fn print_gone(connection: &ConnectionSummary, out: &mut Output) -> Result<(), Cl
     let what = if connection.state == ConnectionState::Purging {
         format!("being forgotten; `gleaner remove {name} --purge` goes on with it")
     } else {
-        format!("removed; {} records stay", connection.totals.records)
+        format!("removed; {}", counted(connection.totals.records, "record stays", "records stay"))
     };
     Ok(out.line(&out.paint(Tone::Quiet, &format!("{name}  {what}")))?)
 }
@@ -108,7 +108,7 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     let running = if line.holder.is_some() { ", running" } else { "" };
     out.line(&format!("{name}  {grade}{running}{paused}"))?;
     let totals = &summary.totals;
-    let mut facts = vec![format!("{} records", totals.records)];
+    let mut facts = vec![counted(totals.records, "record", "records")];
     facts.extend((totals.tombstones > 0).then(|| format!("{} deleted", totals.tombstones)));
     let missing = &line.evidence.missing;
     if missing.total() > 0 {
@@ -130,11 +130,11 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
         out.line(&format!("  {}", waiting.sentence(&dates::until(until))))?;
     }
     for question in &line.questions {
-        let (id, left, message) = (question.id, answer::time_left(question), in_a_line(&question.message));
+        let (id, left, message) = (question.id, answer::time_left(question), visible(&question.message));
         out.line(&format!("  question {id}{left}: {message}\n    answer with: gleaner answer {id}"))?;
     }
     for help in &line.help {
-        out.line(&format!("  asks for help: {}", in_a_line(&help.message)))?;
+        out.line(&format!("  asks for help: {}", visible(&help.message)))?;
     }
     if is_served {
         out.line(&format!("  next: {}", next_text(&line.outlook, dates::now())))?;
@@ -142,7 +142,7 @@ fn print(line: &Line, is_served: bool, out: &mut Output) -> Result<(), CliError>
     // An open question is there with its text.
     let findings = line.health.iter().flat_map(|health| &health.findings);
     for finding in findings.filter(|finding| **finding != Finding::QuestionOpen) {
-        let sentence = in_a_line(&line.evidence.sentence(finding, dates::rfc3339));
+        let sentence = visible(&line.evidence.sentence(finding, dates::rfc3339));
         out.line(&out.paint(Tone::Quiet, &format!("  {sentence}")))?;
     }
     Ok(())
@@ -165,11 +165,6 @@ fn open_run(line: &Line) -> Vec<String> {
         });
     }
     lines
-}
-
-/// Text from outside that cannot look like a line of ours.
-pub(crate) fn in_a_line(text: &str) -> String {
-    visible(text).replace('\n', " ")
 }
 
 fn print_json(line: &Line, out: &mut Output) -> Result<(), CliError> {

@@ -18,7 +18,11 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliEr
         if live {
             let _shown = write!(io::stderr(), "\r\x1b[K{seen} of {total} versions");
         }
-    })?;
+    });
+    if let (true, Err(error)) = (args.json, &damage) {
+        out.line(&json!({"table": null, "row": null, "what": error.to_string()}).to_string())?;
+    }
+    let damage = damage?;
     if live {
         let _shown = write!(io::stderr(), "\r\x1b[K");
     }
@@ -35,8 +39,9 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliEr
     if !args.json {
         out.line(&format!(
             "the store is whole: {versions} versions. Checked: pages, tables, indexes, views and triggers; records, gaps \
-             and cursors by their hashes; connections, runs, events and quarantine by form and reference; counters and \
-             commits"
+             and cursors by their hashes; connections, streams, runs, listings, events and quarantine by form and \
+             reference; counters of streams; commits. Not checked: counters of runs, and whether events or listings are \
+             gone"
         ))?;
     }
     let doubts = reader.doubts()?;

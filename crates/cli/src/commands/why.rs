@@ -4,15 +4,16 @@
 //! service that pushed back are told apart everywhere.
 
 use crate::args::look::WhyArgs;
+use crate::commands::run::renew;
 use crate::commands::schedule::serving;
 use crate::commands::why_missing;
 use crate::connection::parse_manifest;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
-use crate::output::{Output, Tone, visible};
-use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Rest, WallTime};
-use gleaner_protocol::{CircuitState, TerminalReason};
+use crate::output::{Output, Tone, shortened, visible};
+use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Finding, Grade, Rest, WallTime};
+use gleaner_protocol::{CircuitState, RecoveryAction, TerminalReason};
 use gleaner_service::{Outlook, outlook};
 use gleaner_store::{ConnectionState, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, RunSummary};
 use serde_json::{Value, json};
@@ -47,6 +48,8 @@ struct Known {
     evidence: Evidence,
     rest: Rest,
     held: Option<HeldBy>,
+    /// What only the owner can do something about.
+    needs_owner: Vec<Finding>,
     question: Option<OpenQuestion>,
     outlook: Outlook,
     /// Whether a service runs, so that something begins by itself.
@@ -85,12 +88,20 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
 fn gather(reader: &Reader, name: &str) -> Result<Known, CliError> {
     let (now, evidence) = (dates::now(), reader.evidence(name)?);
     let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
-    let policy = CooldownPolicy::of(None, manifest.and_then(|manifest| manifest.refresh_policy).as_ref());
+    let policy = CooldownPolicy::of(None, manifest.as_ref().and_then(|manifest| manifest.refresh_policy.as_ref()));
+    let health = manifest.as_ref().map(|manifest| evidence.health(manifest, policy, now));
+    let needs_owner = health.into_iter().flat_map(|health| health.findings);
+    // Questions, rests and rows of failures have lines of their own.
+    let has_no_line = |finding: &Finding| {
+        matches!(finding, Finding::PermissionOver | Finding::OwnerAction(_) | Finding::LastRunFailed(_))
+    };
+    let needs_owner = needs_owner.filter(|finding| finding.grade() == Grade::NeedsOwner && has_no_line(finding));
     let us = Holder::current().map_err(gleaner_store::StoreError::Holder)?;
     Ok(Known {
         name: name.to_owned(),
         now,
         rest: Cooldown::answer(evidence.cooldown.as_ref(), now, policy),
+        needs_owner: needs_owner.collect(),
         held: reader.held_by(LeaseOn::Connection(name), &us, now)?,
         outlook: outlook(reader, name, now)?,
         is_served: serving(reader)?.is_some(),
@@ -105,14 +116,23 @@ impl Known {
         lines.extend(self.held.as_ref().map(|by| running(by, self.now)));
         lines.extend(self.waits());
         lines.extend(self.question.as_ref().map(asks));
-        if self.evidence.summary.state == ConnectionState::Paused {
-            lines.push(Line::new("not running", "You paused it.".to_owned(), json!({"code": "paused"})));
-        }
+        lines.extend(self.needs_owner.iter().map(|finding| self.needs(finding)));
+        let state = match self.evidence.summary.state {
+            ConnectionState::Active => None,
+            ConnectionState::Paused => Some(("You paused it.", "paused")),
+            ConnectionState::Removed => Some(("You removed it: it is no longer collected.", "removed")),
+            ConnectionState::Purging => Some(("You removed it, and its data is being deleted.", "purging")),
+        };
+        lines.extend(state.map(|(text, code)| Line::new("not running", text.to_owned(), json!({"code": code}))));
         lines.extend(self.rests());
         if self.evidence.equal_failures >= BACK_OFF_FROM {
             let failures = self.evidence.equal_failures;
             let text = format!("It failed the same way {failures} times in a row.");
             lines.push(Line::new("not running", text, json!({"code": "failing", "failures": failures})));
+        }
+        if self.held.is_some() {
+            // What holds back the next run is told beside the one that goes on.
+            lines.iter_mut().filter(|line| line.about == "not running").for_each(|line| line.about = "running");
         }
         if lines.is_empty() {
             let text = "Nothing holds it back, and no run is going on.".to_owned();
@@ -126,6 +146,39 @@ impl Known {
             lines.push(self.ended(run));
         }
         lines
+    }
+
+    fn needs(&self, finding: &Finding) -> Line {
+        let text = match finding {
+            Finding::OwnerAction(action) => {
+                let said = self.evidence.last_run.as_ref().map(|run| run.skips_told().1).unwrap_or_default();
+                let said = said.into_iter().next().map(|told| format!(": {}", quoted(&told.text))).unwrap_or_default();
+                format!("{}{said}", action.wording().what.trim_end_matches('.'))
+            }
+            // Its cause is in the line about the last run.
+            Finding::LastRunFailed(reason) => reason.wording().why.to_owned(),
+            other => {
+                let sentence = other.sentence(dates::rfc3339);
+                let mut letters = sentence.chars();
+                letters.next().map(|first| format!("{}{}.", first.to_uppercase(), letters.as_str())).unwrap_or_default()
+            }
+        };
+        Line::new("needs you", text, json!({"code": finding.code()}))
+    }
+
+    /// What to do about what only the owner can do something about.
+    fn what_helps(&self) -> Option<String> {
+        let name = visible(&self.name);
+        Some(match self.needs_owner.first()? {
+            Finding::PermissionOver => format!("Permission: {}.", renew(&self.name)),
+            Finding::OwnerAction(RecoveryAction::ManualActionRequired) => {
+                format!("{} `gleaner run {name}` runs it.", RecoveryAction::ManualActionRequired.wording().next)
+            }
+            Finding::LastRunFailed(TerminalReason::InteractionExpired) => {
+                format!("`gleaner run {name}`, when you can answer.")
+            }
+            _ => format!("`gleaner check {name} --sign-in` asks for new credentials; then `gleaner run {name}`."),
+        })
     }
 
     /// What the run waits for, while it does.
@@ -209,6 +262,10 @@ impl Known {
             format!("Answer the question: `gleaner answer {}`.", question.id)
         } else if self.held.is_some() {
             "The run goes on by itself.".to_owned()
+        } else if matches!(self.evidence.summary.state, ConnectionState::Removed | ConnectionState::Purging) {
+            "Nothing: `gleaner add` adds it again.".to_owned()
+        } else if let Some(helps) = self.what_helps() {
+            helps
         } else if let Some(at) = self.outlook.at().filter(|_| self.is_served) {
             let when = self.outlook.plan.zone.show(at.max(self.now));
             visible(&format!("The service runs it at {when}: {}.", self.outlook.why().trim_end_matches('.')))
@@ -222,7 +279,7 @@ impl Known {
         } else if let Some(ended) = last.filter(|ended| !ended.reason.is_success()) {
             format!("{} `gleaner run {name}` starts it.", ended.next())
         } else {
-            format!("`gleaner run {name}` fetches what is new and what is missing.")
+            format!("`gleaner run {name}` collects what is new and retries the gaps that are due.")
         };
         let facts = json!({"code": self.outlook.code(), "at": self.outlook.at().map(dates::rfc3339)});
         Line::new("next", text, if self.is_served { facts } else { json!({}) })
@@ -249,12 +306,6 @@ fn asks(question: &OpenQuestion) -> Line {
 /// Text from outside: one line, and not a long one.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", shortened(text, QUOTED_CHARS))
-}
-
-fn shortened(text: &str, chars: usize) -> String {
-    let line = visible(text).replace('\n', " ");
-    let short = line.chars().take(chars).collect::<String>();
-    if short.len() < line.len() { format!("{short}…") } else { short }
 }
 
 fn number(rate: f64) -> String {

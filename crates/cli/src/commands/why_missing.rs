@@ -1,6 +1,5 @@
 //! What of a connection is missing, in a few lines: whose doing it is, and how much of it.
 
-use crate::commands::status::in_a_line;
 use crate::commands::why::Line;
 use crate::error::CliError;
 use crate::gap_reason::Cause;
@@ -33,8 +32,14 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         let keys = listings().flat_map(|listing| &listing.waiting).collect::<Vec<_>>();
         lines.push(Line::new("missing", text, json!({"code": "unconfirmed", "count": unconfirmed, "keys": keys})));
     }
-    for text in reader.left_open(&evidence.summary.name)? {
-        lines.push(Line::new("missing", in_a_line(&text), json!({"code": "left_open", "count": 1})));
+    for open in reader.left_open(&evidence.summary.name)? {
+        let facts = json!({"code": open.kind.code(), "stream": open.stream});
+        lines.push(Line::new("missing", visible(&open.to_string()), facts));
+    }
+    if let Some(why) = evidence.unfinished() {
+        let what = if lines.is_empty() { "No gap is on record, but" } else { "More may be missing:" };
+        let text = format!("{what} {}.", visible(&why));
+        lines.push(Line::new("missing", text, json!({"code": "unfinished"})));
     }
     if lines.is_empty() {
         let text = "Nothing that is known of.".to_owned();
@@ -42,7 +47,10 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
     }
     let empty = evidence.summary.totals.gaps_empty;
     if empty > 0 {
-        let text = format!("{empty} gaps closed as empty: only another stream has their key.");
+        let text = match empty {
+            1 => "1 gap closed as empty: only another stream has its key.".to_owned(),
+            _ => format!("{empty} gaps closed as empty: only another stream has their key."),
+        };
         lines.push(Line::new("missing", text, json!({"code": "empty", "count": empty})));
     }
     Ok(lines)

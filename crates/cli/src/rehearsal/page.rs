@@ -118,8 +118,8 @@ impl<'a> Page<'a> {
         };
         // On a line of its own, without what is said already: the place of a fault stands at its end.
         let why = why.map(|why| why.strip_prefix(LEFT_OUT).unwrap_or(why));
-        let why = why.map(|why| Line { text: one_line(&self.secrets.mask(why)), tone });
-        let head = Line { text: one_line(&head), tone };
+        let why = why.map(|why| Line { text: visible(&self.secrets.mask(why)), tone });
+        let head = Line { text: visible(&head), tone };
         let data = cut(lines_of(&self.secrets.mask(&item.data)), RECORD_LINES_MAX);
         [head].into_iter().chain(why).chain(data.into_iter().map(Line::plain)).collect()
     }
@@ -166,11 +166,7 @@ impl Line {
 }
 
 fn title(number: usize, exchange: &Exchange) -> String {
-    one_line(&format!("{}  {} {}", number + 1, exchange.method, exchange.url))
-}
-
-fn one_line(text: &str) -> String {
-    visible(text).replace('\n', " ")
+    visible(&format!("{}  {} {}", number + 1, exchange.method, exchange.url))
 }
 
 /// What went out with a request, and what came back.
@@ -197,7 +193,7 @@ fn answer_lines(exchange: &Exchange) -> Vec<Line> {
 }
 
 fn headers<'h>(mark: char, headers: impl Iterator<Item = &'h (String, String)>) -> Vec<Line> {
-    let line = |(name, value): &(String, String)| one_line(&format!("{mark} {name}: {value}"));
+    let line = |(name, value): &(String, String)| visible(&format!("{mark} {name}: {value}"));
     headers.map(|header| Line::quiet(line(header))).collect()
 }
 

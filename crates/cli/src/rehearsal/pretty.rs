@@ -1,6 +1,6 @@
 //! A body for people: JSON with a line per value, in the order and the spelling of whoever wrote it; cut to fit.
 
-use crate::output::visible;
+use crate::output::{visible, visible_lines};
 use serde::de::IgnoredAny;
 
 /// One step to the right.
@@ -13,7 +13,7 @@ pub(super) fn lines_of(text: &str) -> Vec<String> {
     if serde_json::from_str::<IgnoredAny>(text).is_ok() {
         return spread(text);
     }
-    visible(text).lines().map(ToOwned::to_owned).collect()
+    visible_lines(text).lines().map(ToOwned::to_owned).collect()
 }
 
 /// The first of them, and how many are left.
@@ -70,7 +70,7 @@ fn spread(text: &str) -> Vec<String> {
                 end_line(&mut lines, &mut line, depth);
             }
             ':' => line.push_str(": "),
-            _ => line.push_str(&visible(token).replace('\n', "\\n")),
+            _ => line.push_str(&visible(token)),
         }
     }
     lines.push(line);

@@ -78,7 +78,8 @@ impl Notes {
     }
 
     pub(crate) fn gaps(&self) -> Vec<Value> {
-        self.lines(&["gaps", "demo", "--json"])
+        let lines = self.lines(&["gaps", "demo", "--json"]);
+        lines.into_iter().filter(|line| line["kind"] == "gap" || line["kind"] == "quarantine").collect()
     }
 
     fn why(&self) -> Vec<Value> {

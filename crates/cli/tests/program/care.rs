@@ -405,14 +405,33 @@ fn what_is_damaged_is_named_by_table_and_row() {
         ("UPDATE versions SET hash = hash + 1 WHERE seq = 2", "versions row 2: it is not what was stored"),
         ("UPDATE streams SET records = 9", "streams row 1: records says 9, there are 2"),
         ("UPDATE cursors SET seq = seq + 1", "cursors row 1: A3: \"orders\" is at"),
-        ("UPDATE commits SET epoch = 9", "commits row 1: L1: \"orders steady\" was committed under"),
+        ("UPDATE commits SET epoch = 9", "commits row 1: L1: \"orders steady\" was committed under epoch 9, the lease"),
+        ("UPDATE runs SET skipped = 'not json'", "runs row 1: what it left open cannot be read"),
+        ("UPDATE runs SET skipped = '[]'", "runs row 1: what it left open cannot be read"),
+        ("UPDATE runs SET shortfalls = '{{{'", "runs row 1: what it left open cannot be read"),
+        ("UPDATE runs SET withheld = '{}'", "runs row 1: which checkpoints it committed or withheld cannot be read"),
+        ("UPDATE runs SET committed = '[[\"orders\"]]'", "runs row 1: which checkpoints it committed or withheld"),
+        ("UPDATE runs SET warnings = '{}'", "runs row 1: its warnings cannot be read"),
+        ("UPDATE runs SET scope = '{'", "runs row 1: what it says about its pace or its scope cannot be read"),
+        ("UPDATE runs SET connection = 2", "runs row 1: it is of another connection than what it left in versions"),
+        ("UPDATE streams SET name = 'other' WHERE id = 1", "streams row 1: the manifest has no stream of this name"),
+        ("DELETE FROM connections WHERE id = 1", "connections row 1: the row is gone, and streams or runs of"),
+        ("UPDATE streams SET schema = '{{{' WHERE id = 1", "streams row 1: its schema cannot be read"),
     ] {
         let place = Place::new("verify");
         assert_eq!(place.run("record(1); record(2); slice(1); done(2)").code, 0);
+        let other = ["add", "--manifest", "manifest.json", "--name", "other", "--no-check", "--", "true"];
+        assert_eq!(place.gleaner(&other).code, 0);
         assert_eq!(place.gleaner(&["verify"]).code, 0);
         place.sql(sql);
         let answer = place.gleaner(&["verify"]);
         assert!(answer.code == 1 && answer.stdout.contains(part), "{sql}: {answer:?}");
+        assert!(!answer.stdout.contains("Some(") && !answer.stdout.contains("Seq("), "{answer:?}");
+        let json = place.gleaner(&["verify", "--json"]);
+        assert!(
+            json.code == 1 && serde_json::from_str::<Value>(json.stdout.lines().next().unwrap()).is_ok(),
+            "{json:?}"
+        );
     }
 }
 

@@ -111,7 +111,7 @@ fn a_gap_is_ignored_with_a_note_survives_the_next_run_and_is_taken_back() {
     assert_eq!(gap()["ignored"]["note"], "spam,\nsays \u{202e}me");
     let table = shop.gleaner(&["gaps", "shop"]).stdout;
     assert!(
-        table.contains("ignored by you") && table.contains("\"spam, says ") && !table.contains('\u{202e}'),
+        table.contains("ignored by you") && table.contains("\"spam,\\nsays ") && !table.contains('\u{202e}'),
         "{table}"
     );
     let status = shop.gleaner(&["status"]).stdout;
@@ -405,7 +405,10 @@ done(0); end()"#;
     let text = shop.gleaner(&["why", "shop"]).stdout;
     assert_eq!(text.lines().count(), 12, "{text}");
     assert_eq!(text.lines().last(), Some("next         Answer the question: `gleaner answer 1`."));
-    assert!(text.contains("needs you    It asks since 1970-01-01T00:00:00Z: \"The code\\u{1b}[31m please\""), "{text}");
+    assert!(
+        text.contains("needs you    It asks since 1970-01-01T00:00:00Z: \"The code\\u{1b}[31m\\nplease\""),
+        "{text}"
+    );
     assert!(text.contains("You paused it.") && text.contains("It failed the same way 4 times in a row."), "{text}");
 }
 

@@ -35,6 +35,7 @@ mod rehearsal;
 mod scenarios;
 mod scoped;
 mod serve;
+mod statements;
 mod stops;
 mod support;
 mod tables;

@@ -5,10 +5,11 @@ use crate::asking::{Place, Wanted};
 use crate::date;
 use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::standing::ourselves;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::Counts;
-use gleaner_store::{RunSummary, TracedEvent};
+use gleaner_store::{LeaseOn, Reader, RunSummary, TracedEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub(crate) struct RunView {
     track: String,
     started_at: String,
     ended_at: Option<String>,
+    /// `running`, `ended`, or `interrupted`: it has no end on record, and nobody is at work on it.
+    state: &'static str,
     reason: Option<&'static str>,
     /// The end of it in a sentence.
     sentence: Option<String>,
@@ -63,7 +66,7 @@ struct CountsView {
 }
 
 impl RunView {
-    pub(crate) fn of(connection: &str, run: RunSummary) -> Self {
+    pub(crate) fn of(connection: &str, run: RunSummary, is_at_work: bool) -> Self {
         let Counts {
             seen,
             new,
@@ -85,6 +88,7 @@ impl RunView {
         });
         Self {
             connection: connection.to_owned(),
+            state: run.state(is_at_work),
             track: run.track,
             started_at: date::rfc3339(run.started_at),
             ended_at: run.ended_at.map(date::rfc3339),
@@ -124,6 +128,11 @@ impl RunView {
     }
 }
 
+/// Whether a process is at work on a connection.
+fn is_at_work(reader: &Reader, connection: &str) -> Result<bool, Problem> {
+    Ok(reader.held_by(LeaseOn::Connection(connection), &ourselves()?, date::now())?.is_some())
+}
+
 #[derive(Debug, Serialize)]
 struct EventView {
     id: i64,
@@ -147,11 +156,13 @@ pub(crate) async fn of_connection(
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
     let page = inside.reading.ask(move |reader| {
-        let runs = match &wanted.before {
+        let mut runs = match &wanted.before {
             Some(before) => reader.runs_before(&name, before, limit)?,
             None => reader.runs(&name, limit)?,
         };
-        Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run)))
+        reader.add_slice_commits(&name, &mut runs)?;
+        let is_at_work = is_at_work(reader, &name)?;
+        Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run, is_at_work)))
     });
     inside.giving.json(&page.await?)
 }
@@ -160,7 +171,9 @@ pub(crate) async fn of_connection(
 pub(crate) async fn one(State(inside): State<Arc<Inside>>, Place(run_id): Place<String>) -> Result<Response, Problem> {
     let run = inside.reading.ask(move |reader| {
         let found = reader.run(&run_id)?.zip(reader.connection_of_run(&run_id)?);
-        found.map(|(run, connection)| RunView::of(&connection, run)).ok_or_else(no_run)
+        let (mut run, connection) = found.ok_or_else(no_run)?;
+        reader.add_slice_commits(&connection, std::slice::from_mut(&mut run))?;
+        Ok(RunView::of(&connection, run, is_at_work(reader, &connection)?))
     });
     inside.giving.json(&run.await?)
 }

@@ -141,7 +141,7 @@ fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<Conn
     let manifest = standing.manifest.as_ref();
     let policies = policies(manifest);
     let evidence = &standing.evidence;
-    let (runs, older) = runs(reader, name, wanted.runs_before.as_deref(), now)?;
+    let (runs, older) = runs(reader, name, wanted.runs_before.as_deref(), (standing.holder.is_some(), now))?;
     let streams = reader.coverage(name)?;
     let grade = standing.health.as_ref().map(|health| health.grade);
     let outlook = outlook(reader, name, now)?;
@@ -267,7 +267,7 @@ fn runs(
     reader: &Reader,
     name: &str,
     before: Option<&str>,
-    now: WallTime,
+    (is_at_work, now): (bool, WallTime),
 ) -> Result<(Vec<RunLine>, Option<String>), Problem> {
     let runs = match before {
         Some(before) => reader.runs_before(name, before, RUNS_SHOWN)?,
@@ -275,17 +275,17 @@ fn runs(
     };
     let last = runs.last().filter(|_| runs.len() == RUNS_SHOWN);
     let older = last.map(|run| href_with(&["connections", name], &[("runs_before", &run.run_id)]));
-    Ok((runs.iter().map(|run| RunLine::of(run, now)).collect(), older))
+    Ok((runs.iter().map(|run| RunLine::of(run, is_at_work, now)).collect(), older))
 }
 
 impl RunLine {
-    pub(crate) fn of(run: &RunSummary, now: WallTime) -> Self {
+    fn of(run: &RunSummary, is_at_work: bool, now: WallTime) -> Self {
         Self {
             href: href(&["runs", &run.run_id]),
             started: When::new(run.started_at, now),
-            lasted: span(run.ended_at.unwrap_or(now).since(run.started_at)),
-            reason: ending(run),
-            tone: ending_tone(run),
+            lasted: lasted(run, is_at_work, now),
+            reason: ending(run, is_at_work),
+            tone: ending_tone(run, is_at_work),
             records: run.records_words(),
             gaps: run.counts.gaps,
             recovered: run.counts.recovered,
@@ -294,10 +294,19 @@ impl RunLine {
     }
 }
 
-/// How a run ended, in a word or two.
-pub(crate) fn ending(run: &RunSummary) -> &'static str {
+/// How long a run took, or goes on. When one that was interrupted stopped is not on record.
+pub(crate) fn lasted(run: &RunSummary, is_at_work: bool, now: WallTime) -> String {
+    match run.ended_at.or(is_at_work.then_some(now)) {
+        Some(until) => span(until.since(run.started_at)),
+        None => "unknown".to_owned(),
+    }
+}
+
+/// How a run ended, in a word or two. One without an end on record is running if somebody is at work on its connection.
+pub(crate) fn ending(run: &RunSummary, is_at_work: bool) -> &'static str {
     match (run.reason, run.ended_at) {
-        (_, None) => "not ended",
+        (_, None) if is_at_work => "running",
+        (_, None) => "interrupted",
         (Some(TerminalReason::Succeeded), _) => "succeeded",
         (Some(TerminalReason::Cancelled), _) => "cancelled",
         (Some(TerminalReason::BudgetReached), _) => "stopped at its budget",
@@ -310,8 +319,15 @@ pub(crate) fn ending(run: &RunSummary) -> &'static str {
 }
 
 /// A stop that was planned is no failure, and has no colour of one.
-pub(crate) fn ending_tone(run: &RunSummary) -> &'static str {
+pub(crate) fn ending_tone(run: &RunSummary, is_at_work: bool) -> &'static str {
     match run.reason {
+        None if run.ended_at.is_none() => {
+            if is_at_work {
+                "good"
+            } else {
+                "wait"
+            }
+        }
         Some(TerminalReason::Succeeded) => "good",
         Some(TerminalReason::BudgetReached | TerminalReason::Cancelled) | None => "calm",
         Some(TerminalReason::SourceCooldown | TerminalReason::Interrupted | TerminalReason::Superseded) => "wait",

@@ -39,6 +39,8 @@ struct GapListPage {
     words: String,
     /// Checkpoints that the last run withheld, and what it skipped.
     left_open: Vec<Outside>,
+    /// Why nobody can say that nothing is missing.
+    unfinished: Option<Outside>,
     /// Keys of lists without an outcome.
     unaccounted: Vec<UnaccountedView>,
     gaps: Vec<GapView>,
@@ -141,6 +143,7 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
     let streams = reader.coverage(name)?;
     let is_shown = |stream: &&StreamCoverage| chosen.is_none_or(|chosen| stream.summary.name == chosen);
     let missing = streams.iter().filter(is_shown).map(Missing::of_stream).fold(Missing::default(), Missing::and);
+    let evidence = reader.evidence(name)?;
     let left_open = reader.left_open(name)?;
     let frame = Frame::new(format!("Missing from {name}"), Part::Gaps, address(here), waiting.len());
     Ok(GapListPage {
@@ -150,7 +153,8 @@ fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapList
         stream: chosen.map(Outside::new),
         total: missing.total(),
         words: missing_words(&missing),
-        left_open: left_open.iter().map(Outside::new).collect(),
+        left_open: left_open.iter().map(|open| Outside::new(open.to_string())).collect(),
+        unfinished: evidence.unfinished().map(Outside::new),
         unaccounted: streams.iter().filter(is_shown).filter_map(UnaccountedView::of).collect(),
         gaps: gaps.iter().map(|gap| GapView::of(name, gap, now)).collect(),
         next: last_gap.map(|gap| address(Some(("after", gap.id)))),

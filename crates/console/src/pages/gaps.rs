@@ -20,11 +20,14 @@ struct GapsPage {
     frame: Frame,
     groups: Vec<Group>,
     left_open: Vec<LeftOpen>,
+    /// Why nobody can say that nothing is missing, by connection.
+    unfinished: Vec<LeftOpen>,
     total: u64,
     has_connections: bool,
 }
 
-/// A checkpoint that the last run of a connection withheld, or something that it skipped.
+/// A line about one connection: a checkpoint that its last run withheld, something that it skipped, or why its account is
+/// not known.
 struct LeftOpen {
     connection: Outside,
     href: String,
@@ -120,7 +123,7 @@ pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, 
 fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
     let waiting = standing::waiting(reader)?;
     let mut groups = GROUPS.map(|(_, title, says, tone)| Group { title, says, tone, total: 0, causes: Vec::new() });
-    let mut left_open = Vec::new();
+    let (mut left_open, mut unfinished) = (Vec::new(), Vec::new());
     let connections = reader.connections()?;
     let has_connections = !connections.is_empty();
     let group_of = |code: &str| GROUPS.iter().position(|(known, ..)| *known == code).unwrap_or(FAILED);
@@ -138,12 +141,16 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
                 groups[group_of(code)].add(place, count, code, Some(wording));
             }
         }
-        let lines = reader.left_open(&connection.name)?;
-        left_open.extend(lines.into_iter().map(|line| LeftOpen {
+        let evidence = reader.evidence(&connection.name)?;
+        let of_connection = |line: String| LeftOpen {
             connection: Outside::new(&connection.name),
             href: href(&["connections", &connection.name, "gaps"]),
             line: Outside::new(line),
-        }));
+        };
+        let open = reader.left_open(&connection.name)?;
+        left_open.extend(open.iter().map(|open| of_connection(open.to_string())));
+        let is_collected = connection.state != ConnectionState::Removed;
+        unfinished.extend(evidence.unfinished().filter(|_| is_collected).map(of_connection));
     }
     let mut groups = groups.into_iter().filter(|group| group.total > 0).collect::<Vec<_>>();
     for group in &mut groups {
@@ -154,6 +161,7 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
         total: groups.iter().map(|group| group.total).sum(),
         groups,
         left_open,
+        unfinished,
         has_connections,
     })
 }

@@ -1,6 +1,6 @@
 //! One run: how it goes or how it ended in one sentence, what it did, and what was said, the newest first.
 
-use super::connection::{ending, ending_tone};
+use super::connection::{ending, ending_tone, lasted};
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
@@ -41,7 +41,8 @@ struct RunPage {
     next: &'static str,
     details: Vec<Outside>,
     started: When,
-    lasted: String,
+    /// Absent where nobody knows when it stopped.
+    lasted: Option<String>,
     figures: Vec<Figure>,
     pace: Option<String>,
     committed: Vec<Outside>,
@@ -98,19 +99,13 @@ fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, 
         run_id: Outside::new(run_id),
         cancel_href: href(&["runs", run_id, "cancel"]),
         is_running,
-        ending: if is_running {
-            "running"
-        } else if run.ended_at.is_none() {
-            "interrupted"
-        } else {
-            ending(&run)
-        },
-        tone: if is_running { "good" } else { ending_tone(&run) },
+        ending: ending(&run, is_running),
+        tone: ending_tone(&run, is_running),
         cause: Outside::new(cause),
         next,
         details: run.stderr.iter().flat_map(|text| text.lines()).map(Outside::new).collect(),
         started: When::new(run.started_at, now),
-        lasted: span(run.ended_at.unwrap_or(now).since(run.started_at)),
+        lasted: (is_running || run.ended_at.is_some()).then(|| lasted(&run, is_running, now)),
         figures: figures(&run),
         pace: last_pace(&run),
         committed: reader.committed_streams(run_id)?.into_iter().map(Outside::new).collect(),

@@ -214,3 +214,31 @@ fn a_body_of_another_type_or_size_is_refused() {
     assert_eq!(world.act("POST", "/api/v1/interactions/1/answer", &long).status, 413);
     assert_eq!(world.json(NOTES)["state"], "active");
 }
+
+#[test]
+fn a_run_whose_process_is_gone_is_interrupted_and_its_account_is_not_known() {
+    let world = World::new();
+    let run = world.begin("fresh", GOES_ON);
+    let one = "/api/v1/connections/fresh/runs";
+    let begun = || {
+        let reply = world.get(one);
+        (reply.status == 200).then(|| reply.json()["items"][0].clone()).filter(|run| run["run_id"].is_string())
+    };
+    let begun = until("a run", begun);
+    assert_eq!(begun["state"], "running");
+    let list = shown(&world, "/connections/fresh/gaps").text().to_owned();
+    assert!(list.contains("no run has finished yet: the first one is running"), "{list}");
+    drop(run);
+    assert_eq!(world.json(one)["items"][0]["state"], "interrupted");
+    let grade = &world.json("/api/v1/connections/fresh")["health"];
+    assert_eq!((&grade["grade"], &grade["findings"][0]["code"]), (&json!("unknown"), &json!("no_full_run")));
+    let page = shown(&world, &format!("/runs/{}", begun["run_id"].as_str().unwrap())).text().to_owned();
+    assert!(page.contains("interrupted") && !page.contains("took") && !page.contains("at work for"), "{page}");
+    let page = shown(&world, "/connections/fresh").text().to_owned();
+    assert!(page.contains("interrupted") && !page.contains("not ended"), "{page}");
+    for page in ["/connections/fresh/gaps", "/gaps"] {
+        let list = shown(&world, page).text().to_owned();
+        assert!(list.contains("no run has finished yet: the last one was interrupted"), "{page}: {list}");
+        assert!(list.contains("Not known yet") && !list.contains("Nothing is missing"), "{page}: {list}");
+    }
+}

@@ -4,6 +4,7 @@
 
 use super::{Finding, Grade};
 use crate::time::WallTime;
+use gleaner_protocol::TerminalReason;
 
 impl Grade {
     /// The stable code.
@@ -11,7 +12,7 @@ impl Grade {
     pub const fn code(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
-            Self::Unknown => "never_ran",
+            Self::Unknown => "unknown",
             Self::CatchingUp => "catching_up",
             Self::Resting => "resting",
             Self::Degraded => "incomplete",
@@ -25,7 +26,7 @@ impl Grade {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Healthy => "healthy",
-            Self::Unknown => "never ran",
+            Self::Unknown => "unknown",
             Self::CatchingUp => "catching up",
             Self::Resting => "resting",
             Self::Degraded => "incomplete",
@@ -42,6 +43,7 @@ impl Finding {
         match self {
             Self::NeverRan => "never_ran",
             Self::FirstRun => "first_run",
+            Self::NoFullRun(_) => "no_full_run",
             Self::GapsOpen(_) => "gaps_open",
             Self::CircuitNotClosed(_) => "circuit_not_closed",
             Self::Resting { .. } => "resting",
@@ -56,6 +58,7 @@ impl Finding {
             Self::BackingOff { .. } => "backing_off",
             Self::Blocked { .. } => "blocked",
             Self::RestedTooOften { .. } => "rested_too_often",
+            Self::PermissionOver => "permission_over",
             Self::QuestionOpen => "question_open",
             Self::OwnerAction(_) => "owner_action",
         }
@@ -66,7 +69,11 @@ impl Finding {
     pub fn sentence(&self, date: impl Fn(WallTime) -> String) -> String {
         match self {
             Self::NeverRan => "it has not run yet".to_owned(),
-            Self::FirstRun => "its first run has not ended yet".to_owned(),
+            Self::FirstRun => "no run has finished yet; one is running".to_owned(),
+            Self::NoFullRun(TerminalReason::Succeeded) => {
+                "no run has collected everything yet: the runs so far asked for less".to_owned()
+            }
+            Self::NoFullRun(reason) => format!("no run has finished yet: {}", stopped(*reason)),
             Self::GapsOpen(gaps) => counted(*gaps, "gap waits for the next runs", "gaps wait for the next runs"),
             Self::CircuitNotClosed(state) => format!("its circuit is {}", state.code()),
             Self::Resting { until, why } => format!("rests until {}: {}", date(*until), why.wording().what),
@@ -75,9 +82,11 @@ impl Finding {
             Self::RecordsRejected(records) => {
                 counted(*records, "record does not fit its schema", "records do not fit their schema")
             }
-            Self::CoverageShort(streams) => {
-                counted(*streams, "checkpoint waits for an account", "checkpoints wait for an account")
-            }
+            Self::CoverageShort(streams) => counted(
+                *streams,
+                "checkpoint lacks records that were listed",
+                "checkpoints lack records that were listed",
+            ),
             Self::Skipped(parts) => {
                 counted(*parts, "part was left out by the last run", "parts were left out by the last run")
             }
@@ -93,9 +102,22 @@ impl Finding {
             Self::RestedTooOften { cycles, why } => {
                 format!("rested {} in a row: {}", counted(u64::from(*cycles), "time", "times"), why.wording().what)
             }
+            Self::PermissionOver => "the permission to collect it is over".to_owned(),
             Self::QuestionOpen => "a question waits for you".to_owned(),
             Self::OwnerAction(action) => format!("the connector asks for: {}", action.code().replace('_', " ")),
         }
+    }
+}
+
+/// How the last run stopped, without a fault of the connection.
+const fn stopped(reason: TerminalReason) -> &'static str {
+    match reason {
+        TerminalReason::Cancelled => "the last one was cancelled",
+        TerminalReason::BudgetReached => "the last one reached its limit",
+        TerminalReason::SourceCooldown => "the provider rate-limited the last one",
+        TerminalReason::GrantExpired => "the permission to collect ended",
+        TerminalReason::ScopeRejected => "the last one was not started",
+        _ => "the last one was interrupted",
     }
 }
 

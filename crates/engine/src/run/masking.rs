@@ -7,8 +7,12 @@
 use super::{Run, TraceEvent};
 use crate::checkpoint::Track;
 use gleaner_protocol::{
-    CoverageField, DetailGap, DoneError, Interaction, KeyBlock, RawJson, SkipResult, Violation, ViolationCode,
+    CoverageField, DetailGap, DoneError, Evidence, Interaction, KeyBlock, RawJson, SkipResult, Violation,
+    ViolationCode, Waiting,
 };
+
+/// A code that held it.
+const MASKED_CODE: &str = "secret";
 
 impl<T: Track> Run<T> {
     /// A gap's key and places are kept as they are.
@@ -45,6 +49,8 @@ impl<T: Track> Run<T> {
         self.mask(&mut question.message);
         self.mask_all(&mut question.stream);
         self.mask_raw(&mut question.schema);
+        // The name of a file: another name would be no picture.
+        question.picture = question.picture.filter(|name| !self.reveals(name));
         Ok(question)
     }
 
@@ -63,6 +69,7 @@ impl<T: Track> Run<T> {
             TraceEvent::Progress(mut progress) => {
                 self.mask(&mut progress.message);
                 self.mask_all(&mut progress.stream);
+                progress.waiting = self.masked_waiting(progress.waiting);
                 TraceEvent::Progress(progress)
             }
             TraceEvent::Skip(skip) => TraceEvent::Skip(Box::new(self.masked_skip(*skip))),
@@ -77,6 +84,19 @@ impl<T: Track> Run<T> {
                 self.mask_all(&mut status.message);
                 TraceEvent::AssistanceStatus(status)
             }
+        }
+    }
+
+    /// The reason stays a code, so that the wait is still read as one.
+    fn masked_waiting(&self, waiting: Evidence<Option<Waiting>>) -> Evidence<Option<Waiting>> {
+        match waiting {
+            Evidence::Valid(Some(mut waiting)) => {
+                if self.validator.mask(&waiting.reason).is_some() {
+                    MASKED_CODE.clone_into(&mut waiting.reason);
+                }
+                if self.reveals(&waiting.until) { Evidence::Malformed } else { Evidence::Valid(Some(waiting)) }
+            }
+            other => other,
         }
     }
 

@@ -4,6 +4,7 @@ use super::gaps::{GapCount, GapSummary};
 use gleaner_protocol::{AbsenceReason, ErrorClass, GapReason, Wording};
 
 const NEXT_OF_IGNORED: &str = "You do without it: nobody tries it until you take that back.";
+const NEXT_OF_GIVEN_UP: &str = "It is not retried automatically; you can ask for another try.";
 /// What is said of it when its connector gave no reason that is known here.
 const UNKNOWN_AND_IGNORED: (&str, &str) =
     ("The record could not be loaded.", "The connector gave no reason that this version knows.");
@@ -54,7 +55,11 @@ impl<'a> GapCause<'a> {
     pub fn wording(self) -> Option<Wording> {
         let wording = self.wording_of_reason();
         if !self.ignored {
-            return wording;
+            let is_given_up = self.terminal_reason.is_some();
+            return wording.map(|wording| match is_given_up {
+                true => Wording { next: NEXT_OF_GIVEN_UP, ..wording },
+                false => wording,
+            });
         }
         let (what, why) = wording.map_or(UNKNOWN_AND_IGNORED, |wording| (wording.what, wording.why));
         Some(Wording { what, why, next: NEXT_OF_IGNORED })

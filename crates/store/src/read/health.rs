@@ -5,7 +5,11 @@
 
 use super::{ConnectionSummary, Missing, Reader, RunSummary};
 use crate::error::StoreError;
-use gleaner_engine::{Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, RunPurpose, Steady, Track, WallTime};
+use crate::holder::Holder;
+use crate::lease::LeaseOn;
+use gleaner_engine::{
+    Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, OpenRun, RunPurpose, Steady, Track, WallTime, is_failure,
+};
 use gleaner_protocol::{
     Assistance, CollectionRate, ConnectorMessage, Manifest, ProviderBudget, RecoveryAction, TerminalReason, Waiting,
 };
@@ -31,13 +35,19 @@ pub struct Evidence {
     pub skips_open: u64,
     /// How many accounts of the last ordinary run fell short.
     pub shortfalls: u64,
-    /// The last run that ended.
+    /// The last run that ended. Not one that was refused because of what it was asked for: that never began.
     pub last_run: Option<RunSummary>,
+    /// The last run that was to collect everything and ended.
+    last_full_run: Option<RunSummary>,
     /// The run that has not ended: it goes on, or its process is gone.
     pub open_run: Option<RunSummary>,
+    /// Whether a process is at work on the open run.
+    is_running: bool,
+    /// When the owner's permission ends.
+    pub grant_ends: Option<WallTime>,
     /// How many of the last runs ended in the same failure, in a row.
     pub equal_failures: u32,
-    /// When a run last succeeded.
+    /// When an ordinary run last succeeded.
     pub last_success: Option<WallTime>,
     /// Its rest, if it has one.
     pub cooldown: Option<Cooldown>,
@@ -75,8 +85,15 @@ impl Reader {
         let rate = runs.iter().find_map(|run| run.collection_rate.as_ref());
         let rate = rate.and_then(|text| serde_json::from_str(text).ok());
         let open_run = runs.iter().find(|run| run.ended_at.is_none()).cloned();
-        runs.retain(|run| run.ended_at.is_some());
+        runs.retain(|run| run.ended_at.is_some() && run.reason != Some(TerminalReason::ScopeRejected));
         let last_run = runs.first().cloned();
+        let last_full_run = runs.iter().find(|run| is_full(run)).cloned();
+        // The date is for the end of a lease, which is not asked for here.
+        let is_at_work = || {
+            let ourselves = Holder::current().map_err(StoreError::Holder)?;
+            self.held_by(LeaseOn::Connection(name), &ourselves, WallTime::default()).map(|held| held.is_some())
+        };
+        let is_running = open_run.is_some() && is_at_work()?;
         let waiting = open_run.as_ref().map(|run| self.waiting_of(&run.run_id)).transpose()?.flatten();
         let hints = last_run.as_ref().map(|run| self.hints(&run.run_id)).transpose()?.unwrap_or_default();
         Ok(Evidence {
@@ -90,9 +107,12 @@ impl Reader {
             missing: self.missing(name)?,
             skips_open: self.open_skips(name)?.len() as u64,
             shortfalls: self.last_account(name, Steady::NAME)?.map_or(0, |run| run.shortfall_count()),
+            grant_ends: grant_end(&self.settings(name)?),
             summary,
             last_run,
+            last_full_run,
             open_run,
+            is_running,
         })
     }
 
@@ -153,25 +173,52 @@ impl Reader {
 /// not in it.
 fn equal_failures(runs: &[RunSummary]) -> u32 {
     let runs = runs.iter().filter(|run| run.purpose != RunPurpose::Probe).collect::<Vec<_>>();
-    let failure = |run: &&RunSummary| {
-        run.reason.filter(|reason| {
-            !matches!(
-                reason,
-                TerminalReason::Succeeded
-                    | TerminalReason::Cancelled
-                    | TerminalReason::Interrupted
-                    | TerminalReason::Superseded
-                    | TerminalReason::SourceCooldown
-                    | TerminalReason::BudgetReached
-            )
-        })
-    };
+    let failure = |run: &&RunSummary| run.reason.filter(|reason| is_failure(*reason));
     let Some(last) = runs.first().and_then(failure) else { return 0 };
     let row = runs.iter().take_while(|run| failure(run) == Some(last)).count();
     u32::try_from(row).unwrap_or(u32::MAX)
 }
 
+/// Whether it was to collect everything.
+fn is_full(run: &RunSummary) -> bool {
+    run.track == Steady::NAME && run.purpose == RunPurpose::Full
+}
+
+/// The end of the owner's permission, out of the settings of a connection.
+fn grant_end(settings: &str) -> Option<WallTime> {
+    let settings = serde_json::from_str::<serde_json::Value>(settings).ok()?;
+    settings["expires_at_ms"].as_u64().map(WallTime::from_unix_millis)
+}
+
 impl Evidence {
+    /// Why nobody can say that nothing is missing, although nothing may be on record: no run has collected everything, or
+    /// the last one that was to did not finish. It may hold text from outside.
+    #[must_use]
+    pub fn unfinished(&self) -> Option<String> {
+        let interrupted = self.open_run.as_ref().is_some_and(|run| is_full(run) && !self.is_running);
+        let cause = |run: &RunSummary| run.ended().map(|ended| ended.cause().trim_end_matches('.').to_owned());
+        if self.last_success.is_none() {
+            let last = self.last_run.as_ref();
+            let why = match last.and_then(|run| run.reason) {
+                _ if self.open_run.is_some() && self.is_running => "the first one is running".to_owned(),
+                _ if self.open_run.is_some() => "the last one was interrupted".to_owned(),
+                Some(TerminalReason::Succeeded) => {
+                    return Some("no run has collected everything yet: the runs so far asked for less".to_owned());
+                }
+                _ => match last.and_then(cause) {
+                    Some(cause) => cause,
+                    None => return Some("no run has finished yet".to_owned()),
+                },
+            };
+            return Some(format!("no run has finished yet: {why}"));
+        }
+        if interrupted {
+            return Some("the last run was interrupted".to_owned());
+        }
+        let last = self.last_full_run.as_ref().filter(|run| run.reason != Some(TerminalReason::Succeeded))?;
+        Some(format!("the last run did not finish: {}", cause(last)?))
+    }
+
     /// A finding in a sentence. Of a run that failed it is the cause, in the connector's own words: text from outside.
     #[must_use]
     pub fn sentence(&self, finding: &Finding, date: impl Fn(WallTime) -> String) -> String {
@@ -191,7 +238,11 @@ impl Evidence {
         let evidence = HealthEvidence {
             manifest,
             last_run: self.last_run.as_ref().and_then(|run| run.reason),
-            has_open_run: self.open_run.is_some(),
+            open_run: self.open_run.as_ref().map(|_| match self.is_running {
+                true => OpenRun::Running,
+                false => OpenRun::Interrupted,
+            }),
+            grant_is_over: self.grant_ends.is_some_and(|end| end <= now),
             equal_failures: self.equal_failures,
             last_success: self.last_success,
             rest: Cooldown::answer(self.cooldown.as_ref(), now, policy),

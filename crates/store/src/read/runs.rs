@@ -52,7 +52,8 @@ pub struct RunSummary {
     pub slices: u64,
     /// Records that came twice in one slice with different content.
     pub repeated: u64,
-    /// Cursors that were committed at its end, as JSON pairs of stream and number.
+    /// Cursors that were committed at its end, as JSON pairs of stream and number;
+    /// [`Reader::add_slice_commits`] adds those of its slices.
     pub committed: Option<String>,
     /// Checkpoints that stayed where they were, as JSON pairs of stream and reason.
     pub withheld: Option<String>,
@@ -79,17 +80,73 @@ pub struct Told {
     pub text: String,
 }
 
+/// Something that a run left open besides gaps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOpen {
+    /// What.
+    pub kind: LeftOpenKind,
+    /// The stream, if one is meant.
+    pub stream: Option<String>,
+    /// The sentence. It may hold text from outside.
+    pub text: String,
+}
+
+/// What a run left open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftOpenKind {
+    /// A checkpoint stayed where it was, because its account falls short.
+    Withheld,
+    /// An account falls short, and a slice had committed the checkpoint before.
+    Short,
+    /// The connector skipped something.
+    Skipped,
+}
+
+impl LeftOpenKind {
+    /// The stable code.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Withheld => "withheld",
+            Self::Short => "coverage_short",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+impl std::fmt::Display for LeftOpen {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.kind, &self.stream) {
+            (LeftOpenKind::Withheld | LeftOpenKind::Short, _) => f.write_str(&self.text),
+            (LeftOpenKind::Skipped, Some(stream)) => write!(f, "skipped: {stream}: {}", self.text),
+            (LeftOpenKind::Skipped, None) => write!(f, "skipped: {}", self.text),
+        }
+    }
+}
+
+/// In place of an account that is damaged.
+const UNREADABLE: &str = "what the run left open cannot be read; `gleaner verify` says more";
+
 impl RunSummary {
-    /// Why checkpoints were withheld although the run succeeded, one for each account that fell short.
+    /// The accounts that fell short although the run succeeded, and whether their checkpoint was withheld.
     #[must_use]
     pub fn shortfalls_told(&self) -> Vec<Told> {
+        let withheld = list(self.withheld.as_deref());
         let told = |short: &Value| {
             let text = |name: &str| short[name].as_str().unwrap_or_default();
             let (stream, message) = (text("state_stream").to_owned(), text("message"));
-            let text = format!("checkpoint of {stream} withheld: {message}");
+            let text = match withheld.iter().any(|pair| pair[0] == stream) {
+                true => format!("checkpoint of {stream} withheld: {message}"),
+                // A slice had committed it before the report came.
+                false => format!("coverage of {stream} falls short: {message}"),
+            };
             Told { stream: Some(stream), text }
         };
-        list(self.shortfalls.as_deref()).iter().map(told).collect()
+        match self.shortfalls.as_deref().map(serde_json::from_str::<Vec<Value>>) {
+            None => Vec::new(),
+            Some(Ok(all)) => all.iter().map(told).collect(),
+            Some(Err(_)) => vec![Told { stream: None, text: UNREADABLE.to_owned() }],
+        }
     }
 
     /// How many checkpoints wait for an account that fell short.
@@ -103,8 +160,11 @@ impl RunSummary {
     /// What was left out so that the run is incomplete: how often, and the first of it.
     #[must_use]
     pub fn skips_told(&self) -> (u64, Vec<Told>) {
-        let skips = self.skipped.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok());
-        let skips = skips.unwrap_or_default();
+        let skips = match self.skipped.as_deref().map(serde_json::from_str::<Value>) {
+            None => Value::Null,
+            Some(Ok(skips)) => skips,
+            Some(Err(_)) => return (1, vec![Told { stream: None, text: UNREADABLE.to_owned() }]),
+        };
         let told = |skip: &Value| {
             let text = |name: &str| skip[name].as_str().map(str::to_owned);
             let why = text("message").or_else(|| text("reason"));
@@ -113,6 +173,17 @@ impl RunSummary {
         };
         let first = skips["first"].as_array().map(|first| first.iter().map(told).collect());
         (skips["count"].as_u64().unwrap_or(0), first.unwrap_or_default())
+    }
+
+    /// The accounts that fell short, each with what became of its checkpoint.
+    pub(crate) fn shortfalls_open(&self) -> Vec<LeftOpen> {
+        let pairs = list(self.withheld.as_deref());
+        let open = |told: Told| {
+            let is_withheld = pairs.iter().any(|pair| pair[0].as_str() == told.stream.as_deref());
+            let kind = if is_withheld { LeftOpenKind::Withheld } else { LeftOpenKind::Short };
+            LeftOpen { kind, stream: told.stream, text: told.text }
+        };
+        self.shortfalls_told().into_iter().map(open).collect()
     }
 
     /// What the connector did that it should not have.
@@ -124,6 +195,17 @@ impl RunSummary {
             text: text(warning, "message").unwrap_or_default(),
         };
         list(self.warnings.as_deref()).iter().map(told).collect()
+    }
+
+    /// Whether it goes on, has ended, or was interrupted: its process is gone, and the next run will say so. The caller
+    /// knows whether somebody is at work on the connection.
+    #[must_use]
+    pub const fn state(&self, is_at_work: bool) -> &'static str {
+        match (self.ended_at, is_at_work) {
+            (Some(_), _) => "ended",
+            (None, true) => "running",
+            (None, false) => "interrupted",
+        }
     }
 
     /// Whether it succeeded and left something open all the same.
@@ -317,8 +399,8 @@ impl Reader {
         })
     }
 
-    /// When a run of this connection last succeeded. Not one that asked for less than the owner allows: it says
-    /// nothing about the rest.
+    /// When an ordinary run of this connection last succeeded. Not one that asked for less than the owner allows, or for
+    /// history alone: it says nothing about the rest.
     ///
     /// # Errors
     ///
@@ -328,9 +410,10 @@ impl Reader {
             let id = registry::find(connection, name)?;
             // The reason stands in the text, so that the index for it is used.
             let sql = format!(
-                "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' AND track NOT LIKE 'scope:%' \
+                "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' AND track = '{}' \
                  ORDER BY id DESC LIMIT 1",
-                TerminalReason::Succeeded.code()
+                TerminalReason::Succeeded.code(),
+                Steady::NAME
             );
             let ended = connection.prepare_cached(&sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
             Ok(ended.map(date_from_sql))
@@ -354,6 +437,31 @@ impl Reader {
             let began = began.optional()?;
             Ok(began.map(date_from_sql))
         })
+    }
+
+    /// Adds the cursors that the slices of these runs of a connection committed to those of their ends.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn add_slice_commits(&self, name: &str, runs: &mut [RunSummary]) -> Result<(), StoreError> {
+        let all = self.ask(|connection| {
+            let id = registry::find(connection, name)?;
+            let sql = "SELECT r.run_id, s.name, max(c.seq) FROM commits c JOIN streams s ON s.id = c.stream
+                       JOIN runs r ON r.id = c.run WHERE s.connection = ?1 GROUP BY c.run, c.stream ORDER BY s.id";
+            let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
+            rows(connection, sql, [id], read)
+        })?;
+        for run in runs {
+            let mut committed = list(run.committed.as_deref());
+            for (_, stream, seq) in all.iter().filter(|(run_id, ..)| *run_id == run.run_id) {
+                if !committed.iter().any(|pair| pair[0] == *stream) {
+                    committed.push(serde_json::json!([stream, seq]));
+                }
+            }
+            run.committed = Some(Value::Array(committed).to_string());
+        }
+        Ok(())
     }
 
     /// The streams whose cursor a run committed, with its slices or at its end.

@@ -62,9 +62,10 @@ fn check_epochs(connection: &Connection, of: i64, found: &mut Vec<Damage>) -> Re
         report("runs", id, l2_epochs_grow(&facts), found);
     }
     let now = Epoch::new(crate::store::meta_number(connection, "epoch")?);
-    let facts = last.map(|epoch| [Fact::Acquired { epoch }, Fact::Observed { epoch: now }]);
-    if let Some(Err(broken)) = facts.map(|facts| l2_epochs_grow(&facts)) {
-        found.push(damage("meta", None, format!("{broken}: epoch {} is behind run epoch {last:?}", now.get())));
+    if let Some(epoch) = last
+        && let Err(broken) = l2_epochs_grow(&[Fact::Acquired { epoch }, Fact::Observed { epoch: now }])
+    {
+        found.push(damage("meta", None, format!("{broken}: epoch {} is behind run epoch {}", now.get(), epoch.get())));
     }
     Ok(())
 }

@@ -19,7 +19,12 @@ pub(super) fn check(connection: &Connection, found: &mut Vec<Damage>) -> Result<
     let (mut ours, theirs) = (definitions(&fresh)?, definitions(connection)?);
     if tables(&ours) == tables(&theirs) {
         // Only tables that are ours can say which views there should be.
-        ours.extend(views_of_streams(connection, &theirs)?);
+        let known = found.len();
+        connections_that_are_gone(connection, found)?;
+        ours.extend(views_of_streams(connection, &theirs, found)?);
+        if found.len() > known {
+            return Ok(());
+        }
     }
     // One name is enough: a table that is there in another form is in both.
     if let Some(definition) = theirs.symmetric_difference(&ours).next() {
@@ -50,8 +55,22 @@ fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure>
     Ok(rows)
 }
 
+/// Without the row of a connection its views would seem to be nobody's.
+fn connections_that_are_gone(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let sql = "SELECT connection FROM streams UNION SELECT connection FROM runs EXCEPT SELECT id FROM connections";
+    let mut statement = connection.prepare(sql)?;
+    let gone = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let what = "the row is gone, and streams or runs of the connection are there";
+    found.extend(gone.into_iter().map(|row| damage("connections", Some(row), what)));
+    Ok(())
+}
+
 /// A purge takes views away one after the other, so those of a connection that is being purged may be there or not.
-fn views_of_streams(connection: &Connection, there: &BTreeSet<Definition>) -> Result<Vec<Definition>, Failure> {
+fn views_of_streams(
+    connection: &Connection,
+    there: &BTreeSet<Definition>,
+    found: &mut Vec<Damage>,
+) -> Result<Vec<Definition>, Failure> {
     let sql = "SELECT s.view_name, s.id, s.schema, c.state = 'purging' FROM streams s
                JOIN connections c ON c.id = s.connection WHERE s.view_name IS NOT NULL";
     let mut statement = connection.prepare(sql)?;
@@ -59,7 +78,10 @@ fn views_of_streams(connection: &Connection, there: &BTreeSet<Definition>) -> Re
     let mut views = Vec::new();
     while let Some(row) = rows.next()? {
         let (name, id) = (row.get::<_, String>(0)?, row.get(1)?);
-        let schema = schema_json(row.get(2)?)?;
+        let Ok(schema) = schema_json(row.get(2)?) else {
+            found.push(damage("streams", Some(id), "its schema cannot be read"));
+            continue;
+        };
         let sql = views::definition(&name, id, schema.as_ref()).into_bytes();
         let view = Definition { kind: "view".to_owned(), name, sql: Some(sql) };
         if !row.get::<_, bool>(3)? || there.contains(&view) {

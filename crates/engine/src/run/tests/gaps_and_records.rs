@@ -1,7 +1,8 @@
 //! Pressure, recovery, deletions, quarantine and the two tracks.
 
 use super::*;
-use crate::Misfit;
+use crate::{GapChange, Misfit};
+use gleaner_protocol::{ConnectorMessage, DetailGap};
 
 #[test]
 fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
@@ -69,7 +70,7 @@ fn a_gap_is_settled_by_what_was_said_before_it_and_the_order_is_kept_in_the_slic
     let Some(Effect::WriteSlice(slice)) = world.run.poll_effect() else { panic!("no slice") };
     let steps = slice.steps().map(|step| match step {
         crate::SliceStep::Record(record) => record.key.to_owned(),
-        crate::SliceStep::Gap(crate::GapChange::Recover { stream, .. }) => format!("recovered {stream}"),
+        crate::SliceStep::Gap(GapChange::Recover { stream, .. }) => format!("recovered {stream}"),
         crate::SliceStep::Gap(_) => String::new(),
     });
     assert_eq!(steps.collect::<Vec<_>>(), ["a", "recovered details", "b", "c", "recovered details"]);
@@ -137,6 +138,123 @@ impl crate::Validate for KnowsTheSecret {
     fn reveals_credential(&self, text: &str) -> bool {
         text.contains("hunter2")
     }
+    fn mask(&self, text: &str) -> Option<String> {
+        text.contains("hunter2").then(|| text.replace("hunter2", "[secret]"))
+    }
+}
+
+/// One message of each type with every field that holds text.
+const EVERY_TEXT: [&str; 14] = [
+    r#"{"type":"RECORD","stream":"photos","key":["a","b"],"op":"upsert","data":{"id":"x"},"emitted_at":"2031-01-01T00:00:00Z"}"#,
+    r#"{"type":"RECORD","stream":"trips","key":"a","op":"delete","emitted_at":"2031-01-01T00:00:00Z"}"#,
+    r#"{"type":"STATE","stream":"photos","cursor":{"a":"x"},"slice":true}"#,
+    r#"{"type":"DETAIL_GAP","reference_only":true,"status":"pending","stream":"photos","parent_stream":"photos","record_key":"a","reason":"gone","detail_locator":{"a":"x"},"list_cursor":{"a":"x"},"last_error":{"class":"c","message":"m"},"detail":{"a":"x"},"not_before":"2031-01-01T00:00:00Z","next_attempt_after":"2031-01-01T00:00:00Z","gap_id":"g","lease_id":"l"}"#,
+    r#"{"type":"DETAIL_GAP_ATTEMPTED","reference_only":true,"status":"in_progress","gap_id":"g","lease_id":"l","stream":"photos"}"#,
+    r#"{"type":"DETAIL_GAP_RECOVERED","reference_only":true,"status":"recovered","gap_id":"g","lease_id":"l","stream":"photos"}"#,
+    r#"{"type":"DETAIL_COVERAGE","reference_only":true,"stream":"details","state_stream":"trips","required_keys":["a","b","c"],"hydrated_keys":["a"],"gap_keys":["b"],"optional_skip_keys":["c"]}"#,
+    r#"{"type":"SKIP_RESULT","stream":"photos","reason":"r","message":"m","diagnostics":{"a":"x"},"recovery_hint":{"action":"unknown"},"continuation":{"boundary":"b","considered":1,"covered":1,"slice_start":"s","slice_end":"e","owner":"runtime","remaining":true},"resource_ids":["a"],"resources":["b"],"time_range":{"since":"2030-01-01T00:00:00Z","until":"2031-01-01T00:00:00Z"}}"#,
+    r#"{"type":"PROGRESS","message":"m","stream":"photos","waiting":{"object":"waiting","until":"2031-01-01T00:00:00Z","reason":"retry_after"}}"#,
+    r#"{"type":"ASSISTANCE","assistance_request_id":"a","message":"m","owner_action":"none","progress_posture":"running","response_contract":"none","attachments":[{"url":"u"}]}"#,
+    r#"{"type":"ASSISTANCE_STATUS","assistance_request_id":"a","status":"resolved","message":"m"}"#,
+    r#"{"type":"INTERACTION","request_id":"q1","kind":"otp","message":"code?","stream":"photos","schema":{"title":"t"},"picture":"p.png"}"#,
+    r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p1","reference_only":true,"streams":["photos"]}"#,
+    r#"{"type":"DONE","status":"failed","records_emitted":0,"error":{"message":"m","code":"c","retryable":false,"recovery_hint":"unknown"}}"#,
+];
+
+/// Puts the text in the place of each text of a message in turn; one that ends in `.png` keeps its ending.
+fn with_each_text(message: &str, text: &str) -> Vec<String> {
+    fn places(value: &serde_json::Value, at: &str, all: &mut Vec<String>) {
+        match value {
+            serde_json::Value::String(_) => all.push(at.to_owned()),
+            serde_json::Value::Array(items) => {
+                items.iter().enumerate().for_each(|(index, item)| places(item, &format!("{at}/{index}"), all));
+            }
+            serde_json::Value::Object(fields) => {
+                fields.iter().for_each(|(name, value)| places(value, &format!("{at}/{name}"), all));
+            }
+            _ => {}
+        }
+    }
+    let message = serde_json::from_str::<serde_json::Value>(message).unwrap();
+    let mut all = Vec::new();
+    places(&message, "", &mut all);
+    let put = |at: String| {
+        let mut message = message.clone();
+        let place = message.pointer_mut(&at).unwrap();
+        let ending = if place.as_str().is_some_and(|text| text.ends_with(".png")) { ".png" } else { "" };
+        *place = format!("{text}{ending}").into();
+        message.to_string()
+    };
+    all.into_iter().map(put).collect()
+}
+
+/// Everything that a store, a person or the end of the run gets to see of a message. Not in it is what goes back to the
+/// connector, which said it; ids of gaps and leases, which are compared and not kept; and a time that is read as one.
+fn seen_of(line: &str) -> String {
+    let mut config = config::<Steady>(ALL);
+    config.validator = Box::new(KnowsTheSecret);
+    let mut world = World::new(config);
+    world.eager = false;
+    world.line(line);
+    world.run.handle_exit(Exit::Signal(15), world.now);
+    let mut seen = String::new();
+    while let Some(effect) = world.run.poll_effect() {
+        match effect {
+            Effect::Send(_) | Effect::Withdraw { .. } => {}
+            Effect::WriteSlice(slice) => {
+                seen += &seen_of_slice(&slice);
+                let receipt = slice.into_receipt(crate::Epoch::new(1), crate::Written::default());
+                world.run.handle_receipt(receipt, world.now);
+            }
+            Effect::KeepCoverageKeys { keys, .. } => seen += keys.joined(),
+            Effect::TallyCoverage { report, .. } => {
+                world.run.handle_tally(report, &crate::CoverageTally::default(), world.now);
+            }
+            Effect::Trace(crate::TraceEvent::Progress(said)) => seen += &written(ConnectorMessage::Progress(said)),
+            Effect::Trace(crate::TraceEvent::Skip(said)) => seen += &written(ConnectorMessage::SkipResult(said)),
+            Effect::Trace(crate::TraceEvent::Assistance(said)) => seen += &written(ConnectorMessage::Assistance(said)),
+            Effect::Trace(crate::TraceEvent::AssistanceStatus(said)) => {
+                seen += &written(ConnectorMessage::AssistanceStatus(said));
+            }
+            Effect::Ask(question) => seen += &written(ConnectorMessage::Interaction(question)),
+            other => seen += &format!("{other:?}"),
+        }
+    }
+    seen
+}
+
+fn seen_of_slice(slice: &crate::Slice<Steady>) -> String {
+    let mut seen = String::new();
+    for record in slice.records() {
+        seen += &[record.stream, record.key, record.body.unwrap_or_default(), record.emitted_at.unwrap_or_default()]
+            .concat();
+    }
+    for change in slice.gap_changes() {
+        if let GapChange::Open(gap) = change {
+            let kept = DetailGap { gap_id: None, lease_id: None, not_before: None, ..(**gap).clone() };
+            seen += &written(ConnectorMessage::DetailGap(Box::new(kept)));
+        }
+    }
+    slice.committed().iter().for_each(|cursor| seen += cursor.token().as_str());
+    seen
+}
+
+fn written(message: ConnectorMessage<'_>) -> String {
+    let mut out = Vec::new();
+    message.encode(&mut out);
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_connections_own_credential_is_in_no_field_that_anybody_sees() {
+    for message in EVERY_TEXT {
+        let sound = seen_of(message);
+        assert!(!sound.contains("ProtocolViolation"), "{message} is refused as it is: {sound}");
+        for line in with_each_text(message, "hunter2") {
+            let seen = seen_of(&line);
+            assert!(!seen.contains("hunter2"), "{line} is seen as {seen}");
+        }
+    }
 }
 
 #[test]
@@ -148,6 +266,7 @@ fn the_connections_own_credential_in_what_would_be_stored_ends_the_run() {
         located.clone(),
         located.replace("detail_locator", "list_cursor"),
         record("photos", "hunter2"),
+        record("photos", "a").replace("2031-01-01T00:00:00Z", "hunter2"),
         gap("photos", "photos", "hunter2", "gone"),
         gap("photos", "hunter2", "a", "gone"),
         coverage(&["hunter2"], &[], &[]),
