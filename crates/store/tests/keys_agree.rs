@@ -5,7 +5,9 @@
 
 mod world;
 
-use gleaner_engine::{CoveragePair, CoverageTally, KeyFacts, KeysInMemory, Presence, ReportId, Steady, Validate};
+use gleaner_engine::{
+    CoveragePair, CoverageTally, KeyFacts, KeysInMemory, Misfit, Presence, ReportId, Steady, Validate,
+};
 use gleaner_protocol::{CoverageField, RawJson};
 use gleaner_store::GapFilter;
 use proptest::prelude::*;
@@ -33,8 +35,12 @@ enum Fact {
 struct NoBad;
 
 impl Validate for NoBad {
-    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), String> {
-        if body.as_str().contains("bad") { Err("/bad".to_owned()) } else { Ok(()) }
+    fn check(&self, _: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        if body.as_str().contains("bad") {
+            Err(Misfit { pointer: "/bad".to_owned(), ..Misfit::default() })
+        } else {
+            Ok(())
+        }
     }
 }
 
