@@ -118,7 +118,7 @@ fn a_gap_is_ignored_with_a_note_survives_the_next_run_and_is_taken_back() {
     assert!(status.contains("healthy") && status.contains("1 gap is ignored, as you said"), "{status}");
     let lines = of_stream(&shop, "lines");
     assert_eq!((lines["percent"].as_f64(), lines["missing"].as_u64()), (Some(50.0), Some(1)), "not complete: {lines}");
-    assert!(shop.gleaner(&["why", "shop"]).stdout.contains("1 ignored, as you said"));
+    assert!(shop.gleaner(&["why", "shop"]).stdout.contains("1 ignored by you"));
     assert_eq!(shop.gleaner(&["verify"]).code, 0);
     assert_eq!(shop.gleaner(&["gaps", "take-back", &id]).code, 0);
     assert_eq!(gap()["state"], "pending");

@@ -82,11 +82,9 @@ impl Finding {
             Self::RecordsRejected(records) => {
                 counted(*records, "record does not fit its schema", "records do not fit their schema")
             }
-            Self::CoverageShort(streams) => counted(
-                *streams,
-                "checkpoint lacks records that were listed",
-                "checkpoints lack records that were listed",
-            ),
+            Self::CoverageShort(streams) => {
+                counted(*streams, "checkpoint has an incomplete account", "checkpoints have an incomplete account")
+            }
             Self::Skipped(parts) => {
                 counted(*parts, "part was left out by the last run", "parts were left out by the last run")
             }
