@@ -111,7 +111,7 @@ impl Finding {
 const fn stopped(reason: TerminalReason) -> &'static str {
     match reason {
         TerminalReason::Cancelled => "the last one was cancelled",
-        TerminalReason::BudgetReached => "the last one reached its limit",
+        TerminalReason::BudgetReached => "the time for the last one was over",
         TerminalReason::SourceCooldown => "the provider rate-limited the last one",
         TerminalReason::GrantExpired => "the permission to collect ended",
         TerminalReason::ScopeRejected => "the last one was not started",
