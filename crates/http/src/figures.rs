@@ -26,6 +26,8 @@ pub(crate) struct Figures {
     pub(crate) pausing: usize,
     /// When the last pause before a retry ends that was begun; long over when nobody pauses.
     pub(crate) pause_ends: Time,
+    /// Whether a refusal is the reason for that pause, and not an error.
+    pub(crate) pause_is_refusal: bool,
     /// Times that what was learned could not be written down.
     pub(crate) memory_errors: u64,
     /// The last waits, in milliseconds.

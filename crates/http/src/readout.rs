@@ -191,14 +191,14 @@ impl SendGovernor {
         Some(Waiting { reason, remaining, callers: state.waiting() })
     }
 
-    /// How long the callers that pause before a retry still do; `None` when there are none. A pause of this kind is
-    /// between two attempts of one request: others may be sent meanwhile.
+    /// How long the callers that pause before a retry still do, and whether because of a refusal; `None` when there are
+    /// none. A pause of this kind is between two attempts of one request: others may be sent meanwhile.
     #[must_use]
-    pub fn retry_pause(&self) -> Option<Duration> {
+    pub fn retry_pause(&self) -> Option<(Duration, bool)> {
         let now = self.shared.clock.now();
         let state = self.shared.lock();
         let is_pausing = state.figures.pausing > 0 && state.figures.pause_ends > now;
-        is_pausing.then(|| state.figures.pause_ends.since(now))
+        is_pausing.then(|| (state.figures.pause_ends.since(now), state.figures.pause_is_refusal))
     }
 
     /// Everything about this key.

@@ -308,10 +308,19 @@ impl Shared {
         if !is_refusal && !slot.is_due() {
             return;
         }
-        let shared = Arc::clone(self);
-        let saving = tokio::task::spawn_blocking(move || shared.save());
-        if is_refusal && saving.await.is_err() {
-            tracing::warn!(key = %self.key, "the thread that writes down what was learned is gone");
+        let (shared, (done, saved)) = (Arc::clone(self), tokio::sync::oneshot::channel());
+        let saving = std::thread::Builder::new().name("gleaner-save".to_owned()).spawn(move || {
+            shared.save();
+            // Nobody waits for it unless it is a refusal.
+            let _nobody = done.send(());
+        });
+        match saving {
+            // A system that gives no more threads still has this one.
+            Err(_) => self.save(),
+            Ok(_) if is_refusal && saved.await.is_err() => {
+                tracing::warn!(key = %self.key, "the thread that writes down what was learned is gone");
+            }
+            Ok(_) => {}
         }
     }
 }

@@ -164,7 +164,7 @@ impl SendGovernor {
                     call.draw_launch(self.shared.settings.launch_jitter);
                     let reason = if meaning.says_when { WaitReason::Gate } else { WaitReason::Pacing };
                     // As before a turn: who waits can afford a box.
-                    Box::pin(self.pause_until(at, reason, &mut call)).await;
+                    Box::pin(self.pause_until(at, (reason, meaning.is_refusal), &mut call)).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
                     continue;
@@ -217,9 +217,9 @@ impl SendGovernor {
     }
 
     /// The pause after a refusal: what the provider asked for, or our own backoff, and never both.
-    async fn pause_until(&self, at: Time, reason: WaitReason, call: &mut Call) {
+    async fn pause_until(&self, at: Time, (reason, is_refusal): (WaitReason, bool), call: &mut Call) {
         let start = Instant::now();
-        let pausing = Pausing::new(&self.shared, at);
+        let pausing = Pausing::new(&self.shared, at, is_refusal);
         pause(self.shared.clock.instant(at), &Notify::new()).await;
         drop(pausing);
         let waited = start.elapsed();
@@ -247,10 +247,12 @@ impl Meaning {
 struct Pausing<'a>(&'a Shared);
 
 impl<'a> Pausing<'a> {
-    fn new(shared: &'a Shared, until: Time) -> Self {
+    fn new(shared: &'a Shared, until: Time, is_refusal: bool) -> Self {
         let mut state = shared.lock();
         state.figures.pausing += 1;
-        state.figures.pause_ends = state.figures.pause_ends.max(until);
+        if until >= state.figures.pause_ends {
+            (state.figures.pause_ends, state.figures.pause_is_refusal) = (until, is_refusal);
+        }
         drop(state);
         Self(shared)
     }

@@ -176,7 +176,11 @@ fn wait_of(governor: &SendGovernor, now: Time) -> Option<Wait> {
         };
         Some(Wait { until: now + remaining, reason })
     });
-    gate.or_else(|| Some(Wait { until: now + governor.retry_pause()?, reason: WaitingReason::ServerError }))
+    gate.or_else(|| {
+        let (remaining, is_refusal) = governor.retry_pause()?;
+        let reason = if is_refusal { gate_reason(governor) } else { WaitingReason::ServerError };
+        Some(Wait { until: now + remaining, reason })
+    })
 }
 
 /// The time between two sends that is reported as the pace.

@@ -12,7 +12,7 @@ use gleaner_protocol::GapReason;
 use gleaner_service::{Actions, OwnerActions};
 use gleaner_store::{
     ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, MeantGap, PAGE_ROWS_MAX,
-    QuarantinedRecord, Reader,
+    QuarantinedRecord, Reader, StreamCoverage,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -116,9 +116,15 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
     let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
     let left = print_gaps(args, (connection, &reader), limit, out)?;
     let left = print_quarantine(args, (connection, &reader), left, out)?;
+    let is_chosen = |stream: &StreamCoverage| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name);
     let evidence = reader.evidence(connection)?;
     let (open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
     if args.json {
+        for stream in reader.coverage(connection)?.into_iter().filter(is_chosen) {
+            if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
+                out.line(&unaccounted_json(&stream.summary.name, &listing).to_string())?;
+            }
+        }
         for one in &open {
             out.line(&left_open_json(one).to_string())?;
         }
@@ -127,8 +133,7 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let streams = reader.coverage(connection)?.into_iter();
-    let streams = streams.filter(|stream| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name));
+    let streams = reader.coverage(connection)?.into_iter().filter(is_chosen);
     let (mut all, mut unaccounted) = (0, 0);
     for stream in streams {
         let recovered = if args.recovered { stream.summary.gaps_recovered } else { 0 };
@@ -269,6 +274,13 @@ fn unaccounted_text(stream: &str, listing: &Listing) -> String {
     let more = if more > 0 && !keys.is_empty() { format!(" and {more} more") } else { String::new() };
     let count = listing.unaccounted;
     format!("{} {keys}{more}  listed, without an outcome ({count}), by run {}", visible(stream), listing.run_id)
+}
+
+fn unaccounted_json(stream: &str, listing: &Listing) -> Value {
+    json!({
+        "kind": "unaccounted", "stream": stream, "count": listing.unaccounted, "first_keys": listing.waiting,
+        "run_id": listing.run_id,
+    })
 }
 
 fn record_json(record: &QuarantinedRecord) -> Value {

@@ -31,10 +31,11 @@ pub(crate) fn run(args: &RemoveArgs, out: &mut Output) -> Result<ExitCode, CliEr
     let removed = store.set_removed(name, &leases);
     store.release(&leases)?;
     removed?;
-    let records = counted(summary.totals.records, "record", "records");
+    let stays = ("record with its history and gaps stays", "records with their history and gaps stay");
+    let records = counted(summary.totals.records, stays.0, stays.1);
     out.line(&format!("{} is removed, its credentials are deleted", visible(name)))?;
     out.line(&format!(
-        "  {records} with history and gaps stay in {}\n  `gleaner remove {} --purge` forgets them too",
+        "  {records} in {}\n  `gleaner remove {} --purge` forgets them too",
         store.path().display(),
         visible(name)
     ))?;

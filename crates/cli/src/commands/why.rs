@@ -12,7 +12,7 @@ use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, shortened, visible};
-use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Finding, Grade, Rest, WallTime};
+use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Finding, Grade, Rest, WallTime, is_failure};
 use gleaner_protocol::{CircuitState, RecoveryAction, TerminalReason};
 use gleaner_service::{Outlook, outlook};
 use gleaner_store::{ConnectionState, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, RunSummary};
@@ -155,8 +155,8 @@ impl Known {
                 let said = said.into_iter().next().map(|told| format!(": {}", quoted(&told.text))).unwrap_or_default();
                 format!("{}{said}", action.wording().what.trim_end_matches('.'))
             }
-            // Its cause is in the line about the last run.
-            Finding::LastRunFailed(reason) => reason.wording().why.to_owned(),
+            // The connector's own words are in the line about the last run.
+            Finding::LastRunFailed(reason) => reason.wording().what.to_owned(),
             other => {
                 let sentence = other.sentence(dates::rfc3339);
                 let mut letters = sentence.chars();
@@ -276,7 +276,7 @@ impl Known {
             format!("`gleaner resume {name}`, then `gleaner run {name}`.")
         } else if let Rest::Until { until, .. } = self.rest {
             format!("`gleaner run {name}` after {}; --now does not wait.", dates::rfc3339(until))
-        } else if let Some(ended) = last.filter(|ended| !ended.reason.is_success()) {
+        } else if let Some(ended) = last.filter(|ended| is_failure(ended.reason)) {
             format!("{} `gleaner run {name}` starts it.", ended.next())
         } else {
             format!("`gleaner run {name}` collects what is new and retries the gaps that are due.")

@@ -415,7 +415,10 @@ fn what_is_damaged_is_named_by_table_and_row() {
         ("UPDATE runs SET scope = '{'", "runs row 1: what it says about its pace or its scope cannot be read"),
         ("UPDATE runs SET connection = 2", "runs row 1: it is of another connection than what it left in versions"),
         ("UPDATE streams SET name = 'other' WHERE id = 1", "streams row 1: the manifest has no stream of this name"),
-        ("DELETE FROM connections WHERE id = 1", "connections row 1: the row is gone, and streams or runs of"),
+        (
+            "DELETE FROM connections WHERE id = 1",
+            "connections row 1: the row is gone, and streams of the connection are there",
+        ),
         ("UPDATE streams SET schema = '{{{' WHERE id = 1", "streams row 1: its schema cannot be read"),
     ] {
         let place = Place::new("verify");

@@ -440,7 +440,7 @@ fn a_removed_connection_runs_no_more_and_its_records_stay_until_it_is_added_agai
     assert_eq!(shop.run("record(1); slice(1); done(1); end()", &[]).code, 0);
     let removed = shop.gleaner(&["remove", "shop"]);
     assert_eq!(removed.code, 0, "{removed:?}");
-    assert!(removed.stdout.contains("1 record with history") && removed.stdout.contains("store.db"), "{removed:?}");
+    assert!(removed.stdout.contains("1 record with its history") && removed.stdout.contains("store.db"), "{removed:?}");
     assert_eq!(vault(&shop).names("shop").unwrap(), Vec::<String>::new());
     assert!(shop.gleaner(&["status"]).stdout.starts_with("shop  removed; 1 record stays"));
     let refused = shop.gleaner(&["run", "shop", "--now"]);

@@ -34,7 +34,7 @@ fn a_connection_whose_only_run_was_stopped_is_not_healthy() {
     let mut run = place.start(FOREVER, &[]);
     run.wait_for_saved();
     let all = gaps(&place);
-    assert_eq!(all, "no gap is on record, but no run has finished yet: the first one is running\n");
+    assert_eq!(all, "no gap is on record, but no run has finished yet; one is running\n");
     assert_eq!(lines_of(&place, &["runs", "shop", "--json"])[0]["state"], "running");
     run.signal("TERM");
     assert_eq!(run.end().1, Some(130));
@@ -97,6 +97,13 @@ fn what_a_run_left_open_is_told_to_programs_too() {
     let why = place.gleaner(&["why", "shop"]).stdout;
     assert!(why.contains("checkpoint of orders withheld: ") && why.contains("skipped: orders: sign in first"), "{why}");
     assert!(!why.contains("Nothing that is known of"), "{why}");
+    let script = "record(1)\nsay(type='DETAIL_COVERAGE', reference_only=True, stream='details', state_stream='orders', \
+                  required_keys=['1', '2'], hydrated_keys=[])\n\
+                  say(type='STATE', stream='orders', cursor={'next': 1}); done(1); end()";
+    assert_eq!(place.run(script, &[]).code, 3);
+    let lines = lines_of(&place, &["gaps", "shop", "--json"]);
+    let listed = (&lines[0]["kind"], &lines[0]["stream"], &lines[0]["count"], &lines[0]["first_keys"]);
+    assert_eq!(listed, (&json!("unaccounted"), &json!("details"), &json!(2), &json!(["1", "2"])), "{lines:?}");
 }
 
 #[test]

@@ -296,7 +296,7 @@ impl RunLine {
 
 /// How long a run took, or goes on. When one that was interrupted stopped is not on record.
 pub(crate) fn lasted(run: &RunSummary, is_at_work: bool, now: WallTime) -> String {
-    match run.ended_at.or(is_at_work.then_some(now)) {
+    match run.ended_at.or_else(|| is_at_work.then_some(now)) {
         Some(until) => span(until.since(run.started_at)),
         None => "unknown".to_owned(),
     }

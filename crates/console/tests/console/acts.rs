@@ -227,7 +227,7 @@ fn a_run_whose_process_is_gone_is_interrupted_and_its_account_is_not_known() {
     let begun = until("a run", begun);
     assert_eq!(begun["state"], "running");
     let list = shown(&world, "/connections/fresh/gaps").text().to_owned();
-    assert!(list.contains("no run has finished yet: the first one is running"), "{list}");
+    assert!(list.contains("no run has finished yet; one is running"), "{list}");
     drop(run);
     assert_eq!(world.json(one)["items"][0]["state"], "interrupted");
     let grade = &world.json("/api/v1/connections/fresh")["health"];

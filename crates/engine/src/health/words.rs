@@ -82,11 +82,9 @@ impl Finding {
             Self::RecordsRejected(records) => {
                 counted(*records, "record does not fit its schema", "records do not fit their schema")
             }
-            Self::CoverageShort(streams) => counted(
-                *streams,
-                "checkpoint lacks records that were listed",
-                "checkpoints lack records that were listed",
-            ),
+            Self::CoverageShort(streams) => {
+                counted(*streams, "checkpoint has an incomplete account", "checkpoints have an incomplete account")
+            }
             Self::Skipped(parts) => {
                 counted(*parts, "part was left out by the last run", "parts were left out by the last run")
             }
@@ -113,7 +111,7 @@ impl Finding {
 const fn stopped(reason: TerminalReason) -> &'static str {
     match reason {
         TerminalReason::Cancelled => "the last one was cancelled",
-        TerminalReason::BudgetReached => "the last one reached its limit",
+        TerminalReason::BudgetReached => "the time for the last one was over",
         TerminalReason::SourceCooldown => "the provider rate-limited the last one",
         TerminalReason::GrantExpired => "the permission to collect ended",
         TerminalReason::ScopeRejected => "the last one was not started",

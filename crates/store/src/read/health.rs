@@ -199,18 +199,16 @@ impl Evidence {
         let cause = |run: &RunSummary| run.ended().map(|ended| ended.cause().trim_end_matches('.').to_owned());
         if self.last_success.is_none() {
             let last = self.last_run.as_ref();
-            let why = match last.and_then(|run| run.reason) {
-                _ if self.open_run.is_some() && self.is_running => "the first one is running".to_owned(),
-                _ if self.open_run.is_some() => "the last one was interrupted".to_owned(),
-                Some(TerminalReason::Succeeded) => {
-                    return Some("no run has collected everything yet: the runs so far asked for less".to_owned());
-                }
+            let stopped = |reason| Finding::NoFullRun(reason).sentence(|_| String::new());
+            return Some(match last.and_then(|run| run.reason) {
+                _ if self.open_run.is_some() && self.is_running => Finding::FirstRun.sentence(|_| String::new()),
+                _ if self.open_run.is_some() => stopped(TerminalReason::Interrupted),
+                Some(reason) if !is_failure(reason) => stopped(reason),
                 _ => match last.and_then(cause) {
-                    Some(cause) => cause,
-                    None => return Some("no run has finished yet".to_owned()),
+                    Some(cause) => format!("no run has finished yet: {cause}"),
+                    None => "no run has finished yet".to_owned(),
                 },
-            };
-            return Some(format!("no run has finished yet: {why}"));
+            });
         }
         if interrupted {
             return Some("the last run was interrupted".to_owned());

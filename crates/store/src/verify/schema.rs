@@ -57,10 +57,10 @@ fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure>
 
 /// Without the row of a connection its views would seem to be nobody's.
 fn connections_that_are_gone(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let sql = "SELECT connection FROM streams UNION SELECT connection FROM runs EXCEPT SELECT id FROM connections";
+    let sql = "SELECT connection FROM streams EXCEPT SELECT id FROM connections";
     let mut statement = connection.prepare(sql)?;
     let gone = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-    let what = "the row is gone, and streams or runs of the connection are there";
+    let what = "the row is gone, and streams of the connection are there";
     found.extend(gone.into_iter().map(|row| damage("connections", Some(row), what)));
     Ok(())
 }

@@ -210,13 +210,13 @@ fn seen_of(line: &str) -> String {
             Effect::TallyCoverage { report, .. } => {
                 world.run.handle_tally(report, &crate::CoverageTally::default(), world.now);
             }
-            Effect::Trace(crate::TraceEvent::Progress(said)) => seen += &written(ConnectorMessage::Progress(said)),
-            Effect::Trace(crate::TraceEvent::Skip(said)) => seen += &written(ConnectorMessage::SkipResult(said)),
-            Effect::Trace(crate::TraceEvent::Assistance(said)) => seen += &written(ConnectorMessage::Assistance(said)),
+            Effect::Trace(crate::TraceEvent::Progress(said)) => seen += &written(&ConnectorMessage::Progress(said)),
+            Effect::Trace(crate::TraceEvent::Skip(said)) => seen += &written(&ConnectorMessage::SkipResult(said)),
+            Effect::Trace(crate::TraceEvent::Assistance(said)) => seen += &written(&ConnectorMessage::Assistance(said)),
             Effect::Trace(crate::TraceEvent::AssistanceStatus(said)) => {
-                seen += &written(ConnectorMessage::AssistanceStatus(said));
+                seen += &written(&ConnectorMessage::AssistanceStatus(said));
             }
-            Effect::Ask(question) => seen += &written(ConnectorMessage::Interaction(question)),
+            Effect::Ask(question) => seen += &written(&ConnectorMessage::Interaction(question)),
             other => seen += &format!("{other:?}"),
         }
     }
@@ -232,14 +232,14 @@ fn seen_of_slice(slice: &crate::Slice<Steady>) -> String {
     for change in slice.gap_changes() {
         if let GapChange::Open(gap) = change {
             let kept = DetailGap { gap_id: None, lease_id: None, not_before: None, ..(**gap).clone() };
-            seen += &written(ConnectorMessage::DetailGap(Box::new(kept)));
+            seen += &written(&ConnectorMessage::DetailGap(Box::new(kept)));
         }
     }
     slice.committed().iter().for_each(|cursor| seen += cursor.token().as_str());
     seen
 }
 
-fn written(message: ConnectorMessage<'_>) -> String {
+fn written(message: &ConnectorMessage<'_>) -> String {
     let mut out = Vec::new();
     message.encode(&mut out);
     String::from_utf8(out).unwrap()
