@@ -60,9 +60,8 @@ pub(crate) fn go_on(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, boa
 
 fn judge_little(plan: &Plan<'_>, full: &Observed, run: &Observed, board: &mut Board<'_>) {
     let (before, again) = (full.records(), run.records());
-    let with_cursor = full.of_type("STATE").filter_map(|line| line.text("stream")).collect::<BTreeSet<_>>();
     let incremental = |name: &String| {
-        with_cursor.contains(name.as_str()) && plan.manifest.stream(name).is_some_and(|stream| stream.incremental)
+        run.gone_on_from.contains(name) && plan.manifest.stream(name).is_some_and(|stream| stream.incremental)
     };
     for name in plan.streams.iter().filter(|name| incremental(name)) {
         let of_stream = |(stream, _): &&Place| stream == name;

@@ -401,6 +401,14 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_climbs_to_the_first_list_of_a_chain() {
+        let pairs = [("comments", "photos"), ("photos", "trips"), ("trips", "photos")];
+        let found_by = FoundBy::of(pairs.map(|(stream, list)| (stream.to_owned(), list.to_owned())));
+        let failed = Ending::StreamScoped { failed: BTreeSet::from(["comments".to_owned()]) };
+        assert_eq!(ledger().plan(&failed, &found_by, &BTreeSet::new()).cursors(), [], "also through a circle");
+    }
+
+    #[test]
     fn any_other_failure_and_a_cancellation_commit_nothing() {
         check(&Ending::Failed, &[], &[]);
         check(&Ending::Cancelled, &[], &[]);

@@ -118,6 +118,8 @@ pub enum WarningCode {
     GapKeysIncomplete,
     /// A coverage report names records, and calls every one of them an optional skip.
     EverythingSkipped,
+    /// A coverage report considered more records than it covers, and names them nowhere.
+    NotCovered,
 }
 
 impl WarningCode {
@@ -128,6 +130,7 @@ impl WarningCode {
             Self::CoverageEarly => "coverage_early",
             Self::GapKeysIncomplete => "gap_keys_incomplete",
             Self::EverythingSkipped => "everything_skipped",
+            Self::NotCovered => "not_covered",
         }
     }
 }
@@ -146,6 +149,9 @@ impl Warning {
             }
             WarningCode::EverythingSkipped => {
                 format!("{stream}: the connector skipped all {count} listed records as optional; none was stored")
+            }
+            WarningCode::NotCovered => {
+                format!("{stream}: the coverage report leaves {count} of the records that it considered without a word")
             }
         }
     }

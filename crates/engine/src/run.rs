@@ -119,6 +119,8 @@ struct Report {
     /// Records and gaps of its stream that came after it.
     late: u64,
     judged_again: bool,
+    /// Records that it considered, did not cover, and names in no list.
+    uncovered: u64,
 }
 
 impl<T: Track> Run<T> {

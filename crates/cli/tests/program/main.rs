@@ -36,6 +36,7 @@ mod scenarios;
 mod scoped;
 mod serve;
 mod statements;
+mod stays_known;
 mod stops;
 mod support;
 mod tables;

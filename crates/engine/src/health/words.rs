@@ -85,9 +85,7 @@ impl Finding {
             Self::CoverageShort(streams) => {
                 counted(*streams, "checkpoint has an incomplete account", "checkpoints have an incomplete account")
             }
-            Self::Skipped(parts) => {
-                counted(*parts, "part was left out by the last run", "parts were left out by the last run")
-            }
+            Self::Skipped(parts) => counted(*parts, "part of a stream was skipped", "parts of streams were skipped"),
             Self::Stale { since } => format!("no success since {}", date(*since)),
             Self::RequiresTheImpossible(streams) => {
                 format!("it requires {} that it cannot collect", counted(*streams, "stream", "streams"))

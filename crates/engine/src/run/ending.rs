@@ -459,6 +459,7 @@ impl<T: Track> Run<T> {
                 (WarningCode::CoverageEarly, late),
                 (WarningCode::GapKeysIncomplete, tally.gaps_unlisted),
                 (WarningCode::EverythingSkipped, skipped),
+                (WarningCode::NotCovered, report.uncovered),
             ];
             let warning = |(code, count)| Warning { code, stream: stream.clone(), count };
             counts.into_iter().filter(|(_, count)| *count > 0).map(warning).collect::<Vec<_>>()

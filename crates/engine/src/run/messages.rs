@@ -174,6 +174,10 @@ impl<T: Track> Run<T> {
         if self.reports.iter().any(is_same) {
             return Err(Violation::new(ViolationCode::CoverageRepeated).of_stream(stream));
         }
+        let [required, hydrated] =
+            [CoverageField::RequiredKeys, CoverageField::HydratedKeys].map(|list| end.key_count(list));
+        let uncovered = end.considered.unwrap_or(0).saturating_sub(end.covered.or(end.considered).unwrap_or(0));
+        let uncovered = uncovered.saturating_sub(required.saturating_sub(hydrated));
         let id = self.keys_of.take().unwrap_or_else(|| next_report(&self.reports));
         // The gaps that the report relies on must be durable before they are looked for.
         self.flush();
@@ -188,6 +192,7 @@ impl<T: Track> Run<T> {
             tally: CoverageTally::default(),
             late: 0,
             judged_again: false,
+            uncovered,
         });
         Ok(())
     }

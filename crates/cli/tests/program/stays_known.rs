@@ -1,0 +1,145 @@
+//! What a run named and did not bring is asked for again by the next one, whichever way the connector moved its cursors.
+
+use crate::collect::{Shop, last_line};
+use serde_json::{Value, json};
+use std::fs;
+use std::process::Command;
+
+/// `list`, `detail` and `file`, with these more members each.
+fn shop(test: &str, [list, detail, file]: [&str; 3]) -> Shop {
+    let shop = Shop::new(test);
+    write_manifest(&shop, "1", [list, detail, file]);
+    shop
+}
+
+fn write_manifest(shop: &Shop, version: &str, more: [&str; 3]) {
+    let streams = ["list", "detail", "file"]
+        .iter()
+        .zip(more)
+        .map(|(name, more)| format!(r#"{{"name":"{name}","semantics":"mutable_state","primary_key":"id"{more}}}"#));
+    let streams = streams.collect::<Vec<_>>().join(",");
+    let text = format!(
+        r#"{{"connector_id":"shop","connector_key":"shop","version":"{version}","display_name":"Shop","streams":[{streams}]}}"#
+    );
+    fs::write(shop.root.join("manifest.json"), text).unwrap();
+}
+
+const MESSAGES: &str = r#"
+n = 0
+def rec(stream, key):
+    global n; n += 1
+    say(type="RECORD", stream=stream, key=key, data={"id": key}, emitted_at="2031-01-01T00:00:00Z")
+def state(stream, at, **more): say(type="STATE", stream=stream, cursor={"at": at}, **more)
+def cov(stream, list, required, hydrated):
+    say(type="DETAIL_COVERAGE", reference_only=True, stream=stream, state_stream=list, required_keys=required, hydrated_keys=hydrated)
+def gap(stream, **more): say(type="DETAIL_GAP", reference_only=True, status="pending", stream=stream, reason="temporary_unavailable", **more)
+def fin(**more): done(n, **more)
+with open("start.json", "w") as file: json.dump(start, file)
+"#;
+
+/// Runs it, and answers its exit code and what it was told at the start.
+fn run(shop: &Shop, script: &str, options: &[&str]) -> (i32, Value) {
+    let answer = shop.run(&format!("{MESSAGES}{script}; end()"), options);
+    (answer.code, serde_json::from_slice(&fs::read(shop.root.join("start.json")).unwrap()).unwrap())
+}
+
+const OF_LIST: &str = r#","parent_streams":["list"],"coverage_strategy":"parent_detail_accounting""#;
+const OF_DETAIL: &str = r#","parent_streams":["detail"],"coverage_strategy":"parent_detail_accounting""#;
+
+#[test]
+fn a_chain_of_streams_withholds_every_checkpoint_of_it() {
+    let shop = shop("chain", ["", OF_LIST, OF_DETAIL]);
+    let script = "rec('list', 'a'); rec('detail', 'a'); cov('detail', 'list', ['a'], ['a']); cov('file', 'detail', ['a'], []); \
+                  state('list', 1); state('detail', 1); state('file', 1); fin()";
+    assert_eq!(run(&shop, script, &[]).0, 3);
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], Value::Null);
+}
+
+#[test]
+fn a_failed_stream_withholds_the_list_that_earlier_reports_named() {
+    let shop = shop("failed-child", ["", "", ""]);
+    let first = "rec('list', 'a'); rec('detail', 'a'); cov('detail', 'list', ['a'], ['a']); state('list', 1); fin()";
+    assert_eq!(run(&shop, first, &[]).0, 0);
+    let failed = "rec('list', 'b'); say(type='SKIP_RESULT', stream='detail', reason='stream_collection_failed'); state('list', 2, slice=True); \
+                  done(n, 'failed', error=dict(message='down', retryable=True, code='stream_collection_failed')); end(1)";
+    assert_eq!(run(&shop, failed, &[]).0, 1);
+    let (_, start) = run(&shop, "fin()", &[]);
+    assert_eq!(start["state"].get("list"), None, "a slice had moved it: it is listed again: {start}");
+}
+
+#[test]
+fn a_report_before_its_last_record_counts_that_record() {
+    let shop = shop("early", ["", OF_LIST, ""]);
+    let script = "rec('list', 'a'); cov('detail', 'list', ['a'], ['a']); rec('detail', 'a'); state('list', 1); fin()";
+    let answer = shop.run(&format!("{MESSAGES}{script}; end()"), &["--json"]);
+    assert_eq!((answer.code, &last_line(&answer)["checkpoints_committed"]), (0, &json!(["list"])), "{answer:?}");
+    assert_eq!(last_line(&answer)["warnings"][0]["code"], "coverage_early");
+}
+
+#[test]
+fn a_report_that_covers_less_than_it_considered_is_a_warning() {
+    let shop = shop("considered", ["", OF_LIST, ""]);
+    let report = "say(type='DETAIL_COVERAGE', reference_only=True, stream='detail', state_stream='list', required_keys=[], hydrated_keys=[], considered=10, covered=6)";
+    let answer = shop.run(&format!("{MESSAGES}{report}; state('list', 1); fin(); end()"), &["--json"]);
+    let warning = &last_line(&answer)["warnings"][0];
+    assert_eq!((&warning["code"], &warning["count"]), (&json!("not_covered"), &json!(4)), "{answer:?}");
+}
+
+#[test]
+fn a_subset_of_streams_that_nobody_has_placed_moves_no_ordinary_cursor() {
+    let shop = shop("unplaced", ["", "", ""]);
+    assert_eq!(run(&shop, "rec('list', 'a'); rec('file', 'a'); state('list', 1); fin()", &[]).0, 0);
+    // Its cursor stands on the first stream that it is asked for.
+    run(&shop, "rec('file', 'a'); state('file', 1); fin()", &["--stream", "file"]);
+    run(&shop, "rec('list', 'b'); state('list', 2); fin()", &["--stream", "list"]);
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], json!({"list": {"at": 1}}));
+}
+
+#[test]
+fn a_stream_that_is_collected_from_now_on_has_its_list_read_again() {
+    let deferred = r#","required":false,"coverage_policy":"deferred""#;
+    let shop = shop("policy", ["", deferred, ""]);
+    assert_eq!(run(&shop, "rec('list', 'a'); state('list', 1); fin()", &[]).0, 0);
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], json!({"list": {"at": 1}}));
+    write_manifest(&shop, "2", ["", "", ""]);
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], Value::Null);
+}
+
+#[test]
+fn parts_of_a_list_are_gaps_of_their_own() {
+    let shop = shop("list-cursors", ["", "", ""]);
+    let parts = "gap('list', list_cursor={'page': 1}); gap('list', list_cursor={'page': 2}); state('list', 2); fin()";
+    assert_eq!(run(&shop, parts, &[]).0, 3);
+    assert_eq!(shop.gleaner(&["gaps", "shop", "--json"]).stdout.matches(r#""kind":"gap""#).count(), 2);
+}
+
+#[test]
+fn another_account_is_listed_from_its_beginning() {
+    let shop = shop("account", ["", "", ""]);
+    let add = |account: &str| {
+        shop.script(&format!("{MESSAGES}state('list', 1); fin(); end()"));
+        let set = format!("ACCOUNT={account}");
+        let add =
+            shop.gleaner(&["add", "--manifest", "manifest.json", "--set", &set, "--", "python3", "-u", "shop.py"]);
+        assert_eq!(add.code, 0, "{add:?}");
+        assert_eq!(shop.gleaner(&["run", "shop"]).code, 0);
+        serde_json::from_slice::<Value>(&fs::read(shop.root.join("start.json")).unwrap()).unwrap()["state"].clone()
+    };
+    assert_eq!(add("alice"), Value::Null);
+    assert_eq!(add("alice"), json!({"list": {"at": 1}}), "nothing changed");
+    assert_eq!(add("bob"), Value::Null);
+}
+
+#[test]
+fn a_cooldown_lasts_as_long_as_the_provider_said() {
+    let shop = shop("told", ["", "", ""]);
+    let limited = "say(type='DETAIL_GAP', reference_only=True, status='pending', stream='list', record_key='a', reason='rate_limited', \
+                   not_before='2999-01-01T00:00:00Z'); done(0, 'failed', error=dict(message='shop_rate_limited', retryable=True)); end(1)";
+    run(&shop, limited, &[]);
+    let again = shop.run("done(0); end()", &["--json"]);
+    assert_eq!(again.code, 5, "{again:?}");
+    let until = last_line(&again)["cooldown_until"].as_str().unwrap().to_owned();
+    // Without a word of the provider it would be 15 minutes.
+    let later = Command::new("date").args(["-u", "-d", "+1 hour", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap().stdout;
+    assert!(until > String::from_utf8(later).unwrap(), "{until}");
+}
