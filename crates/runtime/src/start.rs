@@ -1,8 +1,8 @@
 //! START: what a connector is told first.
 
 use crate::request::RunRequest;
-use gleaner_engine::{CatchUp, RunPurpose, Track, WallTime, page_bytes};
-use gleaner_protocol::{CollectionMode, RuntimeMessage, Start};
+use gleaner_engine::{RunPurpose, Track, WallTime, page_bytes};
+use gleaner_protocol::{RuntimeMessage, Start};
 use gleaner_store::{Session, Store, StoreError};
 
 /// The message, as a line. Leases the first page of gaps.
@@ -14,7 +14,6 @@ pub(crate) fn message<T: Track>(
 ) -> Result<Vec<u8>, StoreError> {
     let in_scope = |stream: &str| request.scope.asked.stream(stream).is_some();
     let streams = request.scope.asked.streams().iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
-    let from_the_beginning = request.mode == CollectionMode::FullRefresh && T::NAME != CatchUp::NAME;
     let state = session.state().filter(|cursor| in_scope(cursor.stream()));
     let state = state.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
     let start = Start {
@@ -22,7 +21,7 @@ pub(crate) fn message<T: Track>(
         collection_mode: request.mode,
         scope: request.scope.asked.clone(),
         // Some connectors take an empty object for "nothing stored", others only null.
-        state: (!from_the_beginning && !state.is_empty()).then_some(state),
+        state: (!state.is_empty()).then_some(state),
         bindings: request.bindings.clone(),
         detail_gaps: store.lease_gaps_page(session, &streams, page_bytes(None), now)?,
         recovery_only: request.purpose == RunPurpose::RecoveryOnly,

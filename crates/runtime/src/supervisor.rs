@@ -17,7 +17,7 @@ use gleaner_engine::{
     AnswerTaken, AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Reach, Run, RunConfig, RunId,
     RunOutcome, RunPurpose, Schemas, Scoped, Steady, Time, Track, TrackChoice, WallTime, check_scope,
 };
-use gleaner_protocol::{Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
+use gleaner_protocol::{CollectionMode, Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
 use gleaner_store::{
     Acquired, HEARTBEAT, Holder, Lease, LeaseOn, RunAbout, RunStart, Session, Settled, Store, StoreError,
 };
@@ -164,6 +164,9 @@ impl<'a, T: Track> Supervisor<'a, T> {
         let checks = Checks { schemas, redactor: request.redactor.clone() };
         let mut session = open_session::<T>(store, &request, &leases, reach, now.wall)?;
         let left_quarantine = store.retry_quarantine(&mut session, &checks, now.wall)?;
+        if request.mode == CollectionMode::FullRefresh && T::NAME != CatchUp::NAME {
+            session.begin_anew();
+        }
         let interrupted_before = session.interrupted_before();
         let config = RunConfig {
             run_id: session.run_id().clone(),

@@ -146,6 +146,11 @@ impl<T: Track> Session<T> {
         lists
     }
 
+    /// Goes on from no cursor: everything is listed from its beginning.
+    pub fn begin_anew(&mut self) {
+        self.bookmarks.iter_mut().for_each(|bookmark| bookmark.is_good = false);
+    }
+
     /// Lists these streams from their beginning.
     pub(crate) fn do_not_resume(&mut self, streams: &BTreeSet<String>) {
         for bookmark in &mut self.bookmarks {

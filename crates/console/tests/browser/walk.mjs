@@ -76,7 +76,7 @@ step("a code was asked for and answered");
 
 // A gap: why, in three texts, and another try.
 await page.goto(at("/gaps"));
-for (const text of ["The service pushed back", "Put off by your own budget", "Could not be had so far"]) {
+for (const text of ["The provider rate-limited us", "Deferred by the limits of a run", "Failed, will be retried"]) {
   await page.getByRole("heading", { name: text }).waitFor();
 }
 await page.getByText("The service is limiting how fast it can be asked.").waitFor();
