@@ -141,12 +141,7 @@ fn part(folder: &Path, url: &str, shown: &mut Shown, kill_at: Option<u64>) -> Re
 fn cause_of(folder: &Path) -> Option<String> {
     let reader = gleaner_store::Reader::open(&folder.join("home").join("store.db")).ok()?;
     let run = reader.runs("demo", 1).ok()?.into_iter().next()?;
-    let what = run.reason.map(|reason| reason.wording().what.to_owned());
-    let said = run.error_message.or(run.violation);
-    match (said, what) {
-        (Some(said), Some(what)) => Some(format!("{said} ({what})")),
-        (said, what) => said.or(what),
-    }
+    run.ended().map(|ended| ended.cause())
 }
 
 fn not_as_expected(folder: &Path, cause: &str, saved: u64) -> CliError {

@@ -248,7 +248,7 @@ impl Evidence {
             terminal_gaps: totals.gaps_terminal,
             ignored_gaps: totals.gaps_ignored,
             rejected_records: totals.quarantined,
-            shortfalls: self.shortfalls.max(self.missing.unaccounted),
+            shortfalls: self.shortfalls.max(u64::from(self.missing.unaccounted > 0)),
             skips: self.skips_open,
             question_open: self.summary.question_open,
             hints: &self.hints,
