@@ -284,7 +284,9 @@ pub(crate) fn finished(
     let now_missing = reader.missing(name)?;
     let helps = what_helps(report);
     let left_open = reader.left_open(name)?;
-    let is_missing_something = now_missing.wanted() > 0 || outcome.is_incomplete() || !left_open.is_empty();
+    let absent = absent(reader, name, &args.resources)?;
+    let is_complete = now_missing.wanted() == 0 && left_open.is_empty() && absent.is_empty();
+    let is_missing_something = !is_complete || outcome.is_incomplete();
     let code = match exit_code(helps, is_missing_something, report.was_told_to_stop) {
         // It did what may be done meanwhile, and that was not everything.
         0 | EXIT_GAPS if cooldown.before != Rest::No => EXIT_PROVIDER,
@@ -303,6 +305,7 @@ pub(crate) fn finished(
             "message": cause(report), "exit": outcome.exit.map(|exit| exit.to_string()), "stderr": outcome.stderr,
             "cooldown_until": end_of(cooldown.after).map(dates::rfc3339), "left_quarantine": report.left_quarantine,
             "missing": now_missing.total(), "quarantined": now_missing.quarantined, "left_open": left_open.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "resources_absent": absent,
         });
         merge(&mut line, counts_json(&outcome.counts));
         merge(&mut line, run_account::json(outcome));
@@ -310,6 +313,9 @@ pub(crate) fn finished(
         return Ok(ExitCode::from(code));
     }
     account(report, name, gaps_open, now_missing.quarantined, out)?;
+    for resource in &absent {
+        out.line(&format!("  not stored, although this run asked for it: {}", visible(resource)))?;
+    }
     if !outcome.is_incomplete() {
         for line in &left_open {
             out.line(&format!(
@@ -391,6 +397,18 @@ fn account(report: &RunReport, name: &str, gaps_open: u64, quarantined: u64, out
         out.line("  the run before this one was interrupted; what it had saved is kept")?;
     }
     Ok(())
+}
+
+/// The records that `--resource` named and that are not stored.
+fn absent<'a>(reader: &Reader, name: &str, resources: &'a [String]) -> Result<Vec<&'a str>, CliError> {
+    let mut absent = Vec::new();
+    for resource in resources {
+        let Some((stream, key)) = resource.split_once('=') else { continue };
+        if reader.record(name, stream, key)?.is_none() {
+            absent.push(resource.as_str());
+        }
+    }
+    Ok(absent)
 }
 
 /// Why the run is over, in the connector's own words.

@@ -80,7 +80,9 @@ impl Skips {
         if self.first.len() < Self::FIRST_MAX {
             self.first.push(skipped.clone());
         }
-        self.by_stream.insert(skip.stream.clone().unwrap_or_default(), skipped);
+        // The last word counts, but a part that the next run goes on with does not take another one's place.
+        let known = self.by_stream.entry(skip.stream.clone().unwrap_or_default()).or_insert_with(|| skipped.clone());
+        *known = Skipped { continues: known.continues && skipped.continues, ..skipped };
     }
 }
 

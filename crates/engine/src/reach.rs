@@ -322,6 +322,7 @@ pub struct Reach {
     about: Extent,
     dependents: BTreeMap<String, BTreeSet<String>>,
     found_by: FoundBy,
+    listed_whole: BTreeSet<String>,
     expected: BTreeMap<String, Vec<ExpectedReport>>,
 }
 
@@ -344,8 +345,10 @@ impl Reach {
         let (track, about) = if is_whole { (own_track, about) } else { (TrackChoice::Scoped, collected.clone()) };
         let dependents = seen.dependents(manifest, &about);
         let found_by = seen.found_by(manifest, &asked);
+        let whole = manifest.streams.iter().filter(|stream| LISTED_WHOLE.contains(&strategy(stream)));
+        let listed_whole = whole.map(|stream| stream.name.clone()).collect();
         let expected = seen.expected(manifest, &asked);
-        Self { track, grant, asked, collected, about, dependents, found_by, expected }
+        Self { track, grant, asked, collected, about, dependents, found_by, listed_whole, expected }
     }
 
     /// Which track it moves.
@@ -358,6 +361,12 @@ impl Reach {
     #[must_use]
     pub const fn found_by(&self) -> &FoundBy {
         &self.found_by
+    }
+
+    /// Whether every run lists this stream from its beginning.
+    #[must_use]
+    pub fn is_listed_whole(&self, stream: &str) -> bool {
+        self.listed_whole.contains(stream)
     }
 
     /// The streams whose cursors records of this one may be found by, as far as nothing says that they are not.

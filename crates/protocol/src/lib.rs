@@ -61,7 +61,7 @@
 //! // A line without its line feed is never a message.
 //! let violation = decoder.finish().unwrap_err();
 //! assert_eq!(violation.code, ViolationCode::IncompleteLine);
-//! assert_eq!(violation.wording().next, "Nothing to do: the next run continues from the last saved slice.");
+//! assert_eq!(violation.wording().next, "Run it again to continue from the last saved slice; if it happens again, tell the connector's author.");
 //! ```
 //!
 //! # Where to look

@@ -8,7 +8,6 @@
 
 use crate::error::{Failure, from_sql, to_sql};
 use crate::gap_rows::GapRow;
-use crate::hydrated_keys::shares_keys;
 use crate::session::Session;
 use gleaner_engine::{Confirmation, Evidence, GapsConfirmed, Recovery, SliceRecord, Track};
 use gleaner_protocol::{RawJson, RecordKey};
@@ -200,19 +199,6 @@ impl<'h> Brought<'h> {
         }
     }
 
-    fn is_under_other_keys(&self, row: &GapRow) -> Result<bool, Failure> {
-        let sql = "SELECT other.id FROM streams own JOIN streams other ON other.connection = own.connection
-                   WHERE own.id = ?1 AND other.id != own.id AND (?2 IS NULL OR other.name = ?2)";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let others = statement.query_map((row.stream, row.parent_stream()), |row| row.get::<_, i64>(0))?;
-        for other in others {
-            if shares_keys(self.connection, row.stream, other?)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// What there is for a gap that is called recovered in the name of this stream.
     pub(crate) fn evidence(&self, row: &GapRow, named: i64) -> Result<Evidence, Failure> {
         if named != row.stream || self.held.is_none() {
@@ -225,8 +211,6 @@ impl<'h> Brought<'h> {
         let found = self.connection.prepare_cached(sql)?.query_row((self.run, row.id), |row| row.get(0)).optional()?;
         Ok(match found {
             Some(OWN_STREAM) => Evidence::Record,
-            // Where the stream has its records under the other one's keys, a record that is not there is missing.
-            Some(OTHER_STREAM) if self.is_under_other_keys(row)? => Evidence::Nothing,
             Some(OTHER_STREAM) => Evidence::OtherStream,
             Some(_) | None => Evidence::Nothing,
         })

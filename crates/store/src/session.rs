@@ -133,6 +133,9 @@ impl<T: Track> Session<T> {
 
     /// The newest run whose cursor this one went on from, of those by which records of this stream are found; 0 for none.
     pub(crate) fn went_on_after(&self, stream: &str) -> i64 {
+        if self.start.about.reach.as_ref().is_some_and(|reach| reach.is_listed_whole(stream)) {
+            return 0;
+        }
         let lists = self.lists_of(stream);
         let used =
             self.bookmarks.iter().filter(|bookmark| bookmark.is_good && lists.contains(bookmark.cursor.stream()));

@@ -45,7 +45,7 @@ impl Reader {
             let of = registry::find(connection, name)?;
             let sql =
                 "SELECT s.name, k.reason, k.message, r.run_id, k.at FROM skips k JOIN streams s ON s.id = k.stream
-                       JOIN runs r ON r.id = k.run WHERE s.connection = ?1 ORDER BY s.id, k.track";
+                       JOIN runs r ON r.id = k.run WHERE s.connection = ?1 AND s.declared = 1 ORDER BY s.id, k.track";
             rows(connection, sql, [of], |row| {
                 Ok(OpenSkip {
                     stream: row.get(0)?,
@@ -93,17 +93,26 @@ pub(crate) fn keep<T: Track>(
     let by_stream = &outcome.skips.by_stream;
     for (stream, id) in session.streams.all().filter(|(stream, _)| session.asks_for(stream)) {
         // What belongs to no stream may be of any.
-        let skipped = by_stream.get(stream).or_else(|| by_stream.get(""));
-        if let Some(skipped) = skipped {
-            let sql = "INSERT OR REPLACE INTO skips VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let skips = [by_stream.get(stream), by_stream.get("")];
+        if let Some(skipped) = skips.into_iter().flatten().next() {
+            // The first run that skipped something stays: what it left out is before everything that came later.
+            let sql = "INSERT INTO skips VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (stream, track) DO UPDATE
+                       SET reason = excluded.reason, message = excluded.message, at = excluded.at,
+                       continues = min(continues, excluded.continues)";
             let version = &session.start.about.connector_version;
-            let (reason, message, continues) = (&skipped.reason, &skipped.message, skipped.continues);
+            let (reason, message) = (&skipped.reason, &skipped.message);
+            let continues = skips.into_iter().flatten().all(|skip| skip.continues);
             let values = (id, session.track(), session.run, version, reason, message, continues, date_to_sql(now));
             connection.prepare_cached(sql)?.execute(values)?;
         } else if outcome.reason == TerminalReason::Succeeded && session.start.about.purpose != RunPurpose::RecoveryOnly
         {
+            let after = session.went_on_after(stream);
             let sql = "DELETE FROM skips WHERE stream = ?1 AND track = ?2 AND (continues = 1 OR run > ?3)";
-            connection.prepare_cached(sql)?.execute((id, session.track(), session.went_on_after(stream)))?;
+            connection.prepare_cached(sql)?.execute((id, session.track(), after))?;
+            if after == 0 && session.is_ordinary() {
+                // Its list was gone through from the beginning: that is the history, too.
+                connection.prepare_cached("DELETE FROM skips WHERE stream = ?1")?.execute([id])?;
+            }
         }
     }
     Ok(())

@@ -118,7 +118,8 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
     let left = print_quarantine(args, (connection, &reader), left, out)?;
     let is_chosen = |stream: &StreamCoverage| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name);
     let evidence = reader.evidence(connection)?;
-    let (open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
+    let (mut open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
+    open.retain(|one| args.stream.is_none() || one.stream == args.stream);
     if args.json {
         for stream in reader.coverage(connection)?.into_iter().filter(is_chosen) {
             if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {

@@ -86,6 +86,14 @@ fn a_report_that_covers_less_than_it_considered_is_a_warning() {
 }
 
 #[test]
+fn a_record_that_was_asked_for_by_its_key_and_did_not_come_is_named() {
+    let shop = shop("absent", ["", "", ""]);
+    let options = ["--resource", "list=a", "--resource", "list=zzz", "--json"];
+    let answer = shop.run(&format!("{MESSAGES}rec('list', 'a'); fin(); end()"), &options);
+    assert_eq!((answer.code, &last_line(&answer)["resources_absent"]), (3, &json!(["list=zzz"])), "{answer:?}");
+}
+
+#[test]
 fn a_subset_of_streams_that_nobody_has_placed_moves_no_ordinary_cursor() {
     let shop = shop("unplaced", ["", "", ""]);
     assert_eq!(run(&shop, "rec('list', 'a'); rec('file', 'a'); state('list', 1); fin()", &[]).0, 0);

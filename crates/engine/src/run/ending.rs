@@ -417,7 +417,9 @@ impl<T: Track> Run<T> {
         let reported = |stream: &str, parent: &str| {
             self.reports.iter().any(|report| report.pair.stream == stream && report.pair.state_stream == parent)
         };
-        let missing = missing.filter(|(stream, parent)| !reported(stream, parent)).map(|(stream, parent)| Shortfall {
+        // A run that was not asked for the list owes no report about it.
+        let owed = |stream: &str, parent: &str| self.rules.contains(parent) && !reported(stream, parent);
+        let missing = missing.filter(|(stream, parent)| owed(stream, parent)).map(|(stream, parent)| Shortfall {
             stream: stream.to_owned(),
             state_stream: parent.to_owned(),
             unaccounted: None,

@@ -325,7 +325,9 @@ impl Expected {
         let held_back = |stream: &str| {
             let failed = going.failed.contains(stream) || stream == "trips" && going.failed.contains("details");
             let scoped = going.ending == Some(Ending::StreamsFailed) && failed;
-            scoped || stream == "trips" && going.streams.contains(&"details") && !complete
+            // The list waits for the report, and so does the stream that it is about.
+            let waits = ["trips", "details"].iter().all(|name| going.streams.contains(name)) && !complete;
+            scoped || waits && matches!(stream, "trips" | "details")
         };
         let eligible = matches!(going.ending, Some(Ending::Succeeded | Ending::StreamsFailed));
         let staged = going.staged.iter().filter(|(stream, _)| eligible && !held_back(stream));
