@@ -139,7 +139,9 @@ fn next_row<T: Track>(connection: &Connection, session: &Session<T>, after: i64)
 /// Sees to it that another version of the connector sends again what does not fit and what was skipped: no run goes on
 /// from the cursors by which these records are found. Answers the streams of those cursors.
 fn list_again<T: Track>(connection: &Connection, session: &Session<T>) -> Result<BTreeSet<String>, Failure> {
-    let Some(version) = &session.start.about.connector_version else { return Ok(BTreeSet::new()) };
+    // A run that asks for less would list less again, and nobody would list the rest.
+    let version = session.start.about.connector_version.as_ref().filter(|_| session.is_ordinary());
+    let Some(version) = version else { return Ok(BTreeSet::new()) };
     let mut streams = BTreeSet::new();
     for table in ["quarantine", "skips"] {
         let of_others = format!(

@@ -85,6 +85,8 @@ fn what_was_skipped_stays_known_until_a_run_goes_over_it_again() {
         assert!(!status.contains("healthy"), "{what}: {status}");
     };
     known("after the run");
+    collect(&shop, "listing([], []); skip('lines', 'again'); done(0); end()", &["--now"]);
+    known("after a run that skipped something else and moved no cursor");
     // It goes on behind the skipped part, so it proves nothing.
     let (code, stdout) = collect(&shop, "line(3); listing(['3'], ['3']); state(); done(1); end()", &["--now"]);
     assert_eq!(code, 3, "{stdout}");
