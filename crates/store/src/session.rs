@@ -14,6 +14,7 @@ use crate::quarantine;
 use crate::reach::track_name;
 use crate::registry;
 use crate::renewal;
+use crate::repair::NOTHING;
 use crate::store::{Store, meta_number};
 use crate::trace;
 use gleaner_engine::{
@@ -357,6 +358,11 @@ fn insert_run(
 
 /// Runs that have no end belong to processes that have: we hold their connection's lease.
 fn end_interrupted(connection: &Connection, of: i64, now: WallTime) -> Result<u64, Failure> {
+    // A slice may have moved a cursor past something that its run skipped, and the run can no longer say so.
+    let sql =
+        "UPDATE cursors SET basis = ?2 WHERE run IN (SELECT id FROM runs WHERE connection = ?1 AND ended_at IS NULL)
+               AND EXISTS (SELECT 1 FROM events e WHERE e.run = cursors.run AND e.kind = 'skip')";
+    connection.execute(sql, (of, NOTHING))?;
     let sql = "UPDATE runs SET ended_at = ?2, reason = ?3 WHERE connection = ?1 AND ended_at IS NULL";
     let ended = connection.execute(sql, (of, date_to_sql(now), TerminalReason::Interrupted.code()))?;
     let of_ended = "run IN (SELECT id FROM runs WHERE connection = ?1)";

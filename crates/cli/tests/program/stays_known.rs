@@ -151,3 +151,18 @@ fn a_cooldown_lasts_as_long_as_the_provider_said() {
     let later = Command::new("date").args(["-u", "-d", "+1 hour", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap().stdout;
     assert!(until > String::from_utf8(later).unwrap(), "{until}");
 }
+
+#[test]
+fn what_a_run_skipped_before_it_was_killed_is_asked_for_again() {
+    let shop = shop("skip-killed", ["", "", ""]);
+    let script = "say(type='SKIP_RESULT', stream='list', reason='timeout'); rec('list', 'b'); state('list', 2, slice=True); time.sleep(60)";
+    let mut run = shop.start(&format!("{MESSAGES}{script}; end()"));
+    let is_saved = || shop.gleaner(&["records", "list", "--json"]).stdout.contains("\"b\"");
+    while !is_saved() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let (_, start) = self::run(&shop, "fin()", &[]);
+    assert_eq!(start["state"], Value::Null, "the cursor is past what was skipped");
+}
