@@ -222,6 +222,9 @@ pub(crate) enum LabCommand {
     /// Shows one run in the terminal: accepted rate against the limit over time, refusals marked.
     #[command(after_help = EXIT_CODES)]
     Show(ShowArgs),
+    /// Lists every number of the law gleaner: value, unit, range and reason.
+    #[command(after_help = EXIT_CODES)]
+    Tuning(TuningArgs),
 }
 
 #[derive(Args, Debug)]
@@ -229,7 +232,7 @@ pub(crate) struct RunArgs {
     /// Scenario files, folders of them, or names of built-in scenarios.
     #[arg(value_name = "FILE|DIR")]
     pub(crate) scenarios: Vec<String>,
-    /// Laws to run, repeated or separated by commas [default: all; with --random: gleaner].
+    /// Laws to run, repeated or separated by commas [default: all; with --random or --set: gleaner].
     #[arg(long = "law", value_name = "NAME", value_delimiter = ',')]
     pub(crate) laws: Vec<String>,
     /// Runs each law with the seeds 1 to N.
@@ -244,17 +247,30 @@ pub(crate) struct RunArgs {
     /// Which scenarios --random draws [default: 1].
     #[arg(long, value_name = "S", requires = "random")]
     pub(crate) seed: Option<u64>,
-    /// Prints one JSON object per line and run instead of a table.
+    /// Prints one JSON object per line and run instead of a table; with --sweep, per value.
     #[arg(long)]
     pub(crate) json: bool,
     /// Also writes a page with charts of all runs.
     #[arg(long, value_name = "OUT")]
     pub(crate) html: Option<PathBuf>,
+    /// Sets a number of the law gleaner, repeatable; `gleaner lab tuning` lists them.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// Runs the law gleaner with each value of one number, and prints a row per value.
+    #[arg(long, value_name = "NAME=A,B,C", conflicts_with_all = ["html", "laws"])]
+    pub(crate) sweep: Option<String>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// Prints one JSON object per line and scenario.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TuningArgs {
+    /// Prints one JSON object per line and number.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -272,6 +288,9 @@ pub(crate) struct ShowArgs {
     /// The seed.
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Sets a number of the law gleaner, repeatable; `gleaner lab tuning` lists them.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -21,6 +21,8 @@ pub(crate) mod lab_list;
 pub(crate) mod lab_random;
 pub(crate) mod lab_run;
 pub(crate) mod lab_show;
+pub(crate) mod lab_sweep;
+pub(crate) mod lab_tuning;
 pub(crate) mod man;
 pub(crate) mod new;
 pub(crate) mod pause;

@@ -36,6 +36,7 @@ mod stop_signals;
 mod stream_name;
 mod table;
 mod trial;
+mod tuning;
 mod visible_command;
 mod whole_file;
 
@@ -81,12 +82,14 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
     };
     let mut out = Output::stdout(config::colour(cli.colour, home));
     match command {
-        Command::Lab(LabCommand::Run(args)) => match args.random {
-            Some(count) => commands::lab_random::run(&args, count, &mut out),
-            None => commands::lab_run::run(&args, &mut out),
+        Command::Lab(LabCommand::Run(args)) => match (&args.sweep, args.random) {
+            (Some(sweep), _) => commands::lab_sweep::run(&args, sweep, &mut out),
+            (None, Some(count)) => commands::lab_random::run(&args, count, &mut out),
+            (None, None) => commands::lab_run::run(&args, &mut out),
         },
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
+        Command::Lab(LabCommand::Tuning(args)) => commands::lab_tuning::run(&args, &mut out),
         Command::Proxy(mut args) => {
             Config::load(&Home::find(&args.home)?)?.fill_proxy(&mut args)?;
             commands::proxy::run(&args)

@@ -2,6 +2,7 @@
 
 use crate::backoff::BackoffConfig;
 use crate::breaker::BreakerConfig;
+use crate::law::tuning::Tuning;
 use crate::retry_budget::RetryBudgetConfig;
 use crate::run_budget::RunBudgetConfig;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct Config {
     pub breaker: BreakerConfig,
     /// The owner's envelope for a run; off by default.
     pub run_budget: RunBudgetConfig,
+    /// The numbers of the law. [`Tuning::SHIPPED`] for everybody but the lab, which measures others.
+    pub tuning: &'static Tuning,
 }
 
 /// The one discovery interval. One request a second is what services without a documented limit
@@ -64,6 +67,7 @@ impl Default for Config {
             retry_budget: Some(RetryBudgetConfig::default()),
             breaker: BreakerConfig::default(),
             run_budget: RunBudgetConfig::default(),
+            tuning: Tuning::SHIPPED,
         }
     }
 }

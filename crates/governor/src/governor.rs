@@ -11,6 +11,7 @@ use crate::breaker::{Breaker, BreakerTicket, Decision, Event};
 use crate::circuit::{Change, CircuitTransition};
 use crate::config::Config;
 use crate::lane::Lane;
+use crate::law::tuning::Tuning;
 use crate::law::{Accepted, Law, Refusal};
 use crate::outcome::{Outcome, Verdict};
 use crate::pacing::Pacing;
@@ -122,6 +123,7 @@ impl Governor {
     /// A governor with other settings.
     #[must_use]
     pub fn with_config(name: &str, config: Config) -> Self {
+        let tuning = config.tuning;
         let ceiling = nanos(config.ceiling_interval).max(1);
         let discovery = nanos(config.discovery_interval);
         let run_budget = RunBudget::new(config.run_budget);
@@ -130,13 +132,13 @@ impl Governor {
         Self {
             name: name.into(),
             law: (discovery > 0).then(|| {
-                let law = Law::new(discovery, ceiling);
+                let law = Law::new(discovery, ceiling, tuning);
                 if config.is_careful { law.careful() } else { law }
             }),
             pacing: Pacing::new(),
             ceiling,
             horizon: nanos(config.horizon),
-            lane: Lane::new(config.max_concurrency),
+            lane: Lane::new(config.max_concurrency, tuning),
             quotas: QuotaBook::default(),
             breaker: Breaker::new(config.breaker),
             retry_budget,
@@ -187,10 +189,11 @@ impl Governor {
 
     /// When the next send is due: the latest of all that have a say. `None`: after an answer.
     fn due(&mut self, now: Time) -> Option<Due> {
-        if self.needs_answer(self.law.as_ref()?) {
+        let law = self.law.as_ref()?;
+        if self.needs_answer(law) {
             return None;
         }
-        let quota = self.quotas.advice(self.sent, now);
+        let quota = self.quotas.advice(self.sent, now, law.tuning());
         if quota.needs_answer && self.lane.in_flight() > 0 {
             return None;
         }
@@ -271,8 +274,11 @@ impl Governor {
     }
 
     fn read_quotas(&mut self, outcome: &Outcome, seq: u32, now: Time) {
+        if outcome.quotas.as_slice().is_empty() {
+            return;
+        }
         let was_closed = self.quotas.is_closed(self.sent);
-        self.quotas.on_answer(&outcome.quotas, seq, now);
+        self.quotas.on_answer(&outcome.quotas, seq, now, self.tuning());
         if !was_closed && self.quotas.is_closed(self.sent) {
             self.back_off(BackoffReason::Quota, now);
         }
@@ -282,8 +288,8 @@ impl Governor {
     fn teach(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
         match outcome.verdict {
             Verdict::Success => {
-                let law = self.law.as_ref();
-                self.lane.on_accepted(permit.others, || law.is_none_or(|law| law.refusals.may_risk(now)));
+                let (law, tuning) = (self.law.as_ref(), self.tuning());
+                self.lane.on_accepted(permit.others, tuning, || law.is_none_or(|law| law.may_risk(now)));
                 self.teach_success(permit, now);
                 Event::Success
             }
@@ -313,7 +319,7 @@ impl Governor {
     fn teach_throttle(&mut self, permit: &Permit, outcome: &Outcome, now: Time) -> Event {
         // Zero is no directive: the provider only says that it does not know.
         let retry_after = outcome.told_wait().map(nanos);
-        let company = self.lane.on_refused(permit.others);
+        let company = self.lane.on_refused(permit.others, self.tuning());
         let refusal = Refusal { seq: permit.seq, sent_at: permit.sent_at, retry_after, early: permit.early, company };
         let first_of_burst = self.law.as_mut().is_none_or(|law| law.on_throttle(refusal, now));
         if first_of_burst {
@@ -413,6 +419,11 @@ impl Governor {
         self.law.as_ref().map_or(0, Law::interval)
     }
 
+    /// The numbers that the law goes by; after an opt-out nothing that they decide is asked.
+    fn tuning(&self) -> &'static Tuning {
+        self.law.as_ref().map_or(Tuning::SHIPPED, Law::tuning)
+    }
+
     fn back_off(&mut self, reason: BackoffReason, now: Time) {
         let interval = Duration::from_nanos(self.interval());
         self.last_backoff = Some(LastBackoff { interval, reason, at: now });
@@ -441,8 +452,8 @@ struct Due {
 /// The one wait before a send: the latest of pacing, gate, quota and window, never their sum.
 #[inline]
 fn latest(pacing: &Pacing, law: &Law, ceiling: u64, quota: Time, now: Time) -> Time {
-    let open = pacing.due(law.interval(), ceiling).max(law.gate()).max(quota);
-    open.max(law.window.due(open.max(now)))
+    let open = pacing.due(law.interval(), ceiling, law.tuning()).max(law.gate()).max(quota);
+    open.max(law.window.due(open.max(now), law.tuning()))
 }
 
 fn defer(reason: DeferReason, not_before: Time) -> Admission {

@@ -10,16 +10,10 @@
 //! It never waits and never changes the pace. With one request at a time there is nothing to
 //! separate, and the lane is inert.
 
+use crate::law::tuning::Tuning;
+
 /// One at a time: the rate is the control variable, and a second worker is the owner's choice.
 pub(crate) const MAX_CONCURRENCY_DEFAULT: u16 = 1;
-
-/// Accepted requests at a full lane before one more is tried: dear enough that a wrong try is less
-/// than half a percent, and doubled each time the same limit is met again, ...
-const PATIENCE_MIN: u16 = 256;
-/// ... up to one refusal in 4096, below any target for violations.
-const PATIENCE_MAX: u16 = 4096;
-/// Bursts that must agree. One burst always has a lowest `k`, so one proves nothing.
-const BURSTS_TO_CUT: u8 = 2;
 
 /// The in-flight limit of one key. `k` is always "others in flight when the request was sent".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +38,7 @@ pub(crate) struct Lane {
 
 impl Lane {
     /// A lane that starts wide open; `max_concurrency` 0 is read as 1.
-    pub(crate) fn new(max_concurrency: u16) -> Self {
+    pub(crate) fn new(max_concurrency: u16, tuning: &Tuning) -> Self {
         let max = max_concurrency.max(1);
         Self {
             max,
@@ -54,7 +48,7 @@ impl Lane {
             accepted_max: 0,
             answers: max,
             quiet: 0,
-            patience: PATIENCE_MIN,
+            patience: tuning.lane_patience,
             cut_to: 0,
             bursts: 0,
         }
@@ -79,7 +73,7 @@ impl Lane {
 
     /// A request that was sent beside `k` others was accepted. `may_widen`: a refusal is affordable.
     #[inline]
-    pub(crate) fn on_accepted(&mut self, k: u16, may_widen: impl FnOnce() -> bool) {
+    pub(crate) fn on_accepted(&mut self, k: u16, tuning: &Tuning, may_widen: impl FnOnce() -> bool) {
         if self.max == 1 {
             return;
         }
@@ -87,7 +81,7 @@ impl Lane {
         self.accepted_max = self.accepted_max.max(k);
         if k.saturating_add(1) >= self.limit && self.limit < self.max {
             self.quiet = self.quiet.saturating_add(1);
-            if self.quiet >= self.row() && may_widen() {
+            if self.quiet >= self.row(tuning) && may_widen() {
                 self.widen();
             }
         }
@@ -110,7 +104,7 @@ impl Lane {
     /// A request that was sent beside `k` others was throttled. To be called for every refusal, not
     /// once per burst: within a burst the lowest `k` is the telling one. True when a limit that was
     /// found before explains it.
-    pub(crate) fn on_refused(&mut self, k: u16) -> bool {
+    pub(crate) fn on_refused(&mut self, k: u16, tuning: &Tuning) -> bool {
         if self.max == 1 {
             return false;
         }
@@ -122,7 +116,7 @@ impl Lane {
         if is_known && self.limit > self.cut_to {
             // One more was tried and was one too many: no second burst is needed to know that.
             self.refused_min = self.cut_to;
-            self.narrow();
+            self.narrow(tuning);
             return true;
         }
         // A request refused alone (`k` = 0) always ends up here: no limit on company explains it.
@@ -131,8 +125,8 @@ impl Lane {
             return is_known;
         }
         self.bursts = self.bursts.saturating_add(u8::from(is_new_burst));
-        if self.bursts >= BURSTS_TO_CUT && self.refused_min < self.limit {
-            self.narrow();
+        if self.bursts >= tuning.lane_bursts && self.refused_min < self.limit {
+            self.narrow(tuning);
         }
         is_known || self.limit == self.cut_to
     }
@@ -155,10 +149,11 @@ impl Lane {
     }
 
     /// With `refused_min` others it was too many, so that many in all are not.
-    fn narrow(&mut self) {
+    fn narrow(&mut self, tuning: &Tuning) {
         self.limit = self.refused_min;
         let is_known = self.limit == self.cut_to;
-        self.patience = if is_known { PATIENCE_MAX.min(self.patience * 2) } else { PATIENCE_MIN };
+        let longer = self.patience.saturating_mul(tuning.lane_patience_growth).min(tuning.lane_patience_max);
+        self.patience = if is_known { longer } else { tuning.lane_patience };
         self.cut_to = self.limit;
     }
 
@@ -169,8 +164,8 @@ impl Lane {
 
     /// Acceptances before the next step. Beyond the last cut every one of them speaks against that
     /// limit, so the short row is enough; at the limit they say nothing about one more.
-    const fn row(&self) -> u16 {
-        if self.limit > self.cut_to { PATIENCE_MIN } else { self.patience }
+    const fn row(&self, tuning: &Tuning) -> u16 {
+        if self.limit > self.cut_to { tuning.lane_patience } else { self.patience }
     }
 }
 
@@ -190,10 +185,10 @@ mod tests {
         for k in sent {
             lane.on_done();
             if accepts(k) {
-                lane.on_accepted(k, || true);
+                lane.on_accepted(k, Tuning::SHIPPED, || true);
                 accepted += 1;
             } else {
-                lane.on_refused(k);
+                lane.on_refused(k, Tuning::SHIPPED);
                 refused += 1;
             }
         }
@@ -206,18 +201,18 @@ mod tests {
 
     #[test]
     fn in_flight_never_passes_the_limit_and_each_send_learns_its_company() {
-        let mut lane = Lane::new(3);
+        let mut lane = Lane::new(3, Tuning::SHIPPED);
         assert_eq!([lane.on_send(), lane.on_send(), lane.on_send()], [0, 1, 2]);
         assert!(!lane.admits());
         lane.on_done();
         assert!(lane.admits());
-        assert_eq!(Lane::new(0), Lane::new(1));
+        assert_eq!(Lane::new(0, Tuning::SHIPPED), Lane::new(1, Tuning::SHIPPED));
         assert!(size_of::<Lane>() <= 20);
     }
 
     #[test]
     fn a_concurrency_limit_is_found_in_two_bursts() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 1, |k| k < 5);
         assert_eq!(lane.limit(), 8);
         run(&mut lane, 1, |k| k < 5);
@@ -227,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_appears_later_is_found_although_more_was_accepted_before() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 100, |_| true);
         run(&mut lane, 4, |k| k < 5);
         assert_eq!(lane.limit(), 5);
@@ -235,24 +230,24 @@ mod tests {
 
     #[test]
     fn a_limit_of_one_is_found_too() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 2, |k| k < 1);
         assert_eq!(lane.limit(), 1);
     }
 
     #[test]
     fn echoes_of_one_burst_do_not_confirm_it() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 3, |_| true);
         (1..8).rev().for_each(|k| {
-            lane.on_refused(k);
+            lane.on_refused(k, Tuning::SHIPPED);
         });
         assert_eq!(lane.limit(), 8);
     }
 
     #[test]
     fn a_rate_limit_leaves_the_lane_alone() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         let mut count = 0;
         let (_, refused) = run(&mut lane, 10_000, |_| {
             count += 1;
@@ -264,16 +259,16 @@ mod tests {
 
     #[test]
     fn a_refusal_without_company_clears_the_suspicion() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 1, |k| k < 5);
-        lane.on_refused(0);
+        lane.on_refused(0, Tuning::SHIPPED);
         run(&mut lane, 1, |k| k < 5);
         assert_eq!(lane.limit(), 8);
     }
 
     #[test]
     fn a_standing_limit_is_tried_ever_more_rarely() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 2, |k| k < 5);
         let (accepted, refused) = run(&mut lane, 20_000, |k| k < 5);
         // Tries after 256, 512, ... 4096 accepted at a full lane, and then every 4096: 8.
@@ -282,7 +277,7 @@ mod tests {
 
     #[test]
     fn a_raised_limit_is_followed_step_by_step() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 2, |k| k < 3);
         assert_eq!(lane.limit(), 3);
         run(&mut lane, 5 * 256, |_| true);
@@ -291,7 +286,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_was_confirmed_often_is_still_left_quickly_once_it_is_gone() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 10_000, |k| k < 3);
         assert_eq!(lane.limit(), 3);
         // The first step takes at most the longest patience, each of the four others 256.
@@ -301,20 +296,20 @@ mod tests {
 
     #[test]
     fn a_refusal_of_any_kind_interrupts_the_row_that_widens() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 2, |k| k < 5);
         for _ in 0..10 {
-            (0..255).for_each(|_| lane.on_accepted(4, || true));
-            lane.on_refused(2);
+            (0..255).for_each(|_| lane.on_accepted(4, Tuning::SHIPPED, || true));
+            lane.on_refused(2, Tuning::SHIPPED);
         }
         assert_eq!(lane.limit(), 5);
     }
 
     #[test]
     fn a_lane_that_is_not_full_does_not_widen() {
-        let mut lane = Lane::new(8);
+        let mut lane = Lane::new(8, Tuning::SHIPPED);
         run(&mut lane, 2, |k| k < 5);
-        (0..10_000).for_each(|_| lane.on_accepted(2, || true));
+        (0..10_000).for_each(|_| lane.on_accepted(2, Tuning::SHIPPED, || true));
         assert_eq!(lane.limit(), 5);
     }
 
@@ -324,14 +319,14 @@ mod tests {
             answers in prop::collection::vec((any::<bool>(), prop_oneof![Just(0), any::<u16>()]), 0..300),
             max in 0u16..2,
         ) {
-            let mut lane = Lane::new(max);
+            let mut lane = Lane::new(max, Tuning::SHIPPED);
             for (accepted, k) in answers {
                 prop_assert!(lane.admits());
                 prop_assert_eq!(lane.on_send(), 0);
                 prop_assert!(!lane.admits());
                 lane.on_done();
-                if accepted { lane.on_accepted(k, || true) } else { lane.on_refused(k); }
-                prop_assert_eq!(lane, Lane::new(1));
+                if accepted { lane.on_accepted(k, Tuning::SHIPPED, || true) } else { lane.on_refused(k, Tuning::SHIPPED); }
+                prop_assert_eq!(lane, Lane::new(1, Tuning::SHIPPED));
             }
         }
 
@@ -340,10 +335,10 @@ mod tests {
             answers in prop::collection::vec((any::<bool>(), 0u16..12, 1u16..200), 0..300),
             max in 1u16..10,
         ) {
-            let mut lane = Lane::new(max);
+            let mut lane = Lane::new(max, Tuning::SHIPPED);
             for (accepted, k, times) in answers {
                 for _ in 0..times {
-                    if accepted { lane.on_accepted(k, || true) } else { lane.on_refused(k); }
+                    if accepted { lane.on_accepted(k, Tuning::SHIPPED, || true) } else { lane.on_refused(k, Tuning::SHIPPED); }
                     prop_assert!((1..=max).contains(&lane.limit()));
                 }
             }
@@ -351,7 +346,7 @@ mod tests {
 
         #[test]
         fn any_concurrency_limit_is_found_and_never_undercut(limit in 1u16..8, rounds in 2u32..400) {
-            let mut lane = Lane::new(8);
+            let mut lane = Lane::new(8, Tuning::SHIPPED);
             run(&mut lane, 2, |k| k < limit);
             prop_assert_eq!(lane.limit(), limit);
             run(&mut lane, rounds, |k| k < limit);

@@ -7,29 +7,8 @@
 //!
 //! Never looks at errors: how fast a refusal comes says nothing.
 
-use crate::time::{MILLISECOND, SECOND, Time, seconds_between};
-
-/// An answer is late beyond this multiple of the baseline. Log-normal latency with a wide spread
-/// (sigma 0.5) passes it once in 17 answers.
-const LATE: f64 = 2.2;
-/// ... and by at least this much: less is jitter of the machine that measures.
-const LATE_BY: f64 = 20.0 * MILLISECOND as f64;
-/// Late answers in a row that cannot be chance: with the spread above, once in 25 million.
-const ROW: u8 = 6;
-/// ... and they come over at least this time.
-const LASTING: u64 = 750 * MILLISECOND;
-/// Beyond this multiple an answer counts for three ...
-const VERY_LATE: f64 = 10.0;
-/// ... if it is later by this much: a provider around the corner answers within a millisecond, and
-/// tenfold of that is what a busy machine needs to notice.
-const VERY_LATE_BY: f64 = 250.0 * MILLISECOND as f64;
-/// Answers whose fastest is the first baseline.
-const FIRST: u8 = 5;
-/// Answers after which the baseline moves by time and not by answer.
-const SETTLED: u8 = 30;
-/// How slowly a settled baseline moves: a service that gets slower over hours is followed, one that
-/// gets slower within a minute is noticed.
-const BASELINE_S: f64 = 300.0;
+use crate::law::tuning::Tuning;
+use crate::time::{SECOND, Time, seconds_between};
 
 /// The latency of one key.
 #[derive(Clone, Debug, Default)]
@@ -53,14 +32,14 @@ pub(crate) struct Latency {
 impl Latency {
     /// Takes in the answer to a request that was sent at `sent_at`; true when a row of late ones is
     /// complete.
-    pub(crate) fn on_success(&mut self, sent_at: Time, now: Time) -> bool {
+    pub(crate) fn on_success(&mut self, sent_at: Time, now: Time, tuning: &Tuning) -> bool {
         let latency = now.nanos_since(sent_at) as f64;
-        if self.samples < FIRST {
+        if self.samples < tuning.baseline_first {
             self.base = if self.samples == 0 { latency } else { self.base.min(latency) };
         }
         self.samples = self.samples.saturating_add(1);
-        if latency < LATE * self.base || latency < self.base + LATE_BY {
-            self.follow(latency, now);
+        if latency < tuning.late * self.base || latency < self.base + tuning.late_by_s * SECOND as f64 {
+            self.follow(latency, now, tuning);
             return false;
         }
         if sent_at < self.since {
@@ -73,16 +52,19 @@ impl Latency {
         self.late = self.late.saturating_add(1);
         self.late_until = now;
         self.late_sum += latency as f32;
-        let is_very_late = latency > VERY_LATE * self.base && latency > self.base + VERY_LATE_BY;
-        self.row = self.row.saturating_add(if is_very_late { 3 } else { 1 });
-        // A machine that stops for a moment makes everything late that is in flight; a queue lasts.
-        self.row >= ROW && now.nanos_since(self.late_from) >= LASTING
+        let by = self.base + tuning.very_late_by_s * SECOND as f64;
+        let is_very_late = latency > tuning.very_late * self.base && latency > by;
+        self.row = self.row.saturating_add(if is_very_late { tuning.very_late_weight } else { 1 });
+        self.row >= tuning.late_row && now.nanos_since(self.late_from) >= tuning.late_lasting
     }
 
     /// An ordinary answer moves the baseline: quickly at first, slowly later.
-    fn follow(&mut self, latency: f64, now: Time) {
-        let weight =
-            if self.samples < SETTLED { 0.1 } else { (seconds_between(self.last, now) / BASELINE_S).min(0.05) };
+    fn follow(&mut self, latency: f64, now: Time, tuning: &Tuning) {
+        let weight = if self.samples < tuning.baseline_settled {
+            tuning.baseline_step
+        } else {
+            (seconds_between(self.last, now) / tuning.baseline_s).min(tuning.baseline_step_max)
+        };
         self.base += (latency - self.base) * weight;
         self.last = now;
         self.ordinary = self.ordinary.saturating_add(1);
@@ -90,18 +72,18 @@ impl Latency {
     }
 
     /// Whether the baseline moves by time, so that many answers may be told at once.
-    pub(crate) const fn is_settled(&self) -> bool {
-        self.samples >= SETTLED && self.late == 0
+    pub(crate) const fn is_settled(&self, tuning: &Tuning) -> bool {
+        self.samples >= tuning.baseline_settled && self.late == 0
     }
 
     /// Nanoseconds after which an answer is late.
-    pub(crate) fn late_after(&self) -> u64 {
-        (LATE * self.base).max(self.base + LATE_BY) as u64
+    pub(crate) fn late_after(&self, tuning: &Tuning) -> u64 {
+        (tuning.late * self.base).max(self.base + tuning.late_by_s * SECOND as f64) as u64
     }
 
     /// Takes in so many ordinary answers with this mean, in nanoseconds.
-    pub(crate) fn on_ordinary(&mut self, answers: u16, mean: u64, now: Time) {
-        self.follow(mean as f64, now);
+    pub(crate) fn on_ordinary(&mut self, answers: u16, mean: u64, now: Time, tuning: &Tuning) {
+        self.follow(mean as f64, now, tuning);
         self.ordinary = self.ordinary.saturating_add(u8::try_from(answers - 1).unwrap_or(u8::MAX));
     }
 
@@ -145,12 +127,12 @@ impl Latency {
     }
 
     /// How many requests may be in flight at `rate` before their number alone says that answers are
-    /// late: by Little's law rate times latency, with room for chance. Two before anything is known.
-    pub(crate) fn in_flight_max(&self, rate: f64) -> u32 {
+    /// late: by Little's law rate times latency, with room for chance.
+    pub(crate) fn in_flight_max(&self, rate: f64, tuning: &Tuning) -> u32 {
         if self.samples == 0 {
-            return 2;
+            return tuning.in_flight_first;
         }
-        ((4.0 * rate * self.base / SECOND as f64) as u32).saturating_add(4)
+        ((tuning.in_flight_room * rate * self.base / SECOND as f64) as u32).saturating_add(tuning.in_flight_extra)
     }
 }
 
@@ -164,7 +146,7 @@ mod tests {
         let mut is_row = false;
         for &millis in millis {
             let sent_at = latency.last.max(latency.late_until).plus(SECOND);
-            is_row = latency.on_success(sent_at, sent_at.plus(millis * MILLISECOND));
+            is_row = latency.on_success(sent_at, sent_at.plus(millis * MILLISECOND), Tuning::SHIPPED);
         }
         is_row
     }
@@ -188,10 +170,10 @@ mod tests {
         let stop = latency.last.plus(SECOND);
         // Ten requests are on their way when everything stops for 400 ms, and are answered together.
         let mut answered = (0..10).map(|sent| stop.plus(sent * 20 * MILLISECOND));
-        assert!(!answered.any(|sent_at| latency.on_success(sent_at, stop.plus(500 * MILLISECOND))));
+        assert!(!answered.any(|sent_at| latency.on_success(sent_at, stop.plus(500 * MILLISECOND), Tuning::SHIPPED)));
         // The same for a second is one.
         let mut answered = (10..60).map(|sent| stop.plus(sent * 20 * MILLISECOND));
-        assert!(answered.any(|sent_at| latency.on_success(sent_at, sent_at.plus(400 * MILLISECOND))));
+        assert!(answered.any(|sent_at| latency.on_success(sent_at, sent_at.plus(400 * MILLISECOND), Tuning::SHIPPED)));
     }
 
     #[test]
@@ -230,8 +212,8 @@ mod tests {
 
     #[test]
     fn as_many_may_be_in_flight_as_rate_and_latency_explain() {
-        assert_eq!(Latency::default().in_flight_max(50.0), 2);
+        assert_eq!(Latency::default().in_flight_max(50.0, Tuning::SHIPPED), 2);
         // Four times 50 per second at 100 ms, and four.
-        assert_eq!(settled().in_flight_max(50.0), 24);
+        assert_eq!(settled().in_flight_max(50.0, Tuning::SHIPPED), 24);
     }
 }

@@ -124,8 +124,8 @@
 //!   look like a provider under pressure.
 //! - A lock in [`Governor`], and a map from keys to governors: the caller owns its governors. Who has thousands
 //!   of keys takes a [`keyed::Registry`].
-//! - A setting for how the law behaves. The owner sets one number, the ceiling
-//!   ([`Config::ceiling_interval`]).
+//! - A setting that an owner has to make for the law. The owner sets one number, the ceiling
+//!   ([`Config::ceiling_interval`]); the law's own numbers ([`Tuning`]) are for those who measure it.
 
 #![warn(missing_docs)]
 
@@ -162,6 +162,7 @@ pub use circuit::{CircuitReason, CircuitState, CircuitTransition, CircuitTrigger
 pub use classify::{Classifier, DefaultClassifier, HeaderSource, ResponseView, network_error, untrusted_certificate};
 pub use config::{CEILING_INTERVAL, Config, DISCOVERY_INTERVAL, HORIZON};
 pub use governor::{Admission, Advice, Governor, Permit};
+pub use law::tuning::{BadValue, Number, Tuning};
 pub use outcome::{Outcome, QUOTAS_MAX, QuotaReading, Quotas, Verdict};
 pub use quota_headers::{QUOTA_RESET_MAX, read_quotas};
 pub use reasons::{DeferReason, Deferral, PressureReason, WaitReason};

@@ -10,11 +10,8 @@
 //! so does a longer one. Two sends are never closer than the owner's ceiling, whatever I did in
 //! between. Never sleeps: it answers with an absolute time.
 
-use crate::time::{MILLISECOND, Time};
-
-/// Tolerance L: how much lateness a later send may make up for. Two milliseconds are the error of
-/// an ordinary timer; more would be a burst, and a provider with a bucket of one refuses those.
-const LATENESS_CREDIT: u64 = 2 * MILLISECOND;
+use crate::law::tuning::Tuning;
+use crate::time::Time;
 
 /// The pacing state of one key.
 #[derive(Clone, Debug)]
@@ -32,10 +29,9 @@ impl Pacing {
 
     /// The first moment at which a send conforms, for the emission interval in force and the
     /// shortest gap that the owner allows.
-    pub(crate) fn due(&self, interval: u64, ceiling: u64) -> Time {
+    pub(crate) fn due(&self, interval: u64, ceiling: u64, tuning: &Tuning) -> Time {
         let Some(last_send) = self.last_send else { return Time::ZERO };
-        let credit = LATENESS_CREDIT.min(interval / 2);
-        self.base.plus(interval - credit).max(last_send.plus(ceiling))
+        self.base.plus(interval - credit(interval, tuning)).max(last_send.plus(ceiling))
     }
 
     /// Books a send.
@@ -54,15 +50,15 @@ impl Pacing {
     }
 
     /// The shortest gap after a send on time, for this interval and the owner's ceiling.
-    pub(crate) fn gap(interval: u64, ceiling: u64) -> u64 {
-        (interval - LATENESS_CREDIT.min(interval / 2)).max(ceiling)
+    pub(crate) fn gap(interval: u64, ceiling: u64, tuning: &Tuning) -> u64 {
+        (interval - credit(interval, tuning)).max(ceiling)
     }
 
     /// Goes on from sends that were spaced by [`Self::gap`], the next of which is due at `due`.
-    pub(crate) fn resume(&mut self, due: Time, interval: u64, ceiling: u64) {
-        self.base = due.minus(interval - LATENESS_CREDIT.min(interval / 2));
+    pub(crate) fn resume(&mut self, due: Time, interval: u64, ceiling: u64, tuning: &Tuning) {
+        self.base = due.minus(interval - credit(interval, tuning));
         // The last send was then or earlier.
-        self.last_send = Some(due.minus(Self::gap(interval, ceiling)));
+        self.last_send = Some(due.minus(Self::gap(interval, ceiling, tuning)));
     }
 
     /// Takes back a send that was never made. The gap to the next one still respects the ceiling,
@@ -72,10 +68,15 @@ impl Pacing {
     }
 }
 
+/// Tolerance L: how much lateness the next send may make up for.
+fn credit(interval: u64, tuning: &Tuning) -> u64 {
+    tuning.lateness_credit.min(interval / 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::SECOND;
+    use crate::time::{MILLISECOND, SECOND};
 
     const CEILING: u64 = 20 * MILLISECOND;
 
@@ -86,9 +87,9 @@ mod tests {
     #[test]
     fn the_first_send_is_due_at_once_and_the_next_an_interval_later() {
         let mut pacing = Pacing::new();
-        assert_eq!(pacing.due(SECOND, CEILING), Time::ZERO);
+        assert_eq!(pacing.due(SECOND, CEILING, Tuning::SHIPPED), Time::ZERO);
         pacing.on_send(ms(10_000), SECOND);
-        assert_eq!(pacing.due(SECOND, CEILING), ms(10_998));
+        assert_eq!(pacing.due(SECOND, CEILING, Tuning::SHIPPED), ms(10_998));
     }
 
     #[test]
@@ -96,7 +97,7 @@ mod tests {
         let mut pacing = Pacing::new();
         pacing.on_send(ms(10_000), SECOND);
         pacing.on_send(ms(10_998), SECOND);
-        assert_eq!(pacing.due(SECOND, CEILING), ms(11_998));
+        assert_eq!(pacing.due(SECOND, CEILING, Tuning::SHIPPED), ms(11_998));
     }
 
     #[test]
@@ -104,16 +105,16 @@ mod tests {
         let mut pacing = Pacing::new();
         pacing.on_send(ms(10_000), SECOND);
         pacing.on_send(ms(70_000), SECOND);
-        assert_eq!(pacing.due(SECOND, CEILING), ms(70_998));
+        assert_eq!(pacing.due(SECOND, CEILING, Tuning::SHIPPED), ms(70_998));
     }
 
     #[test]
     fn a_new_interval_takes_effect_at_once_in_both_directions() {
         let mut pacing = Pacing::new();
         pacing.on_send(ms(10_000), SECOND);
-        assert_eq!(pacing.due(4 * SECOND, CEILING), ms(13_998));
-        assert_eq!(pacing.due(100 * MILLISECOND, CEILING), ms(10_098));
-        assert_eq!(pacing.due(MILLISECOND, CEILING), ms(10_020), "but never below the ceiling");
+        assert_eq!(pacing.due(4 * SECOND, CEILING, Tuning::SHIPPED), ms(13_998));
+        assert_eq!(pacing.due(100 * MILLISECOND, CEILING, Tuning::SHIPPED), ms(10_098));
+        assert_eq!(pacing.due(MILLISECOND, CEILING, Tuning::SHIPPED), ms(10_020), "but never below the ceiling");
     }
 
     #[test]
@@ -121,10 +122,10 @@ mod tests {
         let mut pacing = Pacing::new();
         pacing.on_send(ms(10_000), SECOND);
         pacing.on_launch(ms(10_015));
-        assert_eq!(pacing.due(CEILING, CEILING), ms(10_035));
-        assert_eq!(pacing.due(SECOND, CEILING), ms(10_998));
+        assert_eq!(pacing.due(CEILING, CEILING, Tuning::SHIPPED), ms(10_035));
+        assert_eq!(pacing.due(SECOND, CEILING, Tuning::SHIPPED), ms(10_998));
         pacing.on_launch(ms(10_001));
-        assert_eq!(pacing.due(CEILING, CEILING), ms(10_035), "an older one changes nothing");
+        assert_eq!(pacing.due(CEILING, CEILING, Tuning::SHIPPED), ms(10_035), "an older one changes nothing");
     }
 
     #[test]
@@ -133,6 +134,6 @@ mod tests {
         pacing.on_send(ms(10_000), SECOND);
         pacing.on_send(ms(10_998), SECOND);
         pacing.refund(SECOND);
-        assert_eq!(pacing.due(SECOND, CEILING), ms(11_018));
+        assert_eq!(pacing.due(SECOND, CEILING, Tuning::SHIPPED), ms(11_018));
     }
 }

@@ -9,17 +9,11 @@
 //! A reset is told in whole seconds, or not at all. Where places come back one by one, the rate at
 //! which they do is read from the counter itself.
 
+use crate::law::tuning::{QUOTAS_KEPT, Tuning};
 use crate::outcome::{QuotaReading, Quotas};
 use crate::quota_headers::QUOTA_RESET_MAX;
-use crate::time::{SECOND, Time};
-
-/// Quotas kept per key. Real providers nest two.
-const QUOTAS_KEPT: usize = 2;
-/// A quota of fewer requests with a reset this near is a pace, told too coarsely to plan by.
-const TINY: u64 = 10;
-const COARSE: u64 = 2 * SECOND + SECOND / 10;
-/// Places that came back one by one before their rate is believed.
-const LEAK_SEEN: u32 = 2;
+use crate::time::Time;
+use std::time::Duration;
 
 /// One quota as last told.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,10 +53,10 @@ impl View {
     }
 
     /// When the next place comes back, if that is known.
-    fn opens_at(&self) -> Option<Time> {
+    fn opens_at(&self, tuning: &Tuning) -> Option<Time> {
         let reset = (self.resets_at != Time::NEVER).then_some(self.resets_at);
-        let is_coarse = reset.is_none_or(|at| at < self.told_at.plus(COARSE));
-        if self.leaked < LEAK_SEEN || self.lumpy || !is_coarse {
+        let is_coarse = reset.is_none_or(|at| at < self.told_at.plus(tuning.quota_coarse));
+        if self.leaked < tuning.quota_leak_seen || self.lumpy || !is_coarse {
             return reset;
         }
         let per_place = self.told_at.nanos_since(self.leak_from) / u64::from(self.leaked);
@@ -70,16 +64,17 @@ impl View {
         Some(reset.map_or(next, |at| at.min(next)))
     }
 
-    fn read(&mut self, reading: &QuotaReading, remaining: u64, seq: u32, now: Time) {
+    fn read(&mut self, reading: &QuotaReading, remaining: u64, seq: u32, now: Time, tuning: &Tuning) {
         let remaining = u32::try_from(remaining).unwrap_or(u32::MAX);
         let sends = seq.wrapping_sub(self.seq);
         let back = if self.known { remaining.saturating_add(sends).saturating_sub(self.remaining) } else { 0 };
         let limit = reading.limit.unwrap_or(u64::MAX);
-        let lump = 3 + u32::try_from(limit / 20).unwrap_or(u32::MAX - 3);
+        let part = u32::try_from(limit / u64::from(tuning.quota_lump_part)).unwrap_or(u32::MAX);
+        let is_near = |wait: Duration| wait.as_secs() <= u64::from(tuning.quota_tiny_reset_s);
         *self = Self {
             known: true,
-            tiny: limit < TINY && reading.resets_in.is_none_or(|wait| wait.as_secs() <= 2),
-            lumpy: self.lumpy || back > lump,
+            tiny: limit < u64::from(tuning.quota_tiny) && reading.resets_in.is_none_or(is_near),
+            lumpy: self.lumpy || back > part.saturating_add(tuning.quota_lump),
             remaining,
             seq,
             limit: reading.limit.map_or(0, |limit| u32::try_from(limit).unwrap_or(0)),
@@ -100,8 +95,8 @@ pub(crate) struct QuotaBook {
 impl QuotaBook {
     /// Whether one more send, after `sent` sends in all, fits into what is left.
     #[inline]
-    pub(crate) fn advice(&self, sent: u32, now: Time) -> QuotaAdvice {
-        if self.is_untold() { QuotaAdvice::default() } else { self.told_advice(sent, now) }
+    pub(crate) fn advice(&self, sent: u32, now: Time, tuning: &Tuning) -> QuotaAdvice {
+        if self.is_untold() { QuotaAdvice::default() } else { self.told_advice(sent, now, tuning) }
     }
 
     /// Most providers tell nothing, and for them nothing may cost anything.
@@ -109,10 +104,10 @@ impl QuotaBook {
         !self.views[0].known
     }
 
-    fn told_advice(&self, sent: u32, now: Time) -> QuotaAdvice {
+    fn told_advice(&self, sent: u32, now: Time, tuning: &Tuning) -> QuotaAdvice {
         let mut advice = QuotaAdvice::default();
         for view in self.views.iter().filter(|view| view.is_used_up(sent)) {
-            match view.opens_at() {
+            match view.opens_at(tuning) {
                 Some(at) if now < at => advice.closed_until = advice.closed_until.max(at),
                 Some(_) => advice.needs_answer = true,
                 None => {
@@ -132,18 +127,11 @@ impl QuotaBook {
 
     /// Takes in the readings of the answer to request `seq`. An older answer that arrives later
     /// says nothing new.
-    #[inline]
-    pub(crate) fn on_answer(&mut self, quotas: &Quotas, seq: u32, now: Time) {
-        if !quotas.as_slice().is_empty() {
-            self.read(quotas, seq, now);
-        }
-    }
-
-    fn read(&mut self, quotas: &Quotas, seq: u32, now: Time) {
+    pub(crate) fn on_answer(&mut self, quotas: &Quotas, seq: u32, now: Time, tuning: &Tuning) {
         for (view, reading) in self.views.iter_mut().zip(quotas.as_slice()) {
             let is_older = view.known && seq.wrapping_sub(view.seq) > u32::MAX / 2;
             if let Some(remaining) = reading.remaining.filter(|_| !is_older) {
-                view.read(reading, remaining, seq, now);
+                view.read(reading, remaining, seq, now, tuning);
             }
         }
     }
@@ -152,7 +140,7 @@ impl QuotaBook {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
+    use crate::time::SECOND;
 
     fn at(seconds: u64) -> Time {
         Time::from_nanos(seconds * SECOND)
@@ -168,36 +156,42 @@ mod tests {
     #[test]
     fn sends_since_the_reading_are_taken_off() {
         let mut book = QuotaBook::default();
-        book.on_answer(&reading(2, Some(10)), 7, at(100));
-        assert_eq!(book.advice(7, at(100)), QuotaAdvice::default());
-        assert_eq!(book.advice(8, at(100)), QuotaAdvice::default());
-        assert_eq!(book.advice(9, at(100)), QuotaAdvice { closed_until: at(110), ..QuotaAdvice::default() });
+        book.on_answer(&reading(2, Some(10)), 7, at(100), Tuning::SHIPPED);
+        assert_eq!(book.advice(7, at(100), Tuning::SHIPPED), QuotaAdvice::default());
+        assert_eq!(book.advice(8, at(100), Tuning::SHIPPED), QuotaAdvice::default());
+        assert_eq!(
+            book.advice(9, at(100), Tuning::SHIPPED),
+            QuotaAdvice { closed_until: at(110), ..QuotaAdvice::default() }
+        );
         assert!(book.is_closed(9) && !book.is_closed(8));
     }
 
     #[test]
     fn behind_the_reset_one_request_finds_out() {
         let mut book = QuotaBook::default();
-        book.on_answer(&reading(0, Some(10)), 7, at(100));
-        assert_eq!(book.advice(7, at(110)), QuotaAdvice { needs_answer: true, ..QuotaAdvice::default() });
+        book.on_answer(&reading(0, Some(10)), 7, at(100), Tuning::SHIPPED);
+        assert_eq!(
+            book.advice(7, at(110), Tuning::SHIPPED),
+            QuotaAdvice { needs_answer: true, ..QuotaAdvice::default() }
+        );
     }
 
     #[test]
     fn an_older_answer_says_nothing_new_also_when_the_numbers_wrap() {
         for (newer, older) in [(8, 7), (0, u32::MAX), (3, u32::MAX - 2)] {
             let mut book = QuotaBook::default();
-            book.on_answer(&reading(50, Some(10)), newer, at(100));
-            book.on_answer(&reading(0, Some(10)), older, at(101));
-            assert_eq!(book.advice(newer, at(101)), QuotaAdvice::default(), "{older} after {newer}");
+            book.on_answer(&reading(50, Some(10)), newer, at(100), Tuning::SHIPPED);
+            book.on_answer(&reading(0, Some(10)), older, at(101), Tuning::SHIPPED);
+            assert_eq!(book.advice(newer, at(101), Tuning::SHIPPED), QuotaAdvice::default(), "{older} after {newer}");
         }
     }
 
     #[test]
     fn without_a_reset_nobody_knows_until_when() {
         let mut book = QuotaBook::default();
-        book.on_answer(&reading(0, None), 7, at(100));
+        book.on_answer(&reading(0, None), 7, at(100), Tuning::SHIPPED);
         let expected = QuotaAdvice { closed_until: Time::ZERO, needs_answer: true, exhausted: Some(100) };
-        assert_eq!(book.advice(7, at(100)), expected);
+        assert_eq!(book.advice(7, at(100), Tuning::SHIPPED), expected);
     }
 
     #[test]
@@ -205,8 +199,8 @@ mod tests {
         let mut quotas = reading(0, Some(10));
         quotas.push(reading(0, Some(30)).as_slice()[0]);
         let mut book = QuotaBook::default();
-        book.on_answer(&quotas, 7, at(100));
-        assert_eq!(book.advice(7, at(105)).closed_until, at(130));
-        assert_eq!(book.advice(7, at(115)).closed_until, at(130));
+        book.on_answer(&quotas, 7, at(100), Tuning::SHIPPED);
+        assert_eq!(book.advice(7, at(105), Tuning::SHIPPED).closed_until, at(130));
+        assert_eq!(book.advice(7, at(115), Tuning::SHIPPED).closed_until, at(130));
     }
 }

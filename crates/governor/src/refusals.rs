@@ -9,34 +9,14 @@
 //! Where a refusal is held against the owner's account, the budget begins empty and a climb asks, too: then there is one
 //! refusal, which finds the limit, or at most one for a hundred requests that were accepted.
 
+use crate::law::tuning::{REFUSALS_REMEMBERED, Tuning};
 use crate::time::{SECOND, Time};
-
-/// Refusals that a new key may cost while its limit is found. Six are what a limit that says
-/// nothing costs to find, its window included.
-const BUDGET_START: f32 = 6.0;
-/// Part of a refusal earned by an accepted request: 0.28 %, just under the 0.3 % that we promise.
-const EARNED_PER_ACCEPTED: f32 = 0.0028;
-/// The same for a key that is careful: one in a hundred.
-const EARNED_CAREFULLY: f32 = 0.01;
-/// The first earnings repay a part of the starting budget: a short run must keep the promise too.
-const LOAN: f32 = 2.0;
-/// What a risk may cost at worst: the refusal itself and one echo of it.
-const RISK_COST: f32 = 2.0;
-/// The same for a key that is careful: it sends one at a time, and has no echoes.
-const RISK_COST_CAREFULLY: f32 = 1.0;
-/// Period over which refusals are counted as strikes: providers that suspend count over minutes.
-const STRIKE_SPAN: u64 = 600 * SECOND;
-/// Refusals within the period after which nothing is risked. The strictest rule seen suspends at
-/// five.
-const STRIKES_MAX: usize = 4;
-/// Times remembered: enough for the widest margin.
-const REMEMBERED: usize = 6;
 
 /// The refusals of one key.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusals {
     /// Whole seconds, newest first: strikes are counted over minutes.
-    times: [u32; REMEMBERED],
+    times: [u32; REFUSALS_REMEMBERED],
     len: u8,
     is_careful: bool,
     budget: f32,
@@ -44,34 +24,35 @@ pub(crate) struct Refusals {
 }
 
 impl Refusals {
-    pub(crate) const fn new() -> Self {
-        Self { times: [0; REMEMBERED], len: 0, is_careful: false, budget: BUDGET_START, loan: LOAN }
+    pub(crate) const fn new(tuning: &Tuning) -> Self {
+        let Tuning { budget_start: budget, loan, .. } = *tuning;
+        Self { times: [0; REFUSALS_REMEMBERED], len: 0, is_careful: false, budget, loan }
     }
 
     /// For an account against which they are held.
-    pub(crate) const fn careful() -> Self {
-        Self { is_careful: true, budget: 0.0, loan: 0.0, ..Self::new() }
+    pub(crate) const fn careful(tuning: &Tuning) -> Self {
+        Self { is_careful: true, budget: 0.0, loan: 0.0, ..Self::new(tuning) }
     }
 
     /// Whether a probe that may be refused is affordable.
-    pub(crate) fn may_risk(&self, now: Time) -> bool {
-        let cost = if self.is_careful { RISK_COST_CAREFULLY } else { RISK_COST };
-        self.budget >= cost && self.recent(now) < STRIKES_MAX
+    pub(crate) fn may_risk(&self, now: Time, tuning: &Tuning) -> bool {
+        let cost = if self.is_careful { tuning.risk_cost_carefully } else { tuning.risk_cost };
+        self.budget >= cost && self.recent(now, tuning) < tuning.strikes_max
     }
 
     /// Whether so many refusals are fresh that even a climb from below has to wait; and whether anything was earned
     /// for it, if one is careful.
-    pub(crate) fn is_alarmed(&self, now: Time) -> bool {
-        self.recent(now) >= STRIKES_MAX || (self.is_careful && !self.may_risk(now))
+    pub(crate) fn is_alarmed(&self, now: Time, tuning: &Tuning) -> bool {
+        self.recent(now, tuning) >= tuning.strikes_max || (self.is_careful && !self.may_risk(now, tuning))
     }
 
     /// How far to stay under the limit: the more refusals are fresh, the further.
-    pub(crate) fn margin(&self, now: Time) -> f64 {
-        match self.recent(now) {
-            0..=3 => 0.015,
-            4 => 0.03,
-            5 => 0.06,
-            _ => 0.15,
+    pub(crate) fn margin(&self, now: Time, tuning: &Tuning) -> f64 {
+        match self.recent(now, tuning).checked_sub(tuning.margin_strikes) {
+            None => tuning.margin,
+            Some(0) => tuning.margin_wider,
+            Some(1) => tuning.margin_wide,
+            Some(_) => tuning.margin_widest,
         }
     }
 
@@ -79,13 +60,13 @@ impl Refusals {
     pub(crate) fn on_refused(&mut self, now: Time) {
         self.times.rotate_right(1);
         self.times[0] = u32::try_from(now.as_nanos() / SECOND).unwrap_or(u32::MAX);
-        self.len = (self.len + 1).min(REMEMBERED as u8);
+        self.len = (self.len + 1).min(REFUSALS_REMEMBERED as u8);
         self.budget -= 1.0;
     }
 
     /// Takes over a refusal of a former run, if it still counts as a strike.
-    pub(crate) fn restore(&mut self, age: u64, now: Time) {
-        if age < STRIKE_SPAN {
+    pub(crate) fn restore(&mut self, age: u64, now: Time, tuning: &Tuning) {
+        if age < tuning.strike_span {
             self.on_refused(now.minus(age));
         }
     }
@@ -97,31 +78,26 @@ impl Refusals {
 
     /// Takes over what a former run has left of it. Whatever that says, it is not more than can be earned, nor a debt
     /// for ever.
-    pub(crate) fn restore_credit(&mut self, credit: f32) {
+    pub(crate) fn restore_credit(&mut self, credit: f32, tuning: &Tuning) {
         if self.is_careful && credit.is_finite() {
-            self.budget = credit.clamp(-BUDGET_START, BUDGET_START);
+            self.budget = credit.clamp(-tuning.budget_start, tuning.budget_start);
         }
     }
 
-    /// Books an accepted request.
-    pub(crate) fn on_accepted(&mut self) {
-        self.on_accepted_many(1);
-    }
-
     /// Books so many accepted requests.
-    pub(crate) fn on_accepted_many(&mut self, accepted: u16) {
-        let each = if self.is_careful { EARNED_CAREFULLY } else { EARNED_PER_ACCEPTED };
+    pub(crate) fn on_accepted(&mut self, accepted: u16, tuning: &Tuning) {
+        let each = if self.is_careful { tuning.earned_carefully } else { tuning.earned };
         let earned = each * f32::from(accepted);
         if self.loan > 0.0 {
             self.loan -= earned;
         } else {
-            self.budget = (self.budget + earned).min(BUDGET_START);
+            self.budget = (self.budget + earned).min(tuning.budget_start);
         }
     }
 
     /// Refusals within the strike period.
-    pub(crate) fn recent(&self, now: Time) -> usize {
-        self.times().filter(|&at| now.nanos_since(at) < STRIKE_SPAN).count()
+    pub(crate) fn recent(&self, now: Time, tuning: &Tuning) -> u8 {
+        self.times().filter(|&at| now.nanos_since(at) < tuning.strike_span).count() as u8
     }
 
     /// When the remembered refusals came, newest first.
@@ -144,7 +120,7 @@ mod tests {
     }
 
     fn refused(seconds: &[u64]) -> Refusals {
-        let mut refusals = Refusals::new();
+        let mut refusals = Refusals::new(Tuning::SHIPPED);
         seconds.iter().for_each(|&second| refusals.on_refused(at(second)));
         refusals
     }
@@ -158,18 +134,18 @@ mod tests {
 
     #[test]
     fn a_risk_needs_two_refusals_in_the_budget_and_few_fresh_ones() {
-        assert!(refused(&[1, 2, 3]).may_risk(at(10)));
-        assert!(!refused(&[1, 2, 3, 4]).may_risk(at(10)), "four are fresh");
-        assert!(refused(&[1, 2, 3, 4]).may_risk(at(700)), "ten minutes later they are not");
-        assert!(!refused(&[1, 2, 3, 4, 5]).may_risk(at(700)), "but one left is not two");
+        assert!(refused(&[1, 2, 3]).may_risk(at(10), Tuning::SHIPPED));
+        assert!(!refused(&[1, 2, 3, 4]).may_risk(at(10), Tuning::SHIPPED), "four are fresh");
+        assert!(refused(&[1, 2, 3, 4]).may_risk(at(700), Tuning::SHIPPED), "ten minutes later they are not");
+        assert!(!refused(&[1, 2, 3, 4, 5]).may_risk(at(700), Tuning::SHIPPED), "but one left is not two");
     }
 
     #[test]
     fn a_refusal_is_fresh_for_ten_minutes() {
         let refusals = refused(&[100, 200]);
-        assert_eq!(refusals.recent(at(699)), 2);
-        assert_eq!(refusals.recent(at(700)), 1);
-        assert_eq!(refusals.recent(at(800)), 0);
+        assert_eq!(refusals.recent(at(699), Tuning::SHIPPED), 2);
+        assert_eq!(refusals.recent(at(700), Tuning::SHIPPED), 1);
+        assert_eq!(refusals.recent(at(800), Tuning::SHIPPED), 0);
     }
 
     #[test]
@@ -182,39 +158,39 @@ mod tests {
     fn accepted_requests_first_repay_the_loan_and_then_earn() {
         let mut refusals = refused(&[1, 2, 3]);
         // 2 / 0.0028 = 715 repay; another 358 are a refusal.
-        (0..715).for_each(|_| refusals.on_accepted());
+        (0..715).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert_eq!(refusals.left(), 3);
-        (0..360).for_each(|_| refusals.on_accepted());
+        (0..360).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert_eq!(refusals.left(), 4);
-        (0..100_000).for_each(|_| refusals.on_accepted());
+        (0..100_000).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert_eq!(refusals.left(), 6, "and never more than at the start");
     }
 
     #[test]
     fn who_is_careful_has_one_refusal_or_one_in_a_hundred() {
-        let mut refusals = Refusals::careful();
-        assert!(refusals.is_alarmed(at(0)), "nothing is earned yet");
+        let mut refusals = Refusals::careful(Tuning::SHIPPED);
+        assert!(refusals.is_alarmed(at(0), Tuning::SHIPPED), "nothing is earned yet");
         refusals.on_refused(at(20));
-        (0..190).for_each(|_| refusals.on_accepted());
-        assert!(refusals.is_alarmed(at(1000)), "a second one would be more than one in a hundred");
-        (0..15).for_each(|_| refusals.on_accepted());
-        assert!(!refusals.is_alarmed(at(1000)) && refusals.may_risk(at(1000)));
-        let mut restored = Refusals::careful();
-        restored.restore(100 * SECOND, at(1000));
-        restored.restore_credit(refusals.credit().unwrap());
-        assert!(restored.may_risk(at(1000)), "the next run goes on with what was earned");
-        restored.restore_credit(f32::MAX);
+        (0..190).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
+        assert!(refusals.is_alarmed(at(1000), Tuning::SHIPPED), "a second one would be more than one in a hundred");
+        (0..15).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
+        assert!(!refusals.is_alarmed(at(1000), Tuning::SHIPPED) && refusals.may_risk(at(1000), Tuning::SHIPPED));
+        let mut restored = Refusals::careful(Tuning::SHIPPED);
+        restored.restore(100 * SECOND, at(1000), Tuning::SHIPPED);
+        restored.restore_credit(refusals.credit().unwrap(), Tuning::SHIPPED);
+        assert!(restored.may_risk(at(1000), Tuning::SHIPPED), "the next run goes on with what was earned");
+        restored.restore_credit(f32::MAX, Tuning::SHIPPED);
         assert_eq!(restored.left(), 6);
-        restored.restore_credit(f32::NAN);
+        restored.restore_credit(f32::NAN, Tuning::SHIPPED);
         assert_eq!(restored.left(), 6);
-        let mut bold = Refusals::new();
-        bold.restore_credit(-5.0);
+        let mut bold = Refusals::new(Tuning::SHIPPED);
+        bold.restore_credit(-5.0, Tuning::SHIPPED);
         assert_eq!((bold.left(), bold.credit()), (6, None), "for whom it is not kept it changes nothing");
     }
 
     #[test]
     fn the_margin_only_widens_with_fresh_refusals() {
-        let margins: Vec<f64> = (0..=6).map(|count| refused(&vec![1; count]).margin(at(10))).collect();
+        let margins: Vec<f64> = (0..=6).map(|count| refused(&vec![1; count]).margin(at(10), Tuning::SHIPPED)).collect();
         assert!(margins.is_sorted());
     }
 }

@@ -5,11 +5,8 @@
 //! doubles. A block of sends is taken to be as late as its last one, which errs on the side of
 //! waiting. Never reads a clock.
 
+use crate::law::tuning::MARKS;
 use crate::time::{MILLISECOND, Time};
-
-/// Marks kept. At least half of them cover what is remembered, so a place is given back at most
-/// 1/16 of the sends too late.
-const MARKS: usize = 32;
 
 /// The sends of one key.
 #[derive(Clone, Debug)]

@@ -10,33 +10,10 @@
 //! time. A refusal ends the experiment and costs nothing but itself, since we would have waited
 //! anyway.
 
+use crate::law::tuning::Tuning;
 use crate::send_log::SendLog;
-use crate::time::{MILLISECOND, SECOND, Time, nanos_in, seconds_between};
+use crate::time::{SECOND, Time, nanos_in, seconds_between};
 use std::time::Duration;
-
-/// Lengths that providers like, in seconds. A learned length is rounded to one of them where the
-/// evidence allows.
-const USUAL: [f64; 22] = [
-    1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0, 900.0, 1800.0, 3600.0, 7200.0,
-    10_800.0, 21_600.0, 43_200.0, 86_400.0,
-];
-/// Longest window that is believed: a month.
-const LENGTH_MAX: u64 = 31 * 86_400 * SECOND;
-/// Patience before a larger limit is tried, doubled each time the limit is confirmed ...
-const PATIENCE_S: f64 = 120.0;
-/// ... up to a quarter of an hour.
-const PATIENCE_MAX_S: f64 = 960.0;
-/// First step of a larger limit; each that succeeds doubles the next.
-const RAISE: f64 = 0.05;
-/// Largest step.
-const RAISE_MAX: f64 = 0.4;
-/// How much more a shorter length must allow to be preferred: a search that speeds up until it is
-/// refused makes shorter lengths look more generous than they are.
-const MORE_GENEROUS: f64 = 1.4;
-/// Refusals in a row beyond which the limit is not lowered faster: a fifth at a time.
-const IN_A_ROW_MAX: u8 = 5;
-/// A length is known well enough when it is at most this much longer than one that was refused.
-const KNOWN_WELL: f64 = 1.06;
 
 /// An experiment with the learned window.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,7 +55,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    pub(crate) const fn new() -> Self {
+    pub(crate) const fn new(tuning: &Tuning) -> Self {
         Self {
             log: SendLog::new(),
             limit: 0,
@@ -86,8 +63,8 @@ impl Window {
             shortest: 0,
             experiment: Experiment::None,
             quiet_since: Time::ZERO,
-            patience_s: PATIENCE_S as f32,
-            raise: RAISE as f32,
+            patience_s: tuning.patience_s,
+            raise: tuning.raise,
             burst: 0,
             burst_from: Time::ZERO,
             last_send: Time::ZERO,
@@ -111,16 +88,24 @@ impl Window {
 
     /// The long-run rate that the window allows; unbounded while none is learned.
     pub(crate) fn rate(&self) -> f64 {
-        if self.limit == 0 { f64::INFINITY } else { f64::from(self.limit) * 1e9 / self.length as f64 }
+        if self.limit == 0 { f64::INFINITY } else { f64::from(self.limit) * SECOND as f64 / self.length as f64 }
     }
 
     /// When the next send fits.
-    pub(crate) fn due(&self, now: Time) -> Time {
+    #[inline]
+    pub(crate) fn due(&self, now: Time, tuning: &Tuning) -> Time {
         let due = self.due_after(self.length);
-        let Experiment::Shorter { length, .. } = self.experiment else { return due };
+        match self.experiment {
+            Experiment::Shorter { length, .. } => self.due_early(length, due, now, tuning),
+            Experiment::None | Experiment::Larger { .. } => due,
+        }
+    }
+
+    #[cold]
+    fn due_early(&self, length: u64, due: Time, now: Time, tuning: &Tuning) -> Time {
         let early = self.due_after(length);
         // Only a send close to the shorter length says anything about it.
-        if now <= early.plus(due.nanos_since(early) / 4) { early } else { due }
+        if now <= early.plus(due.nanos_since(early) / u64::from(tuning.early_part)) { early } else { due }
     }
 
     fn due_after(&self, length: u64) -> Time {
@@ -141,8 +126,9 @@ impl Window {
     }
 
     /// Books a send.
-    pub(crate) fn on_send(&mut self, now: Time, early: bool) {
-        if now.nanos_since(self.last_send) > self.length / 8 {
+    pub(crate) fn on_send(&mut self, now: Time, early: bool, tuning: &Tuning) {
+        let pause = now.nanos_since(self.last_send);
+        if pause.saturating_mul(u64::from(tuning.burst_pause_part)) > self.length {
             self.burst = 0;
             self.burst_from = now;
         }
@@ -179,129 +165,135 @@ impl Window {
 
     /// An early send was accepted: after enough of them the length is what was tried. A few are not
     /// enough, because the limit may be counted a little too low.
-    pub(crate) fn on_early_accepted(&mut self, now: Time) {
+    pub(crate) fn on_early_accepted(&mut self, now: Time, tuning: &Tuning) {
         let Experiment::Shorter { length, accepted, in_flight } = &mut self.experiment else { return };
         *in_flight = false;
         *accepted += 1;
-        let needed = if self.limit > 8 { (self.limit / 16).max(3) } else { 1 };
+        let many = (self.limit / tuning.early_needed_part).max(tuning.early_needed_min);
+        let needed = if self.limit > tuning.early_small_limit { many } else { 1 };
         if *accepted >= needed {
             let length = *length;
             self.experiment = Experiment::None;
-            self.set(self.limit, length, self.shortest);
+            self.set(self.limit, length, self.shortest, tuning);
             self.quiet_since = now;
         }
     }
 
     /// An early send was refused: the length is longer than what was tried. False when there was no
     /// test, so that the refusal must be explained otherwise.
-    pub(crate) fn on_early_refused(&mut self, now: Time) -> bool {
+    pub(crate) fn on_early_refused(&mut self, now: Time, tuning: &Tuning) -> bool {
         let Experiment::Shorter { length, .. } = self.experiment else { return false };
         self.experiment = Experiment::None;
-        let shortest = if self.told { length.max(self.length / 20 * 19) } else { length };
-        self.set(self.limit, self.length, shortest);
+        let shortest = if self.told { length.max(all_but_one(self.length, tuning.told_known_part)) } else { length };
+        self.set(self.limit, self.length, shortest, tuning);
         self.quiet_since = now;
         true
     }
 
     /// A refusal while the mirror saw room. True when the limit explains it: a larger one was being
     /// tried, or a good part of the window was already spent. Then the limit is corrected.
-    pub(crate) fn on_refused(&mut self, now: Time) -> bool {
+    pub(crate) fn on_refused(&mut self, now: Time, tuning: &Tuning) -> bool {
         if self.limit == 0 {
             return false;
         }
         let inside = self.log.count_after(now.minus(self.length));
-        let spread = now.nanos_since(self.burst_from) > self.length.saturating_add(self.length / 5);
+        let spread =
+            now.nanos_since(self.burst_from) > self.length.saturating_add(self.length / u64::from(tuning.spread_part));
         let was_raised = matches!(self.experiment, Experiment::Larger { .. });
         let limit = match self.experiment {
             Experiment::Larger { confirmed } => confirmed.min(inside),
             // An even pace through the whole window: it is a little too high.
-            _ if spread => inside - inside.div_ceil(20),
+            _ if spread => inside - inside.div_ceil(tuning.spread_cut_part),
             // A good part of the window was spent in one go: what was spent is the limit.
-            _ if self.burst.saturating_mul(10) >= self.limit.saturating_mul(3) => inside,
+            _ if f64::from(self.burst) >= tuning.burst_share * f64::from(self.limit) => inside,
             _ => return false,
         };
-        self.patience_s =
-            if was_raised { (self.patience_s * 2.0).min(PATIENCE_MAX_S as f32) } else { PATIENCE_S as f32 };
-        // Refused window after window, a little less each time is too little less.
-        let is_again = !was_raised && now.nanos_since(self.quiet_since) < self.length.saturating_mul(3);
-        self.in_a_row = if is_again { (self.in_a_row + 1).min(IN_A_ROW_MAX) } else { 0 };
-        let lower = (u64::from(limit) * u64::from(self.in_a_row)).div_ceil(25) as u32;
+        let longer_s = (self.patience_s * tuning.patience_growth).min(tuning.patience_max_s);
+        self.patience_s = if was_raised { longer_s } else { tuning.patience_s };
+        let soon = self.length.saturating_mul(u64::from(tuning.again_lengths));
+        let is_again = !was_raised && now.nanos_since(self.quiet_since) < soon;
+        self.in_a_row = if is_again { (self.in_a_row + 1).min(tuning.again_max) } else { 0 };
+        let lower = (u64::from(limit) * u64::from(self.in_a_row)).div_ceil(u64::from(tuning.again_cut_part)) as u32;
         let limit = limit - lower;
         self.experiment = Experiment::None;
-        self.raise = RAISE as f32;
-        self.set(limit, self.length, self.shortest);
+        self.raise = tuning.raise;
+        self.set(limit, self.length, self.shortest, tuning);
         self.quiet_since = now;
         true
     }
 
     /// Starts an experiment if one is due. Called on successes, when a refusal is affordable.
-    pub(crate) fn experiment(&mut self, now: Time, pace: f64) {
+    pub(crate) fn experiment(&mut self, now: Time, pace: f64, tuning: &Tuning) {
         if self.limit == 0 || matches!(self.experiment, Experiment::Shorter { .. }) {
             return;
         }
-        let (length, shortest) = (self.length as f64 / 1e9, self.shortest as f64 / 1e9);
-        if length > KNOWN_WELL * shortest && self.due_after(self.length) > now {
-            self.try_shorter(length, shortest, now);
+        let (length, shortest) = (self.length as f64 / SECOND as f64, self.shortest as f64 / SECOND as f64);
+        if length > tuning.known_well * shortest && self.due_after(self.length) > now {
+            self.try_shorter(length, shortest, now, tuning);
             return;
         }
         let patience_s = match self.experiment {
             Experiment::Larger { .. } => 0.0,
             _ => f64::from(self.patience_s),
         };
-        if seconds_between(self.quiet_since, now) > patience_s.max(1.5 * length) && pace > 1.2 * self.rate() {
-            self.try_larger(now);
+        let is_quiet = seconds_between(self.quiet_since, now) > patience_s.max(tuning.larger_after * length);
+        if is_quiet && pace > tuning.larger_pace * self.rate() {
+            self.try_larger(now, tuning);
         }
     }
 
-    fn try_shorter(&mut self, length: f64, shortest: f64, now: Time) {
-        let middle = (length * shortest.max(length / 8.0)).sqrt();
-        let fits =
-            |usual: f64| usual > 1.05 * shortest && usual < 0.97 * length && (0.85..1.15).contains(&(usual / middle));
-        let tried = padded(USUAL.iter().copied().find(|&usual| fits(usual)).unwrap_or(middle));
+    fn try_shorter(&mut self, length: f64, shortest: f64, now: Time, tuning: &Tuning) {
+        let middle = (length * shortest.max(length / tuning.shorter_part)).sqrt();
+        let near = tuning.shorter_near_min..tuning.shorter_near_max;
+        let between = |usual: f64| usual > tuning.shorter_above * shortest && usual < tuning.shorter_below * length;
+        let fits = |&usual: &f64| between(usual) && near.contains(&(usual / middle));
+        let tried = padded(tuning.usual_lengths.iter().find(fits).unwrap_or(middle), tuning);
         if self.due_after(tried) > now {
             self.experiment = Experiment::Shorter { length: tried, accepted: 0, in_flight: false };
         }
     }
 
-    fn try_larger(&mut self, now: Time) {
+    fn try_larger(&mut self, now: Time, tuning: &Tuning) {
         let confirmed = self.limit;
         let larger = (f64::from(confirmed) * (1.0 + f64::from(self.raise))).ceil() as u32;
         let larger = larger.saturating_add(1);
-        self.raise = (self.raise * 2.0).min(RAISE_MAX as f32);
-        self.set(larger, self.length, self.shortest);
+        self.raise = (self.raise * tuning.raise_growth).min(tuning.raise_max);
+        self.set(larger, self.length, self.shortest, tuning);
         self.experiment = Experiment::Larger { confirmed };
         self.quiet_since = now;
     }
 
     /// Learns the first window from a wait: what was sent since the first send, or since a shorter
     /// time that allows clearly more, is its limit.
-    pub(crate) fn learn(&mut self, wait: &Wait, now: Time) {
-        let longest = self.most_generous(wait);
+    pub(crate) fn learn(&mut self, wait: &Wait, now: Time, tuning: &Tuning) {
+        let longest = self.most_generous(wait, tuning);
         self.told = wait.told;
         let start = wait.opened.minus(nanos_in(longest));
-        let shortest = if wait.told { 0.45 * longest } else { seconds_between(start, wait.last_refused) };
-        let limit = self.log.count_after(start.minus(100 * MILLISECOND)).saturating_sub(1);
-        self.set(limit, padded(rounded(shortest, longest)), nanos_in(shortest));
+        let shortest =
+            if wait.told { tuning.told_shortest * longest } else { seconds_between(start, wait.last_refused) };
+        let limit = self.log.count_after(start.minus(tuning.learn_slack)).saturating_sub(1);
+        let length = padded(rounded(shortest, longest, tuning), tuning);
+        self.set(limit, length, nanos_in(shortest), tuning);
         self.quiet_since = now;
     }
 
     /// The provider shows its limit, and it is lower: then the window is the shorter one that held so
     /// many.
-    pub(crate) fn cap(&mut self, limit: u32, opened: Time) {
+    pub(crate) fn cap(&mut self, limit: u32, opened: Time, tuning: &Tuning) {
         if limit < self.limit {
             let length = opened.nanos_since(self.log.nth_last(limit + 1)).min(self.length);
-            self.set(limit, length, length / 2);
+            self.set(limit, length, length / 2, tuning);
         }
     }
 
     /// Of all windows that explain a wait, the length of the one that allows most: if it allows too
     /// much we are refused soon and know better, and if it allowed too little we would never know.
-    fn most_generous(&self, wait: &Wait) -> f64 {
+    fn most_generous(&self, wait: &Wait, tuning: &Tuning) -> f64 {
         let age = seconds_between(self.log.start(), wait.opened);
         let allows = |length: f64| f64::from(self.log.count_after(wait.opened.minus(nanos_in(length)))) / length;
         let mut best = age;
-        for usual in USUAL.iter().rev().copied().filter(|&usual| usual < age && usual > wait.lasted_s()) {
-            if allows(usual) > MORE_GENEROUS * allows(best) {
+        for usual in tuning.usual_lengths.iter().rev().filter(|&usual| usual < age && usual > wait.lasted_s()) {
+            if allows(usual) > tuning.more_generous * allows(best) {
                 best = usual;
             }
         }
@@ -310,14 +302,14 @@ impl Window {
 
     /// Learns from a further wait: the place that came back was taken at `taken`, so the window is
     /// at least that long.
-    pub(crate) fn lengthen(&mut self, wait: &Wait, taken: Time, now: Time) {
+    pub(crate) fn lengthen(&mut self, wait: &Wait, taken: Time, now: Time, tuning: &Tuning) {
         let longest = seconds_between(taken, wait.opened);
         let refused = seconds_between(taken, wait.last_refused);
-        let shortest = if wait.told { refused.max(0.95 * longest) } else { refused };
-        let length = padded(rounded(refused, longest)).max(self.length);
+        let shortest = if wait.told { refused.max(tuning.told_shortest_again * longest) } else { refused };
+        let length = padded(rounded(refused, longest, tuning), tuning).max(self.length);
         self.told = wait.told;
         self.experiment = Experiment::None;
-        self.set(self.limit, length, nanos_in(shortest));
+        self.set(self.limit, length, nanos_in(shortest), tuning);
         self.quiet_since = now;
     }
 
@@ -326,17 +318,17 @@ impl Window {
         if self.limit == 0 { self.log.start() } else { self.log.nth_last(self.limit) }
     }
 
-    fn set(&mut self, limit: u32, length: u64, shortest: u64) {
+    fn set(&mut self, limit: u32, length: u64, shortest: u64, tuning: &Tuning) {
         self.limit = limit.max(1);
-        self.length = length.max(MILLISECOND);
+        self.length = length.max(tuning.length_min);
         self.shortest = shortest.min(self.length);
         self.log.cover(self.limit);
     }
 
     /// A window from a former run; its places are all free.
-    pub(crate) fn restore(&mut self, limit: u32, length: u64, now: Time) {
-        let length = length.min(LENGTH_MAX);
-        self.set(limit, length, length / 20 * 19);
+    pub(crate) fn restore(&mut self, limit: u32, length: u64, now: Time, tuning: &Tuning) {
+        let length = length.min(tuning.length_max);
+        self.set(limit, length, all_but_one(length, tuning.restored_known_part), tuning);
         self.quiet_since = now;
     }
 }
@@ -360,22 +352,27 @@ impl Wait {
     }
 }
 
-/// A usual length just below `longest`, if there is one above `shortest`. A told wait is whole
-/// seconds, rounded up, and the first try comes a little later than it must.
-fn rounded(shortest: f64, longest: f64) -> f64 {
-    let lowest = (longest - 1.5).min(0.985 * longest).max(shortest);
-    USUAL.iter().rev().copied().find(|&usual| usual > lowest && usual <= 1.001 * longest).unwrap_or(longest)
+/// All parts of a length but one of `parts`.
+fn all_but_one(length: u64, parts: u32) -> u64 {
+    length / u64::from(parts) * u64::from(parts - 1)
 }
 
-/// A length with room for jitter on the way: clocks and networks are not exact.
-fn padded(seconds: f64) -> u64 {
-    nanos_in(seconds * 1.002 + 0.01)
+/// A usual length just below `longest`, if there is one above `shortest`.
+fn rounded(shortest: f64, longest: f64, tuning: &Tuning) -> f64 {
+    let lowest = (longest - tuning.round_by_s).min(tuning.round_by * longest).max(shortest);
+    let fits = |&usual: &f64| usual > lowest && usual <= tuning.round_over * longest;
+    tuning.usual_lengths.iter().rev().find(fits).unwrap_or(longest)
+}
+
+/// A length with room for jitter on the way.
+fn padded(seconds: f64, tuning: &Tuning) -> u64 {
+    nanos_in(seconds * tuning.length_pad + tuning.length_pad_s)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::SECOND;
+    use crate::time::MILLISECOND;
     use proptest::prelude::*;
 
     fn at(seconds: u64) -> Time {
@@ -384,50 +381,50 @@ mod tests {
 
     #[test]
     fn nothing_is_held_back_while_nothing_is_learned() {
-        let mut window = Window::new();
-        (1..100).for_each(|second| window.on_send(at(second), false));
+        let mut window = Window::new(Tuning::SHIPPED);
+        (1..100).for_each(|second| window.on_send(at(second), false, Tuning::SHIPPED));
         assert!(!window.is_learned());
-        assert_eq!(window.due(at(100)), Time::ZERO);
+        assert_eq!(window.due(at(100), Tuning::SHIPPED), Time::ZERO);
         assert_eq!(window.rate(), f64::INFINITY);
     }
 
     #[test]
     fn the_place_of_the_oldest_send_comes_back_after_the_length() {
-        let mut window = Window::new();
-        window.restore(3, 10 * SECOND, Time::ZERO);
-        (5..8).for_each(|second| window.on_send(at(second), false));
-        assert_eq!(window.due(at(8)), at(15).plus(MILLISECOND));
+        let mut window = Window::new(Tuning::SHIPPED);
+        window.restore(3, 10 * SECOND, Time::ZERO, Tuning::SHIPPED);
+        (5..8).for_each(|second| window.on_send(at(second), false, Tuning::SHIPPED));
+        assert_eq!(window.due(at(8), Tuning::SHIPPED), at(15).plus(MILLISECOND));
         window.refund();
-        assert_eq!(window.due(at(8)), Time::ZERO, "a refused request takes no place");
+        assert_eq!(window.due(at(8), Tuning::SHIPPED), Time::ZERO, "a refused request takes no place");
     }
 
     #[test]
     fn a_restored_window_says_what_it_was() {
-        let mut window = Window::new();
-        window.restore(60, 30 * SECOND, Time::ZERO);
+        let mut window = Window::new(Tuning::SHIPPED);
+        window.restore(60, 30 * SECOND, Time::ZERO, Tuning::SHIPPED);
         assert_eq!((window.limit, window.length()), (60, 30 * SECOND));
         assert!((window.rate() - 2.0).abs() < 1e-9);
-        window.restore(0, 0, Time::ZERO);
+        window.restore(0, 0, Time::ZERO, Tuning::SHIPPED);
         assert!(window.limit >= 1 && window.length() > 0, "nonsense is made whole");
     }
 
     #[test]
     fn a_length_is_rounded_to_a_usual_one_where_the_evidence_allows() {
         // Told to wait until 60.4 s after the first send, refused at 40 s: a minute.
-        assert!((rounded(40.0, 60.4) - 60.0).abs() < 1e-9);
+        assert!((rounded(40.0, 60.4, Tuning::SHIPPED) - 60.0).abs() < 1e-9);
         // Refused at 60.2 s: a minute it is not.
-        assert!((rounded(60.2, 60.4) - 60.4).abs() < 1e-9);
+        assert!((rounded(60.2, 60.4, Tuning::SHIPPED) - 60.4).abs() < 1e-9);
     }
 
     #[test]
     fn a_test_of_a_shorter_window_goes_out_alone_and_may_be_lost() {
-        let mut window = Window::new();
-        window.restore(1, 100 * SECOND, Time::ZERO);
+        let mut window = Window::new(Tuning::SHIPPED);
+        window.restore(1, 100 * SECOND, Time::ZERO, Tuning::SHIPPED);
         window.experiment = Experiment::Shorter { length: 50 * SECOND, accepted: 0, in_flight: false };
-        window.on_send(at(10), false);
-        assert_eq!(window.due(at(11)), at(60).plus(MILLISECOND));
+        window.on_send(at(10), false, Tuning::SHIPPED);
+        assert_eq!(window.due(at(11), Tuning::SHIPPED), at(60).plus(MILLISECOND));
         assert!(window.is_early(at(61)) && !window.is_testing());
-        window.on_send(at(61), true);
+        window.on_send(at(61), true, Tuning::SHIPPED);
         assert!(window.is_testing());
         window.on_lost();
         assert!(!window.is_testing());
@@ -437,12 +434,12 @@ mod tests {
         #[test]
         fn no_period_ever_holds_more_than_the_limit(limit in 1_u32..60, seconds in 1_u64..100, pauses in proptest::collection::vec(0_u64..5000, 1..300)) {
             let length = seconds * SECOND;
-            let mut window = Window::new();
-            window.restore(limit, length, Time::ZERO);
+            let mut window = Window::new(Tuning::SHIPPED);
+            window.restore(limit, length, Time::ZERO, Tuning::SHIPPED);
             let (mut now, mut sends) = (at(1), Vec::new());
             for pause in pauses {
-                now = now.plus(pause * MILLISECOND).max(window.due(now));
-                window.on_send(now, false);
+                now = now.plus(pause * MILLISECOND).max(window.due(now, Tuning::SHIPPED));
+                window.on_send(now, false, Tuning::SHIPPED);
                 sends.push(now);
                 let inside = sends.iter().filter(|&&sent| sent > now.minus(length)).count();
                 prop_assert!(inside <= limit as usize, "{inside} in {seconds} s");

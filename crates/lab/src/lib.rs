@@ -15,6 +15,8 @@ pub mod score;
 pub mod sim;
 pub mod trace;
 
+pub use gleaner_governor::{BadValue, Number, Tuning};
+
 /// The code of docs/governor.md, so that it cannot rot.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/governor.md")]

@@ -8,6 +8,7 @@ use crate::provider::LimitState;
 use crate::scenario::Scenario;
 use crate::sim::{self, Counts};
 use crate::trace::{Goal, Trace};
+use gleaner_governor::Tuning;
 
 /// Share of the true limit at which a law counts as converged.
 const CONVERGED: f64 = 0.9;
@@ -75,7 +76,7 @@ impl Figures {
     }
 }
 
-/// Runs one law on one scenario.
+/// Runs one law on one scenario, with the numbers that ship.
 #[must_use]
 pub fn measure(scenario: &Scenario, law: LawName, seed: u64) -> Figures {
     measure_traced(scenario, law, seed).0
@@ -84,9 +85,15 @@ pub fn measure(scenario: &Scenario, law: LawName, seed: u64) -> Figures {
 /// The same, with the samples behind the figures.
 #[must_use]
 pub fn measure_traced(scenario: &Scenario, law: LawName, seed: u64) -> (Figures, Trace) {
+    measure_tuned(scenario, law, seed, Tuning::SHIPPED)
+}
+
+/// The same with other numbers of the law `gleaner`.
+#[must_use]
+pub fn measure_tuned(scenario: &Scenario, law: LawName, seed: u64, tuning: &'static Tuning) -> (Figures, Trace) {
     let best = oracle::best(scenario, seed);
     let mut trace = Trace::new(scenario.horizon_s);
-    let counts = sim::run(scenario, laws::build(law, scenario).as_mut(), seed, &mut trace);
+    let counts = sim::run(scenario, laws::build(law, scenario, tuning).as_mut(), seed, &mut trace);
     (figures(scenario, law, seed, counts, best, &trace), trace)
 }
 

@@ -6,7 +6,7 @@ use crate::output::{Output, Tone, wrap};
 use crate::plan::{self, Plan};
 use crate::progress::Progress;
 use crate::table::{WIDTH, percent};
-use crate::{row, runner};
+use crate::{row, runner, tuning};
 use gleaner_lab::laws::LawName;
 use gleaner_lab::random;
 use gleaner_lab::report::{self, Better, Spread, Summary};
@@ -20,13 +20,15 @@ const WORST_SHOWN: usize = 10;
 
 pub(crate) fn run(args: &RunArgs, count: u64, out: &mut Output) -> Result<ExitCode, CliError> {
     let laws = plan::laws(&args.laws, &[LawName::Gleaner])?;
-    let family = args.seed.unwrap_or(1);
-    let scenarios = (0..count).map(|index| random::scenario(family, index)).collect();
-    let plan = Plan::new(scenarios, laws, args.seeds, |own| vec![args.workers.map_or(own.workers, usize::from)]);
+    let tuning = tuning::tuning(&args.set)?;
+    let family = family(args);
+    let plan = plan(args, count, laws);
     let progress = Progress::new(plan.jobs.len());
     let mut runs = Vec::new();
-    let work =
-        |index: usize| score::measure(&plan.scenario(&plan.jobs[index]), plan.jobs[index].law, plan.jobs[index].seed);
+    let work = |index: usize| {
+        let job = &plan.jobs[index];
+        score::measure_tuned(&plan.scenario(job), job.law, job.seed, tuning).0
+    };
     runner::in_order(plan.jobs.len(), work, |index, figures| {
         let scenario = &plan.scenarios[plan.jobs[index].scenario];
         if args.json {
@@ -46,6 +48,17 @@ pub(crate) fn run(args: &RunArgs, count: u64, out: &mut Output) -> Result<ExitCo
         print_law(out, law, family, &of_law)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Every law on the scenarios that were drawn.
+pub(super) fn plan(args: &RunArgs, count: u64, laws: Vec<LawName>) -> Plan {
+    let scenarios = (0..count).map(|index| random::scenario(family(args), index)).collect();
+    Plan::new(scenarios, laws, args.seeds, |own| vec![args.workers.map_or(own.workers, usize::from)])
+}
+
+/// Which scenarios are drawn.
+fn family(args: &RunArgs) -> u64 {
+    args.seed.unwrap_or(1)
 }
 
 struct Run<'a> {

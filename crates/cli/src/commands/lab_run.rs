@@ -5,7 +5,8 @@ use crate::error::{CliError, EXIT_FAILED};
 use crate::output::{Output, report_to_stderr, visible};
 use crate::plan::{self, Job, Plan};
 use crate::progress::Progress;
-use crate::{row, runner, table};
+use crate::{row, runner, table, tuning};
+use gleaner_lab::Tuning;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::{self, Drawing, Section};
 use gleaner_lab::scenario::Scenario;
@@ -15,13 +16,15 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let laws = plan::laws(&args.laws, &LawName::ALL)?;
+    let tuning = tuning::tuning(&args.set)?;
+    let default = if args.set.is_empty() { &LawName::ALL[..] } else { &[LawName::Gleaner] };
+    let laws = plan::laws(&args.laws, default)?;
     let plan =
         Plan::new(plan::scenarios(&args.scenarios)?, laws, args.seeds, |scenario| workers(scenario, args.workers));
     let mut page = args.html.as_ref().map(|_| Page::new(&plan));
     let mut taken = Taken::default();
     let progress = Progress::new(plan.jobs.len());
-    let work = |index: usize| measure(&plan, &plan.jobs[index], args.html.is_some());
+    let work = |index: usize| measure(&plan, &plan.jobs[index], tuning, args.html.is_some());
     runner::in_order(plan.jobs.len(), work, |index, (figures, drawing)| {
         let job = &plan.jobs[index];
         let scenario = &plan.scenarios[job.scenario];
@@ -58,7 +61,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<ExitCode, CliError
 }
 
 /// The scenario's own number of workers and one, or what was asked for.
-fn workers(scenario: &Scenario, asked: Option<u16>) -> Vec<usize> {
+pub(super) fn workers(scenario: &Scenario, asked: Option<u16>) -> Vec<usize> {
     match (asked, scenario.workers) {
         (Some(workers), _) => vec![usize::from(workers)],
         (None, 1) => vec![1],
@@ -68,9 +71,9 @@ fn workers(scenario: &Scenario, asked: Option<u16>) -> Vec<usize> {
 
 /// A run, and its charts where there is a page and the page shows it: every law with the first
 /// number of workers and the first seed, and of ours also the other number.
-fn measure(plan: &Plan, job: &Job, page: bool) -> (Figures, Option<Drawing>) {
+fn measure(plan: &Plan, job: &Job, tuning: &'static Tuning, page: bool) -> (Figures, Option<Drawing>) {
     let scenario = plan.scenario(job);
-    let (figures, trace) = score::measure_traced(&scenario, job.law, job.seed);
+    let (figures, trace) = score::measure_tuned(&scenario, job.law, job.seed, tuning);
     let first_workers = plan.jobs.iter().find(|other| other.scenario == job.scenario).map(|first| first.workers);
     let shown = page && job.seed == 1 && (first_workers == Some(job.workers) || job.law == LawName::Gleaner);
     let drawing = shown.then(|| Drawing::new(&scenario, &figures, &trace));

@@ -3,8 +3,8 @@
 use crate::args::ShowArgs;
 use crate::error::CliError;
 use crate::output::{Output, Tone, visible, visible_lines, wrap};
-use crate::plan;
 use crate::table::percent;
+use crate::{plan, tuning};
 use gleaner_lab::report::{self, Cell, Chart, Ink, Series};
 use gleaner_lab::score::{self, Figures};
 use std::io;
@@ -19,7 +19,8 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliErro
     let law = plan::law(&args.law)?;
     let scenario = plan::scenario(&args.scenario)?;
     let scenario = scenario.with_workers(args.workers.map_or(scenario.workers, usize::from));
-    let (figures, trace) = score::measure_traced(&scenario, law, args.seed);
+    let tuning = tuning::tuning(&args.set)?;
+    let (figures, trace) = score::measure_tuned(&scenario, law, args.seed, tuning);
     let width = out.width().clamp(40, WIDTH_MAX);
     let plot_width = Chart::plot_width(width);
     let series = Series::new(&scenario, &figures, &trace, plot_width * 2, plot_width);

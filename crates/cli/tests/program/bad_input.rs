@@ -57,6 +57,30 @@ fn an_unknown_law_is_answered_with_the_laws_and_the_nearest() {
 }
 
 #[test]
+fn a_number_of_the_law_that_makes_no_sense_is_named_with_what_is_allowed() {
+    for (option, assignment, parts) in [
+        (
+            "--set",
+            "clmb=0.1",
+            ["no number of the law is called \"clmb\"", "did you mean climb?", "`gleaner lab tuning`"],
+        ),
+        ("--sweep", "zzz=0.1", ["no number of the law is called \"zzz\"", "hint: ", "`gleaner lab tuning`"]),
+        ("--set", "climb", ["\"climb\" has no =", "--set climb=0.04", "`gleaner lab tuning`"]),
+        ("--set", "climb=fast", ["climb: \"fast\" is not a number", "allowed: 0.001 to 1 share", "shipped: 0.05"]),
+        ("--set", "climb=7", ["climb: \"7\" is out of range", "allowed: 0.001 to 1 share", "shipped: 0.05"]),
+        ("--set", "hold_look=2.5", ["\"2.5\" is not a whole number", "allowed: 1 to 1000 successes", "shipped: 4"]),
+        ("--sweep", "climb=0.1,,0.2", ["climb: \"\" is not a number", "allowed: 0.001 to 1 share", "shipped: 0.05"]),
+        ("--sweep", "turns=1:60,60:1", ["turns: \"60:1\" is not a list", "each larger", "shipped: 1:10:60"]),
+    ] {
+        refused(&["lab", "run", "bucket-bare", option, assignment], &parts);
+    }
+    refused(&["lab", "run", "--set", "climb=0.1", "--set", "climb=0.2"], &["climb is set twice"]);
+    refused(&["lab", "run", "--set", "climb=0.1", "--sweep", "climb=0.2"], &["climb is also in --set"]);
+    refused(&["lab", "run", "--sweep", "climb=0.2", "--law", "aimd"], &["cannot be used with"]);
+    refused(&["lab", "show", "bucket-bare", "--set", "climb=0"], &["out of range"]);
+}
+
+#[test]
 fn an_unknown_scenario_is_answered_with_the_nearest() {
     refused(&["lab", "show", "buckt-bare"], &["\"buckt-bare\"", "hint: did you mean bucket-bare?"]);
     refused(&["lab", "run", "zzz"], &["\"zzz\"", "gleaner lab list"]);

@@ -44,5 +44,6 @@ mod terminal;
 mod times_and_retries;
 mod tracks;
 mod transcripts;
+mod tuning;
 mod validation;
 mod waits;

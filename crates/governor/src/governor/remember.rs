@@ -15,7 +15,7 @@ impl Governor {
         let mut gate = self.breaker.opened().map_or(Time::ZERO, |(until, _)| until).max(law.gate());
         if law.is_told_too_short() {
             // The next run tries no earlier than this one would have.
-            gate = gate.max(self.pacing.due(law.interval(), self.ceiling));
+            gate = gate.max(self.pacing.due(law.interval(), self.ceiling, law.tuning()));
         }
         let mut learned = Learned {
             recorded_at: wall_now,
@@ -47,17 +47,17 @@ impl Governor {
                 law.restore_contact(now);
             }
             if let Some((limit, length)) = learned.window {
-                law.window.restore(limit, nanos(length), now);
+                law.window.restore(limit, nanos(length), now, law.tuning());
             }
         }
         close_as_remembered(law, learned, now, wall_now);
         law.restore_shut(learned.shut);
         // Newest first in the record, oldest first in the book.
         for at in learned.strikes().filter(|&at| at <= wall_now).collect::<Vec<_>>().into_iter().rev() {
-            law.refusals.restore(nanos(wall_now.since(at)), now);
+            law.refusals.restore(nanos(wall_now.since(at)), now, law.tuning());
         }
         if let Some(credit) = learned.credit {
-            law.refusals.restore_credit(credit);
+            law.refusals.restore_credit(credit, law.tuning());
         }
     }
 
@@ -68,11 +68,11 @@ impl Governor {
         if other.is_fresh(wall_now) && nanos(other.interval) > law.lasting_interval() {
             law.restore_rate(nanos(other.interval), other.limit_per_s);
             if let Some((limit, length)) = other.window {
-                law.window.restore(limit, nanos(length), now);
+                law.window.restore(limit, nanos(length), now, law.tuning());
             }
         }
         if let Some(credit) = other.credit.filter(|&credit| law.refusals.credit().is_some_and(|own| credit < own)) {
-            law.refusals.restore_credit(credit);
+            law.refusals.restore_credit(credit, law.tuning());
         }
         let known = law.refusals.times().map(|at| wall_now.before(now.since(at))).collect();
         self.take_refusals(other, known, now, wall_now);
@@ -97,7 +97,7 @@ impl Governor {
             law.restore_contact(now);
         }
         for at in unknown.into_iter().rev() {
-            law.refusals.restore(nanos(wall_now.since(at)), now);
+            law.refusals.restore(nanos(wall_now.since(at)), now, law.tuning());
         }
     }
 }

@@ -20,7 +20,7 @@ impl Governor {
             Decision::ProbesOut => return Some(WaitReason::InFlight),
         }
         let law = self.law.as_ref()?;
-        let quota = self.quotas.advice(self.sent, now);
+        let quota = self.quotas.advice(self.sent, now, law.tuning());
         if self.needs_answer(law) || (quota.needs_answer && self.lane.in_flight() > 0) {
             return Some(WaitReason::InFlight);
         }
@@ -29,10 +29,10 @@ impl Governor {
             return Some(WaitReason::InFlight);
         }
         let candidates = [
-            (WaitReason::Pacing, self.pacing.due(law.interval(), self.ceiling)),
+            (WaitReason::Pacing, self.pacing.due(law.interval(), self.ceiling, law.tuning())),
             (WaitReason::Gate, law.gate()),
             (WaitReason::Quota, quota.closed_until),
-            (WaitReason::Window, law.window.due(due)),
+            (WaitReason::Window, law.window.due(due, law.tuning())),
         ];
         // Of two that end together the later in the list says more.
         let (reason, until) = candidates.into_iter().max_by_key(|&(_, until)| until)?;
@@ -43,7 +43,7 @@ impl Governor {
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
         let law = self.law.as_ref()?;
-        let quota = self.quotas.advice(self.sent, now).closed_until;
+        let quota = self.quotas.advice(self.sent, now, law.tuning()).closed_until;
         let circuit = match self.breaker.decide(now) {
             Decision::Refuse { until } => until,
             _ => Time::ZERO,
@@ -58,7 +58,7 @@ impl Governor {
             last_backoff: self.last_backoff,
             next_allowed,
             gate_until: Some(law.gate()).filter(|&gate| gate > now),
-            pace_slot: self.pacing.due(law.interval(), self.ceiling),
+            pace_slot: self.pacing.due(law.interval(), self.ceiling, law.tuning()),
             waits_for: self.wait_reason(now),
             retry_after_too_short: law.is_told_too_short(),
             refusals_left: law.refusals.left(),

@@ -86,7 +86,7 @@ impl Active {
         let interval = pace.interval(rules);
         Self {
             breaker: idle.breaker,
-            lane: Lane::new(rules.config.max_in_flight),
+            lane: Lane::new(rules.config.max_in_flight, rules.config.tuning),
             pace,
             credit: Credit::full(rules, interval),
             errors: ErrorWindow::new(),
@@ -341,7 +341,7 @@ impl Active {
         if let Pace::Found(found) = &self.pace {
             match found.due(rules, self.lane.in_flight(), now) {
                 None => return Some(WaitReason::InFlight),
-                Some(due) => candidates[2].1 = found.law().window.due(due.at.max(now)),
+                Some(due) => candidates[2].1 = found.law().window.due(due.at.max(now), rules.config.tuning),
             }
         }
         if !self.lane.admits() {

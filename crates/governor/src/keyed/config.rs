@@ -8,6 +8,7 @@ use super::domain::Domain;
 use super::feedback::Statuses;
 use crate::backoff::{Backoff, BackoffConfig};
 use crate::config::{CEILING_INTERVAL, DISCOVERY_INTERVAL};
+use crate::law::tuning::Tuning;
 use crate::retry_budget::RetryBudgetConfig;
 use crate::time::{SECOND, nanos};
 use std::collections::{BTreeMap, BTreeSet};
@@ -125,6 +126,8 @@ pub struct Config {
     pub groups: BTreeSet<Box<str>>,
     /// Statuses that are worth a retry, or not, at some domains. None.
     pub statuses: BTreeMap<Box<str>, Statuses>,
+    /// The numbers of the law, for the strategy `gleaner`. [`Tuning::SHIPPED`].
+    pub tuning: &'static Tuning,
 }
 
 impl Default for Config {
@@ -155,6 +158,7 @@ impl Default for Config {
             snapshot_keys_max: 100,
             groups: BTreeSet::new(),
             statuses: BTreeMap::new(),
+            tuning: Tuning::SHIPPED,
         }
     }
 }

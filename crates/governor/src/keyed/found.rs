@@ -9,10 +9,7 @@ use crate::lane::Lane;
 use crate::law::{Accepted, Law, Ordinary, Refusal, Rest};
 use crate::outcome::Verdict;
 use crate::pacing::Pacing;
-use crate::time::{SECOND, Time};
-
-/// Longest time that the law does not look: the shortest step of a climb.
-const EXPRESS_FOR: u64 = SECOND;
+use crate::time::Time;
 
 /// A law at work.
 #[derive(Clone, Debug)]
@@ -53,7 +50,8 @@ pub(crate) struct Due {
 
 impl Found {
     pub(crate) fn new(rules: &Rules) -> Self {
-        Self { law: Law::new(rules.discovery, rules.fastest), pacing: Pacing::new(), sent: 0, is_trial_out: false }
+        let law = Law::new(rules.discovery, rules.fastest, rules.config.tuning);
+        Self { law, pacing: Pacing::new(), sent: 0, is_trial_out: false }
     }
 
     pub(crate) fn law(&self) -> &Law {
@@ -77,7 +75,7 @@ impl Found {
 
     /// When the pace alone allows the next send.
     pub(crate) fn pace_slot(&self, rules: &Rules) -> Time {
-        self.pacing.due(self.interval(rules), rules.fastest)
+        self.pacing.due(self.interval(rules), rules.fastest, self.law.tuning())
     }
 
     /// Before when nothing is sent, also by another process: the gate, and the next try after directives that proved
@@ -90,7 +88,7 @@ impl Found {
     /// When pace and gate allow the next send, whatever is in flight.
     pub(crate) fn next(&self, rules: &Rules, now: Time) -> Time {
         let open = self.pace_slot(rules).max(self.law.gate());
-        open.max(self.law.window.due(open.max(now)))
+        open.max(self.law.window.due(open.max(now), self.law.tuning()))
     }
 
     /// When the next send is due. `None`: after an answer.
@@ -127,12 +125,13 @@ impl Found {
         if !lane.is_wide() || self.law.gate() > now {
             return None;
         }
+        let tuning = self.law.tuning();
         let stalls_at = u16::try_from(self.law.in_flight_max()).unwrap_or(u16::MAX);
         Some(Terms {
-            due: self.pacing.due(interval, rules.fastest),
+            due: self.pacing.due(interval, rules.fastest, tuning),
             interval,
-            gap: Pacing::gap(interval, rules.fastest),
-            until: now.plus(rules.bucket.min(EXPRESS_FOR)),
+            gap: Pacing::gap(interval, rules.fastest, tuning),
+            until: now.plus(rules.bucket.min(tuning.batch_max)),
             since: self.law.since(),
             late: self.law.late_after(),
             generation,
@@ -145,12 +144,12 @@ impl Found {
 
     /// Takes in what was not told one by one; `latency` is the mean of its answers in nanoseconds.
     pub(crate) fn on_batch(&mut self, rules: &Rules, batch: &Batch, latency: u64, now: Time) {
-        let interval = self.interval(rules);
+        let (interval, tuning) = (self.interval(rules), self.law.tuning());
         if batch.sends > 0 {
-            self.pacing.resume(batch.due, interval, rules.fastest);
+            self.pacing.resume(batch.due, interval, rules.fastest, tuning);
             self.sent = self.sent.wrapping_add(u32::from(batch.sends));
         }
-        let last_send = batch.due.minus(Pacing::gap(interval, rules.fastest)).min(now);
+        let last_send = batch.due.minus(Pacing::gap(interval, rules.fastest, tuning)).min(now);
         let Batch { sends, answers, .. } = *batch;
         self.law.on_ordinary(&Ordinary { sends, last_send, interval, answers, latency }, now);
     }
@@ -183,7 +182,7 @@ impl Found {
             return self.on_failure(sending, verdict, retry_after, lane, now);
         }
         let law = &mut self.law;
-        lane.on_accepted(sending.others, || law.refusals.may_risk(now));
+        lane.on_accepted(sending.others, law.tuning(), || law.may_risk(now));
         law.on_success(Accepted { seq: sending.seq, sent_at: sending.sent_at, early: sending.early }, now);
         false
     }
@@ -199,7 +198,7 @@ impl Found {
     ) -> bool {
         let &Sending { sent_at, seq, others, early, .. } = sending;
         if verdict == Verdict::Throttled {
-            let company = lane.on_refused(others);
+            let company = lane.on_refused(others, self.law.tuning());
             return self.law.on_throttle(Refusal { seq, sent_at, retry_after, early, company }, now);
         }
         self.law.on_lost(early);
@@ -216,7 +215,7 @@ impl Found {
 
     pub(crate) fn wake(resting: &Resting, rules: &Rules, now: Time) -> Self {
         Self {
-            law: Law::wake(&resting.law, rules.fastest, now),
+            law: Law::wake(&resting.law, rules.fastest, now, rules.config.tuning),
             pacing: resting.pacing.clone(),
             sent: 0,
             is_trial_out: false,

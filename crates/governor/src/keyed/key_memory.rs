@@ -75,7 +75,7 @@ fn restore_law(law: &mut Law, learned: &Learned, is_fresh: bool, now: Time, wall
     if is_fresh {
         law.restore_rate(nanos(learned.interval), learned.limit_per_s);
         if let Some((limit, length)) = learned.window {
-            law.window.restore(limit, nanos(length), now);
+            law.window.restore(limit, nanos(length), now, law.tuning());
         }
     }
     law.restore_shut(learned.shut);
@@ -83,6 +83,6 @@ fn restore_law(law: &mut Law, learned: &Learned, is_fresh: bool, now: Time, wall
     let mut strikes: Vec<_> = learned.strikes().filter(|&at| at <= wall_now).collect();
     strikes.reverse();
     for at in strikes {
-        law.refusals.restore(nanos(wall_now.since(at)), now);
+        law.refusals.restore(nanos(wall_now.since(at)), now, law.tuning());
     }
 }

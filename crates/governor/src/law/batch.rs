@@ -4,7 +4,7 @@
 //! waited for. The law takes in how many there were, and looks once whether to grow. It could have grown some
 //! requests earlier; never later by more than a batch.
 
-use super::{HOLD_LOOK, Law, Mode};
+use super::{Law, Mode};
 use crate::time::Time;
 
 /// Ordinary sends and answers.
@@ -20,10 +20,6 @@ pub(crate) struct Ordinary {
     pub(crate) latency: u64,
 }
 
-/// Answers after which a law wants to know: few while it may grow with each, more while it sits still.
-const WHILE_GROWING: u8 = 4;
-const WHILE_STILL: u8 = 12;
-
 impl Law {
     /// How many ordinary answers may be told at once; `None` while every request matters.
     pub(crate) fn patience(&self) -> Option<u8> {
@@ -32,12 +28,12 @@ impl Law {
             || self.mode == Mode::Drain
             || self.window.is_learned()
             || self.count.from.is_none()
-            || !self.latency.is_settled();
+            || !self.latency.is_settled(self.tuning);
         if every_one_matters {
             return None;
         }
         let is_still = self.mode == Mode::Hold || self.interval <= self.fastest;
-        Some(if is_still { WHILE_STILL } else { WHILE_GROWING })
+        Some(if is_still { self.tuning.batch_still } else { self.tuning.batch_growing })
     }
 
     /// Answers to what was sent before do not count.
@@ -47,24 +43,25 @@ impl Law {
 
     /// Nanoseconds after which an answer is late.
     pub(crate) fn late_after(&self) -> u64 {
-        self.latency.late_after()
+        self.latency.late_after(self.tuning)
     }
 
     /// Takes in ordinary requests up to `now`.
     pub(crate) fn on_ordinary(&mut self, batch: &Ordinary, now: Time) {
         self.sent = self.sent.wrapping_add(u32::from(batch.sends));
-        self.count.accepted = self.count.accepted.saturating_add(u32::from(batch.sends));
+        self.accepted = self.accepted.saturating_add(u32::from(batch.sends));
         self.window.on_sends(batch.sends, batch.last_send, batch.interval);
         if batch.answers == 0 {
             return;
         }
-        self.refusals.on_accepted_many(batch.answers);
-        self.latency.on_ordinary(batch.answers, batch.latency, now);
+        self.refusals.on_accepted(batch.answers, self.tuning);
+        self.latency.on_ordinary(batch.answers, batch.latency, now, self.tuning);
         if self.interval > self.fastest {
             let before = self.successes;
             self.successes = before.saturating_add(u32::from(batch.answers));
             if self.is_used(now) {
-                self.grow(before / HOLD_LOOK != self.successes / HOLD_LOOK, now);
+                let look = self.tuning.hold_look;
+                self.grow(before / look != self.successes / look, now);
             }
         }
     }

@@ -6,40 +6,10 @@
 //! refused too, at the moments at which windows of the usual lengths would have turned. What the
 //! episode took, and what was accepted since the one before, tell the limit.
 
+use super::tuning::Tuning;
 use super::{Law, Mode, Refusal};
-use crate::time::{MILLISECOND, SECOND, Time, nanos_in, seconds_between};
+use crate::time::{Time, nanos_in, seconds_between};
 use crate::window::Wait;
-
-/// Cut at the first refusal: below half of the last rate of a search, which had doubled.
-const FIRST_CUT: f64 = 0.4;
-/// Cut at each refused try.
-const TRIAL_CUT: f64 = 0.5;
-/// Cut when the refusal has an explanation that is not the pace.
-const EXPLAINED_CUT: f64 = 0.95;
-/// Cut for an experiment that failed, or for too many in flight.
-const SLIGHT_CUT: f64 = 0.98;
-/// Where the climb begins after the first contact.
-const CLIMB_FROM: f64 = 0.45;
-/// Lengths after which a window has probably turned, in seconds since its first send.
-const TURNS: [f64; 11] = [1.0, 10.0, 60.0, 120.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14_400.0, 86_400.0];
-/// A refusal that lasts longer than this, and as long as sixteen requests, is a window's.
-const LONG_S: f64 = 1.2;
-const LONG_REQUESTS: f64 = 16.0;
-/// A window whose first send is older than this is not the one that the search has just filled.
-const OLD_S: f64 = 120.0;
-/// Directives that were kept and refused again, up to which the pace of tries is not lowered further.
-const TOLD_IN_VAIN: u8 = 1;
-/// Longest pause between two tries: a day, the longest window that providers use.
-const TRIAL_MAX: u64 = 86_400 * SECOND;
-/// A rate that was at least this share of the present one all the while has hardly changed.
-const STEADY: f64 = 0.85;
-/// Where to settle when a climb was refused: it went up in steps of a twentieth, and the last of
-/// them was too much.
-const JUST_UNDER: f64 = 0.93;
-/// The same when another refusal must be avoided.
-const FAR_UNDER: f64 = 0.75;
-/// Fewer accepted requests than this measure nothing.
-const FEW: f64 = 8.0;
 
 /// A refusal that is not over.
 #[derive(Clone, Debug)]
@@ -72,11 +42,11 @@ pub(super) struct Episode {
 /// `cut`. A directive is believed: the try goes out when it ends, and the deeper cut counts only after the episode.
 /// Directives that proved too short, `in_vain` of them, double the interval each time. The gate is never longer than
 /// the directive: what is lowered is the pace.
-fn trial_interval(before: u64, cut: u64, told: u64, at_contact: u64, in_vain: u8) -> u64 {
-    let doublings = u32::from(in_vain.saturating_sub(TOLD_IN_VAIN)).min(10);
+fn trial_interval(before: u64, cut: u64, told: u64, at_contact: u64, in_vain: u8, tuning: &Tuning) -> u64 {
+    let doublings = u32::from(in_vain.saturating_sub(tuning.told_in_vain)).min(tuning.told_doublings_max);
     let interval = match doublings {
         0 => cut.min(told),
-        _ => told.max(at_contact).saturating_mul(1 << doublings).min(TRIAL_MAX.max(told)),
+        _ => told.max(at_contact).saturating_mul(1 << doublings).min(tuning.trial_max.max(told)),
     };
     interval.max(before.saturating_add(1))
 }
@@ -106,10 +76,10 @@ impl Law {
     fn pace_after(&self, episode: &Episode) -> u64 {
         let first = match episode {
             Episode { exhausted: true, .. } => 1.0,
-            Episode { explained: true, .. } => EXPLAINED_CUT,
-            _ => FIRST_CUT,
+            Episode { explained: true, .. } => self.tuning.explained_cut,
+            _ => self.tuning.first_cut,
         };
-        let rate = episode.rate * first * TRIAL_CUT.powi(i32::from(episode.trials));
+        let rate = episode.rate * first * self.tuning.trial_cut.powi(i32::from(episode.trials));
         nanos_in(1.0 / rate).clamp(self.fastest, self.slowest())
     }
 
@@ -122,13 +92,13 @@ impl Law {
     pub(crate) fn on_throttle(&mut self, refusal: Refusal, now: Time) -> bool {
         self.refusals.on_refused(now);
         self.window.refund();
-        self.count.accepted = self.count.accepted.saturating_sub(1);
+        self.accepted = self.accepted.saturating_sub(1);
         if let Some(wait) = refusal.retry_after {
             // Exactly as long as told, and nothing on top.
             self.close_until(now.plus(wait));
         }
-        if refusal.early && self.window.on_early_refused(now) {
-            self.cut(SLIGHT_CUT);
+        if refusal.early && self.window.on_early_refused(now, self.tuning) {
+            self.cut(self.tuning.slight_cut);
             return true;
         }
         let is_first = self.is_after_cut(refusal.seq);
@@ -153,7 +123,7 @@ impl Law {
 
     /// Too many in flight: the lane has seen to it, and the pace is free to grow again.
     fn crowded(&mut self) {
-        self.cut(SLIGHT_CUT);
+        self.cut(self.tuning.slight_cut);
         self.is_free = true;
         if self.mode != Mode::Search {
             self.limit = 0.0;
@@ -164,14 +134,15 @@ impl Law {
     fn open_episode(&mut self, refusal: Refusal, now: Time) {
         let (rate, before) = (self.rate(), self.interval);
         let taken = self.window.taken();
-        let explained = self.window.on_refused(now);
-        self.cut(if explained { EXPLAINED_CUT } else { FIRST_CUT });
+        let tuning = self.tuning;
+        let explained = self.window.on_refused(now, tuning);
+        self.cut(if explained { tuning.explained_cut } else { tuning.first_cut });
         let told = refusal.retry_after;
         self.episode = Some(Episode {
             contact: refusal.sent_at,
             last_refused: refusal.sent_at,
             rate,
-            accepted: self.count.accepted,
+            accepted: self.accepted,
             trials: 0,
             told: told.is_some(),
             last_told: told.is_some(),
@@ -182,13 +153,13 @@ impl Law {
             taken,
         });
         if let Some(told) = told {
-            self.interval = trial_interval(before, self.interval, told, before, 0);
+            self.interval = trial_interval(before, self.interval, told, before, 0, tuning);
             return;
         }
         if explained {
             return;
         }
-        let wait_s = (3.0 / rate).max(f64::from(self.lasted_s) / 8.0);
+        let wait_s = (tuning.first_trial_intervals / rate).max(f64::from(self.lasted_s) / tuning.first_trial_part);
         self.close_until(now.plus(nanos_in(wait_s)));
     }
 
@@ -203,12 +174,14 @@ impl Law {
         match refusal.retry_after {
             Some(told) => {
                 let at_contact = nanos_in(1.0 / episode.rate);
-                self.interval = trial_interval(before, cut, told, at_contact, episode.in_vain);
+                self.interval = trial_interval(before, cut, told, at_contact, episode.in_vain, self.tuning);
             }
             None => {
                 self.interval = cut.max(before.saturating_add(1)).min(self.slowest().max(before));
                 let next = self.next_trial(&episode, now);
-                self.close_until(next.clamp(now.plus(self.interval), now.plus(TRIAL_MAX.max(self.interval))));
+                self.close_until(
+                    next.clamp(now.plus(self.interval), now.plus(self.tuning.trial_max.max(self.interval))),
+                );
             }
         }
         self.episode = Some(episode);
@@ -217,22 +190,23 @@ impl Law {
     /// When to try again. The first episode knows no window, so it waits for one to turn; later
     /// ones know how long it may take.
     fn next_trial(&self, episode: &Episode, now: Time) -> Time {
-        let waited_s = seconds_between(episode.contact, now);
+        let (tuning, waited_s) = (self.tuning, seconds_between(episode.contact, now));
         if !self.window.is_learned() && self.count.refused.is_some() {
-            return episode.contact.plus(nanos_in(3.0 * waited_s));
+            return episode.contact.plus(nanos_in(tuning.trial_growth * waited_s));
         }
         let before_s = seconds_between(episode.taken, episode.contact);
-        if !self.window.is_learned() && before_s > OLD_S {
+        if !self.window.is_learned() && before_s > tuning.turn_old_s {
             // What was sent so long ago says nothing about a window that is full now.
-            return episode.contact.plus(nanos_in((3.0 * waited_s).max(1.0)));
+            let wait_s = (tuning.trial_growth_old * waited_s).max(tuning.trial_old_min_s);
+            return episode.contact.plus(nanos_in(wait_s));
         }
         let total_s = before_s + waited_s;
-        let growth = if episode.exhausted { 3.0 } else { 2.0 };
-        let turns = |&turn: &f64| turn >= 1.03 * total_s && turn - before_s >= growth * waited_s;
-        let turn_s = TURNS.iter().copied().find(turns).unwrap_or(2.0 * total_s);
-        let soon_s = (1.3 * total_s).max(before_s + 3.0 * waited_s);
+        let growth = if episode.exhausted { tuning.turn_growth_exhausted } else { tuning.turn_growth };
+        let turns = |&turn: &f64| turn >= tuning.turn_beyond * total_s && turn - before_s >= growth * waited_s;
+        let turn_s = tuning.turns.iter().find(turns).unwrap_or(tuning.turn_after_last * total_s);
+        let soon_s = (tuning.soon_beyond * total_s).max(before_s + tuning.soon_growth * waited_s);
         let try_s = if self.window.is_learned() { turn_s.min(soon_s) } else { turn_s };
-        episode.taken.plus(nanos_in(try_s * 1.002)).plus(50 * MILLISECOND)
+        episode.taken.plus(nanos_in(try_s * tuning.turn_pad)).plus(tuning.turn_pad_by)
     }
 
     /// A quota is used up and nobody says until when: an episode without a refusal.
@@ -244,7 +218,7 @@ impl Law {
             contact: now,
             last_refused: now,
             rate: self.rate(),
-            accepted: self.count.accepted,
+            accepted: self.accepted,
             trials: 0,
             told: false,
             last_told: false,
@@ -271,13 +245,14 @@ impl Law {
         let measured = self.measure(&episode, opened);
         self.count.refused = Some(episode.contact);
         self.count.from = Some(opened);
-        self.count.accepted = 1;
+        self.accepted = 1;
+        let tuning = self.tuning;
         if episode.explained {
-            self.raise_to(SLIGHT_CUT * episode.rate);
+            self.raise_to(tuning.slight_cut * episode.rate);
             self.enter(self.mode, now);
         } else {
             self.lasted_s = measured.lasted_s as f32;
-            self.step_s = (self.lasted_s / 8.0).clamp(1.0, 60.0);
+            self.step_s = (self.lasted_s / tuning.step_part).clamp(tuning.step_min_s, tuning.step_max_s);
             if measured.is_long {
                 self.learn_window(&episode, &measured, now);
             } else {
@@ -289,7 +264,7 @@ impl Law {
 
     fn measure(&self, episode: &Episode, opened: Time) -> Measured {
         let lasted_s = seconds_between(episode.contact, opened);
-        let is_long = lasted_s > LONG_S && lasted_s * episode.rate > LONG_REQUESTS;
+        let is_long = lasted_s > self.tuning.long_s && lasted_s * episode.rate > self.tuning.long_requests;
         let accepted = f64::from(episode.accepted);
         // A bucket was empty at each refusal; a window was full when it opened.
         let span_s = match self.count.refused {
@@ -306,7 +281,7 @@ impl Law {
             lasted_s,
             is_long,
             is_first: self.count.refused.is_none(),
-            is_steady: self.count.rate >= STEADY * episode.rate,
+            is_steady: self.count.rate >= self.tuning.steady * episode.rate,
             accepted,
             estimate: accepted / span_s,
         }
@@ -315,43 +290,47 @@ impl Law {
     /// The refusal lasted: the provider counts per window.
     fn learn_window(&mut self, episode: &Episode, measured: &Measured, now: Time) {
         if self.window.is_learned() {
-            self.window.lengthen(&measured.wait, episode.taken, now);
-            self.raise_to(SLIGHT_CUT * episode.rate);
+            self.window.lengthen(&measured.wait, episode.taken, now, self.tuning);
+            self.raise_to(self.tuning.slight_cut * episode.rate);
             return self.enter(self.mode, now);
         }
-        self.window.learn(&measured.wait, now);
+        self.window.learn(&measured.wait, now, self.tuning);
         if episode.limit > 0 {
-            self.window.cap(episode.limit, measured.wait.opened);
+            self.window.cap(episode.limit, measured.wait.opened, self.tuning);
         }
+        let Tuning { window_pace, window_pace_min, window_pace_max, .. } = *self.tuning;
         let window = self.window.rate();
-        self.limit = (0.7 * episode.rate).clamp(1.5 * window, 4.0 * window);
+        self.limit = (window_pace * episode.rate).clamp(window_pace_min * window, window_pace_max * window);
         self.raise_to(self.limit);
         self.enter(Mode::Hold, now);
     }
 
     /// The refusal passed soon: the provider has a pace.
     fn learn_pace(&mut self, episode: &Episode, measured: &Measured, now: Time) {
-        let rate = episode.rate;
+        let (rate, tuning) = (episode.rate, self.tuning);
         let Measured { accepted, estimate, .. } = *measured;
         if measured.is_first {
-            self.raise_to(CLIMB_FROM * rate);
+            self.raise_to(tuning.climb_from * rate);
             self.enter(Mode::Climb, now);
-        } else if accepted < FEW {
+        } else if accepted < tuning.few {
             // Too few to measure: between half of the rate and what the count allows.
-            let counted = if accepted >= 2.0 { estimate * (accepted + 0.5) / accepted } else { 0.5 * rate };
-            self.limit = counted.min(0.9 * rate);
-            self.raise_to(0.9 * self.limit);
+            let is_counted = accepted >= tuning.few_counted;
+            let counted = estimate * (accepted + tuning.few_missing) / accepted;
+            let limit = if is_counted { counted } else { tuning.few_guess * rate };
+            self.limit = limit.min(tuning.few_under * rate);
+            self.raise_to(tuning.few_climb_from * self.limit);
             self.enter(Mode::Climb, now);
-        } else if self.mode == Mode::Probe && estimate > 0.8 * self.limit {
+        } else if self.mode == Mode::Probe && estimate > tuning.probe_believed * self.limit {
             let probed = self.probed(episode, estimate);
             // What has been held for long is safer than a new measurement when refusals are many.
-            self.settle(if self.refusals.is_alarmed(now) { probed.min(self.limit) } else { probed }, now);
-        } else if measured.is_steady || estimate > STEADY * rate {
+            let is_alarmed = self.refusals.is_alarmed(now, tuning);
+            self.settle(if is_alarmed { probed.min(self.limit) } else { probed }, now);
+        } else if measured.is_steady || estimate > tuning.steady * rate {
             self.settle(estimate.min(rate), now);
         } else {
             // The rate rose all the while, so the count is too low: the limit is near the rate.
             // With many refusals behind us another one is not worth the difference.
-            let near = if self.refusals.is_alarmed(now) { FAR_UNDER } else { JUST_UNDER };
+            let near = if self.refusals.is_alarmed(now, tuning) { tuning.far_under } else { tuning.just_under };
             self.settle((near * rate).max(estimate), now);
         }
     }
@@ -359,10 +338,11 @@ impl Law {
     /// What a refused probe tells: refused at once, the limit is just under its rate; refused after
     /// many extra requests, those were saved up and the limit is where it was.
     fn probed(&self, episode: &Episode, estimate: f64) -> f64 {
-        let (before, from) = self.probe;
-        let extra =
-            f64::from(episode.accepted.saturating_sub(before)) - self.limit * seconds_between(from, episode.contact);
-        let limit = if extra < 2.0 { (0.985 * episode.rate).max(self.limit) } else { estimate.max(0.995 * self.limit) };
+        let extra = f64::from(episode.accepted.saturating_sub(self.accepted_before_probe))
+            - self.limit * seconds_between(self.probe_from, episode.contact);
+        let is_at_once = extra < self.tuning.probe_extra;
+        let at_once = (self.tuning.probe_under * episode.rate).max(self.limit);
+        let limit = if is_at_once { at_once } else { estimate.max(self.tuning.probe_same * self.limit) };
         limit.min(episode.rate)
     }
 }

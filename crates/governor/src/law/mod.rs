@@ -1,17 +1,59 @@
 //! The law: how fast is safe. Finds an unknown limit from below, sits just under it, remembers it.
 //!
 //! One control variable, the interval between two sends. Successes may shorten it, refusals and
-//! late answers lengthen it, and nothing else touches it (D2, D3). The way of a key:
+//! late answers lengthen it, and nothing else touches it (D2, D3). Every number has its name, range
+//! and reason in `tuning.rs`.
 //!
-//! - **Search**: double the rate after a row of successes, from a conservative start (D4).
-//! - **First contact**: cut deep, then *climb* a few percent at a time. The bucket was empty when
-//!   it refused, so what is accepted until it refuses again, over the time that took, *is* the
-//!   limit. Why not halve and add as textbooks do: that costs a seventh of the goodput for ever.
-//! - **Hold** just under the measured limit, and *probe* above it now and then, more and more
-//!   rarely while it stays where it is. A probe that gets more through than the limit allows has
-//!   proved that it rose: climb again.
-//! - A refusal that lasts is a window, not a pace, and is mirrored (`window.rs`).
-//! - Late answers are a limit too (`slowdown.rs`).
+//! ```text
+//!             refused                  refused again
+//!   Search ──────────────▶ Climb ──────────────────────▶ Hold ◀────────┐
+//!     │                      ▲      limit measured        │            │ refused:
+//!     │                      │                            │ quiet      │ measured anew
+//!     │                      │      limit rose            ▼            │
+//!     │                      └───────────────────────── Probe ─────────┘
+//!     │
+//!     └── refused for long: a window is learned ───────▶ Hold
+//!
+//!   any ── a row of late answers ──▶ Drain ── ordinary answers ──▶ Climb or Hold
+//! ```
+//!
+//! A refusal opens an *episode* in any mode, and the first success behind it closes the episode
+//! (`episode.rs`). In between one request at a time tries whether the provider is open again.
+//!
+//! A share below 1 is a share of the rate, so the interval is divided by it and gets longer.
+//!
+//! | mode | event | next mode | interval |
+//! |---|---|---|---|
+//! | Search | enough successes (`search_successes`, `search_s`) | Search | ÷ `search_growth` |
+//! | Climb | a step has lasted (`step_min_s`), and few refusals are fresh | Climb | ÷ (1 + `climb`) |
+//! | Hold | a look (`hold_look`) | Hold | back to limit × (1 − `margin`), never longer |
+//! | Hold | quiet for `hold_moved_s`, × `hold_growth` per confirmation, and a refusal is affordable | Probe | stays |
+//! | Probe | a step has lasted | Probe | ÷ (1 + `probe`) |
+//! | Probe | more accepted than the limit allows (`risen_accepted`) | Climb | stays; the limit is forgotten |
+//! | any | first refusal of a burst: an episode opens | stays | ÷ `first_cut`, or `explained_cut` if the window explains it |
+//! | any | other refusals of the burst | stays | stays |
+//! | any, in an episode | a try is refused | stays | ÷ `trial_cut`; told how long: as told |
+//! | any, in an episode | success, refusal explained | stays | the refused one ÷ `slight_cut` |
+//! | any, in an episode | success, refusal lasted (`long_s`) | Hold | the window is learned, pace by `window_pace` |
+//! | any, in an episode | the same, window known | stays | the refused one ÷ `slight_cut`; the window gets longer |
+//! | any, in an episode | success after the first contact | Climb | the refused one ÷ `climb_from` |
+//! | any, in an episode | success, fewer than `few` accepted | Climb | by what the few allow, ÷ `few_climb_from` |
+//! | any, in an episode | success, limit measured | Hold | limit × (1 − `margin`) |
+//! | any | a shorter window was tried and refused | stays | ÷ `slight_cut` |
+//! | Search | too many in flight explain the refusal | Search | ÷ `slight_cut` |
+//! | any other | the same | Climb | ÷ `slight_cut`; the limit is forgotten |
+//! | any but Drain | a row of late answers (`late_row`) | Drain | ÷ `drain_rate` |
+//! | Drain | another row | Drain | ÷ `drain_again_max` at least |
+//! | Drain | `drain_rows_max` rows: we are not the cause | Climb | back to where the drain would end; the baseline is forgotten |
+//! | Drain | `drain_ordinary` ordinary answers | Climb, Hold | back to `after_search`, `after_climb`; to hold: `after_probe`, `after_gentle_climb` |
+//! | any | 401 or 403, `shut_after` in a row | stays | stays; the key closes for `shut_s` |
+//! | any | a quota is used up, nobody says until when | stays | stays; an episode opens |
+//! | any | 5xx, reset, 404 | stays | stays |
+//!
+//! Why not halve and add as textbooks do: that costs a seventh of the goodput for ever. Here the
+//! bucket was empty when it refused, so what is accepted until it refuses again, over the time that
+//! took, *is* the limit. A refusal that lasts is a window, not a pace, and is mirrored (`window.rs`).
+//! Late answers are a limit too (`slowdown.rs`).
 //!
 //! Curves over time are evaluated only on a success, so an error can never speed us up.
 
@@ -19,6 +61,7 @@ mod batch;
 mod episode;
 mod rest;
 mod slowdown;
+pub(crate) mod tuning;
 
 use crate::latency::Latency;
 use crate::refusals::Refusals;
@@ -28,33 +71,7 @@ pub(crate) use batch::Ordinary;
 use episode::Episode;
 pub(crate) use rest::Rest;
 use slowdown::Drain;
-
-/// Longest interval: an hour. Slower providers exist only as windows.
-const INTERVAL_MAX: u64 = 3600 * SECOND;
-/// Successes before the search doubles: enough to notice a bucket of one ...
-const SEARCH_SUCCESSES: f64 = 6.0;
-/// ... and seconds at the present rate: enough for the first refusal to come back.
-const SEARCH_S: f64 = 1.5;
-/// Step of a climb, per `step_s`.
-const CLIMB: f64 = 0.05;
-/// Step of a climb after late answers: a tarpit counts over seconds and is noticed late.
-const CLIMB_GENTLY: f64 = 0.015;
-/// Step of a probe: small, so that a refused one tells the limit well.
-const PROBE: f64 = 0.02;
-/// Quiet time before the first probe, doubled by each that confirms the limit ...
-const HOLD_S: f32 = 120.0;
-/// ... up to a quarter of an hour: a refusal then costs less than a tenth of a percent.
-const HOLD_MAX_S: f32 = 960.0;
-/// Quiet time after the limit was seen to move: it may move again.
-const HOLD_MOVED_S: f32 = 60.0;
-/// Successes between two looks at whether to go on holding.
-const HOLD_LOOK: u32 = 4;
-/// Successes before a probe, however slow the provider is.
-const HOLD_SUCCESSES: u32 = 20;
-/// Share of the permitted sends that must be made for the rate to count as used.
-const USED: f64 = 0.75;
-/// Two measurements that differ by less are the same limit.
-const SAME: f64 = 0.05;
+use tuning::Tuning;
 
 /// Where a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +100,9 @@ impl Mode {
     }
 }
 
-/// What is counted since the bucket was last known to be empty.
+/// When the bucket was last known to be empty, and how fast we were.
 #[derive(Clone, Debug)]
 struct Count {
-    /// Sends that were not refused. A request that failed for another reason was let in, too.
-    accepted: u32,
     /// The first send that was accepted after the last refusal, or the first of all.
     from: Option<Time>,
     /// The last refusal.
@@ -99,6 +114,7 @@ struct Count {
 /// The law of one key.
 #[derive(Clone, Debug)]
 pub(crate) struct Law {
+    tuning: &'static Tuning,
     /// The owner's ceiling: no interval is shorter.
     fastest: u64,
     interval: u64,
@@ -108,9 +124,12 @@ pub(crate) struct Law {
     /// Since when the present step lasts, and its successes.
     since: Time,
     successes: u32,
+    /// Sends since then that were not refused. A request that failed for another reason was let in, too.
+    accepted: u32,
     count: Count,
-    /// Accepted at the start of the probe, and when that was.
-    probe: (u32, Time),
+    /// When the probe began, and what was accepted until then.
+    probe_from: Time,
+    accepted_before_probe: u32,
     hold_s: f32,
     /// Length of a step of a climb: longer where a refusal takes longer to pass.
     step_s: f32,
@@ -158,25 +177,23 @@ pub(crate) struct Accepted {
     pub(crate) early: bool,
 }
 
-/// Refusals in a row, without a word and without a success, that look like a ban.
-const SHUT_AFTER: u8 = 3;
-/// First wait then; doubled each time, up to an hour. What GitHub asks for without a header.
-const SHUT_S: f64 = 60.0;
-
 impl Law {
-    pub(crate) fn new(discovery: u64, fastest: u64) -> Self {
-        let interval = discovery.clamp(fastest, INTERVAL_MAX.max(fastest));
+    pub(crate) fn new(discovery: u64, fastest: u64, tuning: &'static Tuning) -> Self {
+        let interval = discovery.clamp(fastest, tuning.interval_max.max(fastest));
         Self {
+            tuning,
             fastest,
             interval,
             mode: Mode::Search,
             limit: 0.0,
             since: Time::ZERO,
             successes: 0,
-            count: Count { accepted: 0, from: None, refused: None, rate: SECOND as f64 / interval as f64 },
-            probe: (0, Time::ZERO),
-            hold_s: HOLD_S,
-            step_s: 1.0,
+            accepted: 0,
+            count: Count { from: None, refused: None, rate: SECOND as f64 / interval as f64 },
+            probe_from: Time::ZERO,
+            accepted_before_probe: 0,
+            hold_s: tuning.hold_s,
+            step_s: tuning.step_min_s,
             lasted_s: 0.0,
             episode: None,
             sent: 0,
@@ -186,16 +203,21 @@ impl Law {
             is_free: false,
             is_gentle: false,
             drain: Drain::default(),
-            window: Window::new(),
-            refusals: Refusals::new(),
+            window: Window::new(tuning),
+            refusals: Refusals::new(tuning),
             latency: Latency::default(),
         }
     }
 
     /// The same for an account against which refusals are held.
     pub(crate) fn careful(mut self) -> Self {
-        self.refusals = Refusals::careful();
+        self.refusals = Refusals::careful(self.tuning);
         self
+    }
+
+    /// The numbers that it goes by.
+    pub(crate) const fn tuning(&self) -> &'static Tuning {
+        self.tuning
     }
 
     pub(crate) const fn interval(&self) -> u64 {
@@ -226,16 +248,21 @@ impl Law {
 
     /// Whether the account seems to be shut out.
     pub(crate) const fn is_shut(&self) -> bool {
-        self.shut >= SHUT_AFTER
+        self.shut >= self.tuning.shut_after
     }
 
     pub(crate) const fn shut(&self) -> u8 {
         self.shut
     }
 
+    /// Whether a refusal is affordable.
+    pub(crate) fn may_risk(&self, now: Time) -> bool {
+        self.refusals.may_risk(now, self.tuning)
+    }
+
     /// Most requests in flight that answers in time would explain.
     pub(crate) fn in_flight_max(&self) -> u32 {
-        self.latency.in_flight_max(self.rate())
+        self.latency.in_flight_max(self.rate(), self.tuning)
     }
 
     pub(crate) fn rate(&self) -> f64 {
@@ -243,7 +270,7 @@ impl Law {
     }
 
     fn set_rate(&mut self, rate: f64) {
-        let interval = (SECOND as f64 / rate.max(1e-9)) as u64;
+        let interval = (SECOND as f64 / rate.max(f64::MIN_POSITIVE)) as u64;
         self.interval = interval.clamp(self.fastest, self.slowest());
     }
 
@@ -271,7 +298,7 @@ impl Law {
 
     /// The longest interval.
     fn slowest(&self) -> u64 {
-        INTERVAL_MAX.max(self.fastest)
+        self.tuning.interval_max.max(self.fastest)
     }
 
     fn enter(&mut self, mode: Mode, now: Time) {
@@ -287,13 +314,13 @@ impl Law {
             self.since = now;
         }
         self.sent = self.sent.wrapping_add(1);
-        self.count.accepted = self.count.accepted.saturating_add(1);
-        self.window.on_send(now, early);
+        self.accepted = self.accepted.saturating_add(1);
+        self.window.on_send(now, early, self.tuning);
     }
 
     /// Takes back a send that was never made.
     pub(crate) fn on_cancel(&mut self, early: bool) {
-        self.count.accepted = self.count.accepted.saturating_sub(1);
+        self.accepted = self.accepted.saturating_sub(1);
         self.window.refund();
         self.on_lost(early);
     }
@@ -308,21 +335,22 @@ impl Law {
     /// A refusal without a reason: after a few in a row it looks like a ban. Where the provider says how long it
     /// lasts, that closes the key and nothing else.
     pub(crate) fn on_forbidden(&mut self, is_ban: bool, says_when: bool, now: Time) {
-        self.shut = if is_ban { self.shut.max(SHUT_AFTER - 1).saturating_add(1) } else { self.shut.saturating_add(1) };
+        let Tuning { shut_after, shut_s, shut_doublings_max, .. } = *self.tuning;
+        self.shut = if is_ban { self.shut.max(shut_after - 1).saturating_add(1) } else { self.shut.saturating_add(1) };
         if self.is_shut() && !says_when {
-            let doublings = u32::from(self.shut - SHUT_AFTER).min(6);
-            self.close_until(now.plus(nanos_in(SHUT_S * f64::from(1u32 << doublings))));
+            let doublings = u32::from(self.shut - shut_after).min(shut_doublings_max);
+            self.close_until(now.plus(nanos_in(shut_s * f64::from(1u32 << doublings))));
         }
     }
 
     /// The provider did what was asked: the only way to get faster.
     pub(crate) fn on_success(&mut self, success: Accepted, now: Time) {
-        self.refusals.on_accepted();
+        self.refusals.on_accepted(1, self.tuning);
         self.shut = 0;
         if success.early {
-            self.window.on_early_accepted(now);
+            self.window.on_early_accepted(now, self.tuning);
         }
-        if self.latency.on_success(success.sent_at, now) {
+        if self.latency.on_success(success.sent_at, now, self.tuning) {
             self.slow_down(now);
         }
         if self.episode.is_some() {
@@ -331,8 +359,8 @@ impl Law {
             }
             return;
         }
-        if self.window.is_learned() && self.refusals.may_risk(now) {
-            self.window.experiment(now, self.rate());
+        if self.window.is_learned() && self.may_risk(now) {
+            self.window.experiment(now, self.rate(), self.tuning);
         }
         if self.mode == Mode::Drain {
             return self.end_drain(now);
@@ -341,7 +369,7 @@ impl Law {
         if success.sent_at >= self.since && self.interval > self.fastest {
             self.successes = self.successes.saturating_add(1);
             if self.is_used(now) {
-                self.grow(self.successes.is_multiple_of(HOLD_LOOK), now);
+                self.grow(self.successes.is_multiple_of(self.tuning.hold_look), now);
             }
         }
     }
@@ -350,63 +378,62 @@ impl Law {
     /// the limit, and must not get faster by it. Answers lag behind sends by their latency.
     fn is_used(&self, now: Time) -> bool {
         let answered_s = seconds_between(self.since, now) - self.latency.base_s();
-        f64::from(self.successes) >= USED * self.rate() * answered_s
+        f64::from(self.successes) >= self.tuning.used * self.rate() * answered_s
     }
 
     /// One more success at the present rate, or some more.
     fn grow(&mut self, is_time_to_look: bool, now: Time) {
-        let rate = self.rate();
+        let (rate, tuning) = (self.rate(), self.tuning);
         match self.mode {
             Mode::Search => {
-                if f64::from(self.successes) >= (SEARCH_S * rate).max(SEARCH_SUCCESSES) {
-                    self.set_rate(rate * 2.0);
+                if f64::from(self.successes) >= (tuning.search_s * rate).max(tuning.search_successes) {
+                    self.set_rate(rate * tuning.search_growth);
                     self.enter(Mode::Search, now);
                 }
             }
-            Mode::Climb if self.refusals.is_alarmed(now) && !self.is_free => {}
-            Mode::Climb => self.step(if self.is_gentle { CLIMB_GENTLY } else { CLIMB }, now),
-            // Neither a margin nor a quiet time ends within a few requests.
+            Mode::Climb if self.refusals.is_alarmed(now, tuning) && !self.is_free => {}
+            Mode::Climb => self.step(if self.is_gentle { tuning.climb_gently } else { tuning.climb }, now),
             Mode::Hold if !is_time_to_look => {}
             Mode::Hold => {
-                self.raise_to(self.limit * (1.0 - self.refusals.margin(now)));
+                self.raise_to(self.limit * (1.0 - self.refusals.margin(now, tuning)));
                 self.probe_if_due(now);
             }
             Mode::Probe if self.has_risen(now) => {
-                self.hold_s = HOLD_MOVED_S;
+                self.hold_s = tuning.hold_moved_s;
                 self.limit = 0.0;
                 self.enter(Mode::Climb, now);
             }
-            Mode::Probe => self.step(PROBE, now),
+            Mode::Probe => self.step(tuning.probe, now),
             Mode::Drain => {}
         }
     }
 
     /// Raises the rate by a step when the last one has lasted.
     fn step(&mut self, by: f64, now: Time) {
-        let rate = self.rate();
-        // Where a window holds us anyway, a faster pace inside it only makes more echoes.
-        let is_useful = rate <= 3.0 * self.window.rate();
-        let has_lasted =
-            seconds_between(self.since, now) >= f64::from(self.step_s).max(2.0 / rate) && self.successes >= 2;
-        if is_useful && has_lasted {
+        let (rate, tuning) = (self.rate(), self.tuning);
+        let is_useful = rate <= tuning.step_window_max * self.window.rate();
+        let has_lasted = seconds_between(self.since, now) >= f64::from(self.step_s).max(tuning.step_intervals / rate);
+        if is_useful && has_lasted && self.successes >= tuning.step_successes {
             self.set_rate(rate * (1.0 + by));
             self.enter(self.mode, now);
         }
     }
 
     fn probe_if_due(&mut self, now: Time) {
-        let is_pace = self.rate() <= 1.5 * self.window.rate();
-        let is_quiet = seconds_between(self.since, now) >= f64::from(self.hold_s) && self.successes >= HOLD_SUCCESSES;
-        if is_pace && is_quiet && self.refusals.may_risk(now) {
+        let is_pace = self.rate() <= self.tuning.probe_window_max * self.window.rate();
+        let is_quiet = seconds_between(self.since, now) >= f64::from(self.hold_s);
+        if is_pace && is_quiet && self.successes >= self.tuning.hold_successes && self.may_risk(now) {
             self.enter(Mode::Probe, now);
-            self.probe = (self.count.accepted, now);
+            self.probe_from = now;
+            self.accepted_before_probe = self.accepted;
         }
     }
 
     /// More was accepted since the bucket was empty than the limit lets through: it rose.
     fn has_risen(&self, now: Time) -> bool {
-        let proven = f64::from(self.count.accepted.saturating_sub(4)) / self.counted_s(now);
-        proven > 1.03 * self.limit && self.rate() > 1.1 * self.limit
+        let Tuning { risen_burst, risen_accepted, risen_rate, .. } = *self.tuning;
+        let proven = f64::from(self.accepted.saturating_sub(risen_burst)) / self.counted_s(now);
+        proven > risen_accepted * self.limit && self.rate() > risen_rate * self.limit
     }
 
     fn counted_s(&self, now: Time) -> f64 {
@@ -415,10 +442,11 @@ impl Law {
 
     /// Sits down under a measured limit.
     fn settle(&mut self, limit: f64, now: Time) {
-        let is_same = (limit - self.limit).abs() < SAME * self.limit;
-        self.hold_s = if is_same { (self.hold_s * 2.0).min(HOLD_MAX_S) } else { HOLD_MOVED_S };
+        let Tuning { same_limit, hold_growth, hold_max_s, hold_moved_s, .. } = *self.tuning;
+        let is_same = (limit - self.limit).abs() < same_limit * self.limit;
+        self.hold_s = if is_same { (self.hold_s * hold_growth).min(hold_max_s) } else { hold_moved_s };
         self.limit = limit;
-        self.raise_to(limit * (1.0 - self.refusals.margin(now)));
+        self.raise_to(limit * (1.0 - self.refusals.margin(now, self.tuning)));
         self.enter(Mode::Hold, now);
     }
 
@@ -426,7 +454,8 @@ impl Law {
     pub(crate) fn restore_rate(&mut self, interval: u64, limit: Option<f64>) {
         self.interval = interval.clamp(self.fastest, self.slowest());
         // A limit far above the rate at which it was held is no measurement.
-        let limit = limit.filter(|limit| limit.is_finite() && *limit > 0.0 && *limit <= 1.2 * self.rate());
+        let believed = self.tuning.restored_limit_max * self.rate();
+        let limit = limit.filter(|limit| limit.is_finite() && *limit > 0.0 && *limit <= believed);
         self.limit = limit.unwrap_or(0.0);
         self.mode = if limit.is_some() { Mode::Hold } else { Mode::Search };
         self.count.rate = self.rate();

@@ -4,6 +4,7 @@
 //! What is left out is what a restart leaves out, too; strikes, bans, gates and the pace are kept. A law in
 //! the middle of an episode, or with a window that still has places taken, does not rest.
 
+use super::tuning::Tuning;
 use super::{Law, Mode};
 use crate::refusals::Refusals;
 use crate::time::Time;
@@ -58,8 +59,8 @@ impl Law {
     }
 
     /// Goes on from the small form.
-    pub(crate) fn wake(rest: &Rest, fastest: u64, now: Time) -> Self {
-        let mut law = Self::new(rest.interval, fastest);
+    pub(crate) fn wake(rest: &Rest, fastest: u64, now: Time, tuning: &'static Tuning) -> Self {
+        let mut law = Self::new(rest.interval, fastest, tuning);
         law.gate = rest.gate;
         law.limit = rest.limit;
         law.hold_s = rest.hold_s;
@@ -76,7 +77,7 @@ impl Law {
             Mode::Hold | Mode::Probe | Mode::Drain => Mode::Climb,
         };
         if rest.window_limit > 0 {
-            law.window.restore(rest.window_limit, rest.window_length, now);
+            law.window.restore(rest.window_limit, rest.window_length, now, tuning);
         }
         law
     }
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_law_wakes_with_the_pace_it_fell_asleep_with() {
-        let mut law = Law::new(SECOND, FASTEST);
+        let mut law = Law::new(SECOND, FASTEST, Tuning::SHIPPED);
         for second in 0..20 {
             law.on_send(at(second), false);
             law.on_success(Accepted { seq: second as u32 + 1, sent_at: at(second), early: false }, at(second));
@@ -106,16 +107,16 @@ mod tests {
         assert!(before < SECOND);
         let rest = law.rest(60 * SECOND).unwrap();
         assert!(size_of::<Rest>() <= 104, "{}", size_of::<Rest>());
-        let awake = Law::wake(&rest, FASTEST, at(100));
+        let awake = Law::wake(&rest, FASTEST, at(100), Tuning::SHIPPED);
         assert_eq!((awake.interval(), awake.gate(), awake.mode()), (before, at(500), Mode::Search));
     }
 
     #[test]
     fn a_law_with_places_taken_in_its_window_does_not_rest() {
-        let mut law = Law::new(SECOND, FASTEST);
-        law.window.restore(60, 3600 * SECOND, at(0));
+        let mut law = Law::new(SECOND, FASTEST, Tuning::SHIPPED);
+        law.window.restore(60, 3600 * SECOND, at(0), Tuning::SHIPPED);
         assert!(law.rest(3599 * SECOND).is_none());
         let rest = law.rest(3600 * SECOND).unwrap();
-        assert_eq!(Law::wake(&rest, FASTEST, at(4000)).window.learned(), law.window.learned());
+        assert_eq!(Law::wake(&rest, FASTEST, at(4000), Tuning::SHIPPED).window.learned(), law.window.learned());
     }
 }

@@ -7,23 +7,6 @@
 use super::{Law, Mode};
 use crate::time::{Time, nanos_in};
 
-/// Rate while a queue runs empty, as a part of the rate that built it.
-const DRAIN_RATE: f64 = 0.4;
-/// Longest pause for a queue to run empty when it is first noticed, and later.
-const PAUSE_S: f64 = 10.0;
-const PAUSE_AGAIN_S: f64 = 60.0;
-/// Where to go on after a climb: it rises by a twentieth at a time, and by the time that a row of
-/// answers is late it is a tenth too fast, or a little more.
-const AFTER_CLIMB: f64 = 0.85;
-/// Where to hold: a gentle climb rises by a sixty-fourth, and is late by one or two steps.
-const AFTER_GENTLE_CLIMB: f64 = 0.97;
-/// Rows of late answers in a drain after which it is not us.
-const ROWS_MAX: u8 = 4;
-/// Ordinary answers that end a drain.
-const ORDINARY: u8 = 3;
-/// Quiet time after late answers, at least: a probe here is not refused, it makes everybody wait.
-const HOLD_AFTER_LATE_S: f32 = 240.0;
-
 /// How a drain goes on when it is over.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drain {
@@ -45,53 +28,55 @@ impl Law {
         if self.mode == Mode::Drain {
             return self.drain_further(late_s, delivered, now);
         }
-        let rate = self.rate();
+        let (rate, tuning) = (self.rate(), self.tuning);
+        let (after_probe, after_gentle) = (tuning.after_probe * self.limit, tuning.after_gentle_climb * rate);
         self.drain = match self.mode {
-            Mode::Search => Drain { rate: 0.4 * rate, limit: 0.0, rows: 1 },
-            Mode::Climb if !self.is_gentle => Drain { rate: AFTER_CLIMB * rate, limit: 0.0, rows: 1 },
-            Mode::Probe => Drain { rate: 0.995 * self.limit, limit: 0.995 * self.limit, rows: 1 },
-            _ => Drain { rate: AFTER_GENTLE_CLIMB * rate, limit: AFTER_GENTLE_CLIMB * rate, rows: 1 },
+            Mode::Search => Drain { rate: tuning.after_search * rate, limit: 0.0, rows: 1 },
+            Mode::Climb if !self.is_gentle => Drain { rate: tuning.after_climb * rate, limit: 0.0, rows: 1 },
+            Mode::Probe => Drain { rate: after_probe, limit: after_probe, rows: 1 },
+            _ => Drain { rate: after_gentle, limit: after_gentle, rows: 1 },
         };
         self.is_gentle = self.mode == Mode::Climb;
-        self.cut(DRAIN_RATE);
-        self.close_until(now.plus(nanos_in(late_s.min(PAUSE_S))));
+        self.cut(tuning.drain_rate);
+        self.close_until(now.plus(nanos_in(late_s.min(tuning.drain_pause_s))));
         self.latency.expect_ordinary();
         self.enter(Mode::Drain, now);
     }
 
     /// Answers are still late.
     fn drain_further(&mut self, late_s: f64, delivered: f64, now: Time) {
-        if self.drain.rows >= ROWS_MAX {
+        let tuning = self.tuning;
+        if self.drain.rows >= tuning.drain_rows_max {
             self.latency.forget();
             self.raise_to(self.drain.rate);
             return self.enter(Mode::Climb, now);
         }
         self.drain.rows += 1;
         // What a queue lets through while it is never empty is its rate.
-        let is_queue = delivered < 0.7 * self.drain.rate;
-        self.drain.rate = if is_queue { 0.95 * delivered } else { 0.9 * self.drain.rate };
-        let factor = (self.drain.rate / self.rate()).min(0.7);
+        let is_queue = delivered < tuning.queue_below * self.drain.rate;
+        self.drain.rate = if is_queue { tuning.queue_rate * delivered } else { tuning.drain_again * self.drain.rate };
+        let factor = (self.drain.rate / self.rate()).min(tuning.drain_again_max);
         self.cut(factor);
-        self.close_until(now.plus(nanos_in(late_s.min(PAUSE_AGAIN_S))));
+        self.close_until(now.plus(nanos_in(late_s.min(tuning.drain_pause_again_s))));
     }
 
     /// Ends the drain when answers are ordinary again.
     pub(super) fn end_drain(&mut self, now: Time) {
-        if self.latency.ordinary() < ORDINARY {
+        if self.latency.ordinary() < self.tuning.drain_ordinary {
             return;
         }
         if self.drain.limit > 0.0 {
             self.settle(self.drain.limit.min(self.drain.rate), now);
-            self.hold_s = self.hold_s.max(HOLD_AFTER_LATE_S);
+            self.hold_s = self.hold_s.max(self.tuning.hold_after_late_s);
         } else {
             self.limit = 0.0;
-            self.step_s = 1.0;
+            self.step_s = self.tuning.step_min_s;
             self.raise_to(self.drain.rate);
             self.enter(Mode::Climb, now);
         }
         self.count.from = Some(now);
         self.count.refused = Some(now);
-        self.count.accepted = 0;
+        self.accepted = 0;
         self.count.rate = self.rate();
     }
 }

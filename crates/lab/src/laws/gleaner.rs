@@ -2,7 +2,9 @@
 
 use super::{Answer, Law, Step, wall};
 use crate::scenario::Scenario;
-use gleaner_governor::{Admission, Config, Governor, Jitter, Outcome, Permit, ResponseView, Time, Verdict, WallTime};
+use gleaner_governor::{
+    Admission, Config, Governor, Jitter, Outcome, Permit, ResponseView, Time, Tuning, Verdict, WallTime,
+};
 use std::time::Duration;
 
 /// The governor with one permit per worker.
@@ -16,10 +18,11 @@ pub struct Gleaner {
 impl Gleaner {
     /// A cold governor, given the owner's ceiling and nothing else about the provider.
     #[must_use]
-    pub fn new(scenario: &Scenario) -> Self {
+    pub fn new(scenario: &Scenario, tuning: &'static Tuning) -> Self {
         let config = Config {
             ceiling_interval: Duration::from_secs_f64(scenario.ceiling_interval_ms / 1000.0),
             max_concurrency: u16::try_from(scenario.workers).unwrap_or(u16::MAX),
+            tuning,
             ..Config::default()
         };
         Self {

@@ -24,7 +24,7 @@ use self::typescript::TypeScript;
 use crate::provider::{Decision, EPOCH_S, Headers};
 use crate::scenario::Scenario;
 use crate::sim::{Lost, at};
-use gleaner_governor::{Time, WallTime};
+use gleaner_governor::{Time, Tuning, WallTime};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use gleaner::Gleaner;
@@ -89,11 +89,11 @@ impl LawName {
     }
 }
 
-/// A fresh law for a scenario.
+/// A fresh law for a scenario. The numbers are those of the law `gleaner`; the others have their own.
 #[must_use]
-pub fn build(name: LawName, scenario: &Scenario) -> Box<dyn Law> {
+pub fn build(name: LawName, scenario: &Scenario, tuning: &'static Tuning) -> Box<dyn Law> {
     match name {
-        LawName::Gleaner => Box::new(Gleaner::new(scenario)),
+        LawName::Gleaner => Box::new(Gleaner::new(scenario, tuning)),
         LawName::Backoff => Box::new(Backoff::new(scenario, RetryAfter::Ignored)),
         LawName::BackoffRetryAfter => Box::new(Backoff::new(scenario, RetryAfter::Honoured)),
         LawName::AwsAdaptive => Box::new(Aws::new(scenario)),

@@ -10,3 +10,4 @@ mod scenario_errors;
 mod simulator;
 mod support;
 mod suspensions;
+mod tuning;

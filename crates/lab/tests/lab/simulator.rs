@@ -1,6 +1,7 @@
 //! What the event loop counts, and that it counts the same twice.
 
 use crate::support::{Script, run_script, scenario};
+use gleaner_lab::Tuning;
 use gleaner_lab::laws::{LawName, build};
 use gleaner_lab::scenario::Scenario;
 use gleaner_lab::score::measure;
@@ -11,7 +12,7 @@ const WINDOW: &str = "[[limit]]\nkind = \"fixed_window\"\nlimit = 1\nwindow_s = 
 const BUCKET: &str = "[[limit]]\nkind = \"token_bucket\"\nrate_per_s = 10\nburst = 20\n";
 
 fn counts(scenario: &Scenario, law: LawName, seed: u64) -> Counts {
-    run(scenario, build(law, scenario).as_mut(), seed, &mut Trace::new(scenario.horizon_s))
+    run(scenario, build(law, scenario, Tuning::SHIPPED).as_mut(), seed, &mut Trace::new(scenario.horizon_s))
 }
 
 #[test]
