@@ -16,7 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 /// The variable that everything of a browser is started with. It says where crashes are told, which is where the browser
 /// is at home, and so tells whose a process is, whoever started it.
@@ -173,7 +173,7 @@ impl Drop for BrowserProcess {
 /// A word that no other start of a browser has, on this machine.
 fn which_start() -> String {
     static STARTS: AtomicU64 = AtomicU64::new(0);
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since_1970 = gleaner_base::clock::since_epoch();
     format!("{}-{}-{}", std::process::id(), STARTS.fetch_add(1, Ordering::Relaxed), since_1970.as_nanos())
 }
 

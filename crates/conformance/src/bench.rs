@@ -13,7 +13,6 @@ use gleaner_engine::{Exit, WallTime};
 use gleaner_runtime::Environment;
 use gleaner_store::Store;
 use rustix::process::Signal;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -131,7 +130,7 @@ impl<'a> Bench<'a> {
     /// The folder for what outlives a kill, for its owner alone.
     pub(crate) fn pacing_folder(&self) -> Result<PathBuf, String> {
         let folder = self.folder.path().join("pacing");
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        let made = gleaner_base::private::make_folders(&folder);
         made.map(|()| folder).map_err(|error| error.to_string())
     }
 

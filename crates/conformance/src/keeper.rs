@@ -7,9 +7,9 @@
 
 use crate::ask::Ask;
 use gleaner_engine::{
-    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, Reach, Run,
-    RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice, Validate,
-    WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, ProcessEffect,
+    Reach, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, StoreEffect, Time, Track,
+    TrackChoice, Validate, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, StreamScope, Violation,
@@ -17,7 +17,7 @@ use gleaner_protocol::{
 use gleaner_runtime::Redactor;
 use gleaner_store::{Acquired, Holder, LeaseOn, RunAbout, RunStart, Session, Store, StoreError};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 /// The connection in the scratch store.
 pub(crate) const CONNECTION: &str = "subject";
@@ -237,22 +237,14 @@ impl<T: Track> Keeper<'_, T> {
     fn step(&mut self, orders: &mut Vec<Order>) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
         let carried_out = match effect {
-            Effect::Send(message) => {
-                let mut line = Vec::new();
-                message.encode(&mut line);
-                orders.push(Order::Send(line));
+            Effect::Store(effect) => self.of_store(effect),
+            Effect::Process(effect) => {
+                orders.push(order_of(&effect));
                 Ok(())
             }
-            Effect::CloseInput => {
-                orders.push(Order::CloseInput);
-                Ok(())
-            }
-            Effect::Stop | Effect::Kill => {
-                orders.push(Order::End);
-                Ok(())
-            }
+            // Nobody answers here.
+            Effect::Owner(_) => Ok(()),
             Effect::Finish(outcome) => self.finish(*outcome),
-            of_store => self.of_store(of_store),
         };
         if let Err(error) = carried_out {
             self.run.handle_store_failed(now(self.began));
@@ -270,27 +262,37 @@ impl<T: Track> Keeper<'_, T> {
         finished
     }
 
-    fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
+    fn of_store(&mut self, effect: StoreEffect<T>) -> Result<(), StoreError> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
         let now = now(self.began);
         match effect {
-            Effect::LeaseGapsPage { streams, .. } => {
+            StoreEffect::LeaseGapsPage { streams, .. } => {
                 let page = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now.wall)?;
                 self.drained |= page.is_empty();
                 self.served.extend(page.iter().cloned());
                 self.run.handle_gaps_page(page, now);
             }
-            // Nobody answers here.
-            other => drop(self.store.carry_out(session, &mut self.run, other, now)?),
+            other => self.store.carry_out(session, &mut self.run, other, now)?,
         }
         Ok(())
     }
 }
 
+fn order_of(effect: &ProcessEffect) -> Order {
+    match effect {
+        ProcessEffect::Send(message) => {
+            let mut line = Vec::new();
+            message.encode(&mut line);
+            Order::Send(line)
+        }
+        ProcessEffect::CloseInput => Order::CloseInput,
+        ProcessEffect::Stop | ProcessEffect::Kill => Order::End,
+    }
+}
+
 fn now(began: Instant) -> Now {
-    let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let millis = |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    Now { time: Time::from_millis(millis(began.elapsed())), wall: WallTime::from_unix_millis(millis(wall)) }
+    let wall = WallTime::from_unix_millis(gleaner_base::clock::unix_millis());
+    Now { time: Time::default() + began.elapsed(), wall }
 }
 
 fn open<T: Track>(

@@ -3,7 +3,7 @@
 //! Why not by comparing the texts: `2031-01-01T00:30:00+01:00` is before `2031-01-01T00:00:00Z`, and
 //! a text comparison says the opposite. Reads RFC 3339, the same without a zone (UTC), a date alone (its midnight in UTC),
 //! and seconds or milliseconds since 1970, as a number or as text. What cannot be read is not guessed: a number that
-//! could be anything else is no time.
+//! could be anything else is no time. Why not `jiff`: docs/decisions/0002-own-parsers.md.
 
 use crate::time::WallTime;
 use gleaner_protocol::RawJson;

@@ -10,7 +10,7 @@
 //! | what becomes durable together | [`Slice`] |
 //! | whether a report accounts for every key | [`CoverageTally`], [`KeysInMemory`] |
 //! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`page_bytes`] |
-//! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`], [`RunOutcome`] |
+//! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`] (for the store, the process or the owner), [`RunOutcome`] |
 //! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
 //! | what a scope leaves of a record, for whoever writes records | [`ScopeFilter`] |
 //! | keeping secrets out of what people see | [`Redactor`] |
@@ -71,7 +71,10 @@ pub use page::{PAGE_BYTES_DEFAULT, PAGE_BYTES_MAX, PAGE_BYTES_MIN, page_bytes};
 pub use purpose::RunPurpose;
 pub use reach::{ExpectedReport, Extent, GrantPart, Reach, ReportedKeys, RunScope, SeenStreams, TrackChoice};
 pub use redact::Redactor;
-pub use run::{AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, Run, RunConfig, RunOutcome, TraceEvent};
+pub use run::{
+    AnswerTaken, Counts, EFFECTS_MAX, Effect, Exit, Full, OwnerEffect, ProcessEffect, Run, RunConfig, RunOutcome,
+    StoreEffect, TraceEvent,
+};
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{Misfit, NoSchema, Refusal, Validate, check_scope};
 pub use scope_filter::{ScopeFilter, Selected};

@@ -13,7 +13,7 @@ pub(crate) mod masking;
 mod messages;
 mod question;
 
-pub use effect::{Counts, Effect, RunOutcome, TraceEvent};
+pub use effect::{Counts, Effect, OwnerEffect, ProcessEffect, RunOutcome, StoreEffect, TraceEvent};
 pub use ending::Exit;
 pub use question::AnswerTaken;
 
@@ -343,7 +343,7 @@ impl<T: Track> Run<T> {
         self.flush_at = None;
         if let Some(slice) = self.slice.take() {
             self.owed += 1;
-            self.effects.push_back(Effect::WriteSlice(slice));
+            self.want(StoreEffect::WriteSlice(slice));
         }
     }
 
@@ -356,8 +356,13 @@ impl<T: Track> Run<T> {
         }
     }
 
+    /// Gives out an effect, after those that were given out before.
+    fn want(&mut self, effect: impl Into<Effect<T>>) {
+        self.effects.push_back(effect.into());
+    }
+
     fn send(&mut self, message: RuntimeMessage) {
-        self.effects.push_back(Effect::Send(message));
+        self.want(ProcessEffect::Send(message));
     }
 }
 

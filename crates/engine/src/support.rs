@@ -4,8 +4,8 @@
 use crate::invariants::Durable;
 use crate::{
     AttemptLimits, CommitSeq, Cursor, EFFECTS_MAX, Effect, Epoch, Evidence, Exit, Gap, GapChange, GapId, GapIdentity,
-    GapState, GapsConfirmed, KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, ReportId, Run, RunConfig, RunId,
-    RunOutcome, Slice, Steady, Time, Track, WallTime, Written,
+    GapState, GapsConfirmed, KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, OwnerEffect, ProcessEffect, ReportId, Run,
+    RunConfig, RunId, RunOutcome, Slice, Steady, StoreEffect, Time, Track, WallTime, Written,
 };
 use gleaner_protocol::{
     Decoder, DetailGap, Event, GapKey, Interaction, Limits, Manifest, ManifestOrigin, Op, RawJson, RuntimeMessage,
@@ -310,47 +310,53 @@ impl<T: Track> World<T> {
         let Some(effect) = self.run.poll_effect() else { return false };
         let lease = LeaseId::new("l1");
         match effect {
-            Effect::WriteSlice(slice) => {
-                self.log.push("write");
-                let written = self.store.write(&slice, &lease);
-                self.run.handle_receipt(slice.into_receipt(Epoch::new(1), written), self.now);
-            }
-            Effect::KeepCoverageKeys { report, field, keys } => {
-                self.store.keys.entry(report).or_default().push(field, &keys).unwrap();
-            }
-            Effect::TallyCoverage { report, pair } => {
-                let facts = Facts { gaps: &self.store.gaps, stream: &pair.stream, parent: &pair.state_stream };
-                let tally = self.store.keys.entry(report).or_default().tally(&facts);
-                self.run.handle_tally(report, &tally, self.now);
-            }
-            Effect::WriteUnaccounted { report, pair } => {
-                let gaps = self.store.write_unaccounted(report, &pair.stream, &pair.state_stream, &lease);
-                self.run.handle_unaccounted_written(gaps, self.now);
-            }
-            Effect::LeaseGapsPage { .. } => {
-                let page = self.store.lease_page(&lease);
-                self.run.handle_gaps_page(page, self.now);
-            }
-            Effect::Commit(plan) => {
-                self.log.push("commit");
-                self.store.commit(plan.cursors());
-                self.run.handle_committed(self.now);
-            }
+            Effect::Store(effect) => self.of_store(effect, &lease),
             Effect::Finish(outcome) => {
                 for gap in self.store.gaps.values_mut() {
                     gap.release(&lease, LIMITS, self.now.wall);
                 }
                 self.finished.push(*outcome);
             }
-            Effect::Send(message) => self.sent.push(message),
-            Effect::Ask(question) => self.asked.push(question),
-            Effect::Withdraw { .. } => self.log.push("withdraw"),
-            Effect::Trace(_) => self.log.push("trace"),
-            Effect::CloseInput => self.end_process("close"),
-            Effect::Stop => self.end_process("stop"),
-            Effect::Kill => self.end_process("kill"),
+            Effect::Process(ProcessEffect::Send(message)) => self.sent.push(message),
+            Effect::Process(ProcessEffect::CloseInput) => self.end_process("close"),
+            Effect::Process(ProcessEffect::Stop) => self.end_process("stop"),
+            Effect::Process(ProcessEffect::Kill) => self.end_process("kill"),
+            Effect::Owner(OwnerEffect::Ask(question)) => self.asked.push(question),
+            Effect::Owner(OwnerEffect::Withdraw { .. }) => self.log.push("withdraw"),
         }
         true
+    }
+
+    fn of_store(&mut self, effect: StoreEffect<T>, lease: &LeaseId) {
+        match effect {
+            StoreEffect::WriteSlice(slice) => {
+                self.log.push("write");
+                let written = self.store.write(&slice, lease);
+                self.run.handle_receipt(slice.into_receipt(Epoch::new(1), written), self.now);
+            }
+            StoreEffect::KeepCoverageKeys { report, field, keys } => {
+                self.store.keys.entry(report).or_default().push(field, &keys).unwrap();
+            }
+            StoreEffect::TallyCoverage { report, pair } => {
+                let facts = Facts { gaps: &self.store.gaps, stream: &pair.stream, parent: &pair.state_stream };
+                let tally = self.store.keys.entry(report).or_default().tally(&facts);
+                self.run.handle_tally(report, &tally, self.now);
+            }
+            StoreEffect::WriteUnaccounted { report, pair } => {
+                let gaps = self.store.write_unaccounted(report, &pair.stream, &pair.state_stream, lease);
+                self.run.handle_unaccounted_written(gaps, self.now);
+            }
+            StoreEffect::LeaseGapsPage { .. } => {
+                let page = self.store.lease_page(lease);
+                self.run.handle_gaps_page(page, self.now);
+            }
+            StoreEffect::Commit(plan) => {
+                self.log.push("commit");
+                self.store.commit(plan.cursors());
+                self.run.handle_committed(self.now);
+            }
+            StoreEffect::Trace(_) => self.log.push("trace"),
+        }
     }
 
     fn end_process(&mut self, how: &'static str) {

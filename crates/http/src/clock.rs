@@ -4,7 +4,7 @@
 //! milliseconds, on the very code that ships.
 
 use gleaner_governor::{Time, WallTime};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// The governor's time at the origin: what is restored from a former run lies before the start of this
@@ -43,6 +43,5 @@ const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
 /// The calendar.
 pub(crate) fn wall_now() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::from_unix_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    WallTime::from_unix_millis(gleaner_base::clock::unix_millis())
 }

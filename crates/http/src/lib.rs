@@ -99,9 +99,7 @@ pub use metrics::prometheus_text;
 #[cfg(feature = "reqwest-middleware")]
 pub use middleware::GovernedMiddleware;
 pub use patience::Patience;
-pub use readout::{
-    Circuit, CollectionRate, LastBackoff, ProviderBudget, Readout, RetryTokens, Status, StatusBackoff, Waiting,
-};
+pub use readout::{CollectionRate, LastBackoff, Readout, Status, StatusBackoff, Waiting};
 pub use refusal::{Refusal, Refused};
 pub use repeat::{Failure, Repeatable};
 pub use send_governor::{Admitted, SendGovernor, Sent};

@@ -6,11 +6,12 @@
 //! credential is in none of them, not even hashed without a secret.
 
 use crate::key::{Key, Secret};
+use gleaner_base::atomic::{self, AtomicFile};
+use gleaner_base::private;
 use gleaner_governor::{Learned, RETRY_AFTER_MAX};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -51,7 +52,7 @@ impl Memory {
             let path = path.to_owned();
             move |source| MemoryError { path, source }
         };
-        make_private_folder(folder).map_err(fail(folder))?;
+        private::make_folders(folder).map_err(fail(folder))?;
         let secret_file = folder.join(SECRET);
         let secret = load_or_make_secret(&secret_file).map_err(fail(&secret_file))?;
         drop_old_files(folder).map_err(fail(folder))?;
@@ -148,47 +149,15 @@ impl Slot {
         let others = others.and_then(|text| Some(Others { learned: Learned::decode(&text)?, before: before() }));
         let Some(learned) = learned(others.as_ref()) else { return Ok(()) };
         let text = format!("{learned}\n").into_bytes();
-        replace(&self.file, &text)?;
+        atomic::replace(&self.file, &text)?;
         *state = SlotState { saved_at: Some(Instant::now()), seen: Some(text) };
         Ok(())
     }
 }
 
-/// Puts `text` in the place of `file`, so that a crash leaves either the old or the new.
-fn replace(file: &Path, text: &[u8]) -> io::Result<()> {
-    let beside = write_beside(file, |new| new.write_all(text))?;
-    fs::rename(&beside, file).inspect_err(|_| forget(&beside))
-}
-
-/// A file next to `file` with a name that no other process or thread uses.
-pub(crate) fn write_beside(file: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<PathBuf> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let beside = file.with_extension(format!("{}-{number}.new", std::process::id()));
-    let mut new = private_file().create(true).truncate(true).open(&beside)?;
-    write(&mut new).and_then(|()| new.sync_all()).inspect_err(|_| forget(&beside))?;
-    Ok(beside)
-}
-
 /// Removes what is of no use any more. If it stays, the next start clears it away.
-pub(crate) fn forget(file: &Path) {
+fn forget(file: &Path) {
     let _left_over = fs::remove_file(file);
-}
-
-pub(crate) fn private_file() -> fs::OpenOptions {
-    let mut options = fs::OpenOptions::new();
-    options.write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options
-}
-
-pub(crate) fn make_private_folder(folder: &Path) -> io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }
 
 fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
@@ -203,10 +172,9 @@ fn load_or_make_secret(file: &Path) -> io::Result<Secret> {
     }
     let secret = Secret::random();
     // Whole or not at all, and never over somebody else's who was faster.
-    let beside = write_beside(file, |new| new.write_all(&secret.0))?;
-    let linked = fs::hard_link(&beside, file);
-    forget(&beside);
-    match linked {
+    let mut new = AtomicFile::begin(file)?;
+    new.file().write_all(&secret.0)?;
+    match new.put_new() {
         Ok(()) => Ok(secret),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read_secret(file),
         Err(error) => Err(error),

@@ -1,18 +1,16 @@
 //! What an operator may see of a key: rates, reasons, counts and times, and nothing about the account.
 //!
-//! Two shapes, because two kinds of readers exist. [`CollectionRate`] and [`ProviderBudget`] are what a
-//! connector reports to its runtime, field for field as the protocol names them. [`Status`] is what the
-//! sidecar answers. A key that opted out of pacing has no rate: absent, and never a false zero.
+//! Two shapes, because two kinds of readers exist. [`Readout`] is for programs, in the governor's own types; the
+//! connector SDK makes the protocol's messages of it. [`Status`] is what the sidecar answers, as JSON. A key that opted out of pacing has no rate: absent, and never a false zero.
 
 use crate::clock::wall_now;
-use crate::send_governor::{SendGovernor, millis};
-use gleaner_governor::{CircuitState, CircuitTransition, Time, WallTime};
+use crate::send_governor::SendGovernor;
+use gleaner_governor::{BackoffReason, CircuitState, CircuitTransition, Time, WallTime};
 use serde::Serialize;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
-/// The rate of a key, as a connector reports it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "object", rename = "collection_rate")]
+/// The rate of a key.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CollectionRate {
     /// Present time between two sends.
     pub current_interval_ms: f64,
@@ -27,68 +25,21 @@ pub struct CollectionRate {
 }
 
 /// The last time the rate was lowered.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LastBackoff {
     /// To which interval.
     pub at_interval_ms: f64,
     /// Why.
-    pub reason: &'static str,
+    pub reason: BackoffReason,
 }
 
-/// A change of the circuit, as a connector reports it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "object", rename = "provider_budget_circuit_transition")]
-pub struct ProviderBudget {
-    /// From what to what, and why.
-    pub circuit: Circuit,
-    /// Since the run began.
-    pub elapsed_ms: u64,
-    /// Attempts so far.
-    pub request_count: u64,
-    /// Retries that are left.
-    pub retry_tokens_remaining: RetryTokens,
-}
-
-/// What the circuit did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Circuit {
-    /// Before.
-    pub previous_state: &'static str,
-    /// After.
-    pub state: &'static str,
-    /// Why.
-    pub reason: &'static str,
-    /// During which step.
-    pub trigger: &'static str,
-}
-
-/// Retries that are left to a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RetryTokens {
-    /// So many.
-    Left(u32),
-    /// There is no budget.
-    Unbounded,
-}
-
-impl Serialize for RetryTokens {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Left(count) => serializer.serialize_u32(*count),
-            Self::Unbounded => serializer.serialize_str("unbounded"),
-        }
-    }
-}
-
-/// What a connector reports after a request, from one call.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// What a program reports after a request, from one call.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Readout {
     /// The rate; absent after an opt-out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub collection_rate: Option<CollectionRate>,
     /// Changes of the circuit that have not been reported yet, oldest first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub provider_budget: Vec<ProviderBudget>,
+    pub circuit_transitions: Vec<CircuitTransition>,
 }
 
 /// One key, as the sidecar shows it. What pacing would tell is `null` after an opt-out.
@@ -165,7 +116,7 @@ impl SendGovernor {
             ceiling_rate_per_min: snapshot.ceiling_rate_per_min(),
             last_backoff: snapshot
                 .last_backoff
-                .map(|last| LastBackoff { at_interval_ms: ms(last.interval), reason: last.reason.as_str() }),
+                .map(|last| LastBackoff { at_interval_ms: ms(last.interval), reason: last.reason }),
         })
     }
 
@@ -173,8 +124,7 @@ impl SendGovernor {
     #[must_use]
     pub fn readout(&self) -> Readout {
         let collection_rate = self.collection_rate();
-        let transitions = self.shared.lock().figures.take_transitions();
-        Readout { collection_rate, provider_budget: transitions.into_iter().map(provider_budget).collect() }
+        Readout { collection_rate, circuit_transitions: self.shared.lock().figures.take_transitions() }
     }
 
     /// Why a request would have to wait now; `None` when it would not.
@@ -239,20 +189,6 @@ impl SendGovernor {
     }
 }
 
-fn provider_budget(transition: CircuitTransition) -> ProviderBudget {
-    ProviderBudget {
-        circuit: Circuit {
-            previous_state: transition.previous.as_str(),
-            state: transition.state.as_str(),
-            reason: transition.reason.as_str(),
-            trigger: transition.trigger.as_str(),
-        },
-        elapsed_ms: millis(transition.elapsed),
-        request_count: transition.request_count,
-        retry_tokens_remaining: transition.retry_tokens_remaining.map_or(RetryTokens::Unbounded, RetryTokens::Left),
-    }
-}
-
 fn ms(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
@@ -263,27 +199,5 @@ fn date_of(at: Time, now: Time, wall_now: WallTime) -> WallTime {
 
 /// A date as RFC 3339 with seconds, in UTC.
 fn date(at: WallTime) -> String {
-    let at = UNIX_EPOCH + Duration::from_millis(at.as_unix_millis());
-    // The crate that reads dates of HTTP headers also knows the calendar: Sun, 06 Nov 1994 08:49:37 GMT.
-    let http = httpdate::fmt_http_date(at);
-    rfc3339(&http).unwrap_or(http)
-}
-
-fn rfc3339(http: &str) -> Option<String> {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    let mut words = http.split(' ').skip(1);
-    let (day, month, year, time) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    let month = MONTHS.iter().position(|&name| name == month)? + 1;
-    Some(format!("{year}-{month:02}-{day}T{time}Z"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_written_as_rfc_3339() {
-        assert_eq!(date(WallTime::from_unix_millis(784_111_777_999)), "1994-11-06T08:49:37Z");
-        assert_eq!(date(WallTime::from_unix_millis(0)), "1970-01-01T00:00:00Z");
-    }
+    gleaner_base::date::rfc3339_seconds(at.as_unix_millis())
 }

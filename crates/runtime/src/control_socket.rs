@@ -9,14 +9,15 @@
 
 use crate::process::start_thread;
 use crate::request::Control;
+use gleaner_base::private;
 use gleaner_engine::{AnswerTaken, Epoch};
 use gleaner_protocol::{RawJson, RuntimeMessage};
-use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::fs::FlockOperation;
 use rustix::net::Shutdown;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,7 +72,7 @@ pub enum ControlError {
 ///
 /// When it does not listen or does not reply.
 pub fn tell(folder: &Path, epoch: Epoch, order: &Control) -> Result<AnswerTaken, ControlError> {
-    let opened = open_folder(folder).map_err(|error| match error.kind() {
+    let opened = private::open_folder(folder).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => ControlError::NobodyListens,
         _ => error.into(),
     })?;
@@ -158,14 +159,9 @@ fn name(epoch: Epoch) -> String {
     format!("{}.sock", epoch.get())
 }
 
-fn open_folder(folder: &Path) -> io::Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(folder, flags, Mode::empty())?)
-}
-
 /// The path of a socket, or a shorter one to the same: a data root may lie deeper than the system lets a
 /// socket's path be.
-fn short_path(opened: &OwnedFd, folder: &Path, name: &str) -> PathBuf {
+fn short_path(opened: &File, folder: &Path, name: &str) -> PathBuf {
     let path = folder.join(name);
     if path.as_os_str().len() <= PATH_BYTES_MAX {
         return path;
@@ -187,18 +183,16 @@ type Deliver = dyn Fn(Control, Sender<AnswerTaken>) -> bool + Send + Sync;
 impl ControlSocket {
     /// Listens under this epoch. What killed runs left in the folder is removed.
     pub(crate) fn bind(folder: &Path, epoch: Epoch, deliver: Arc<Deliver>) -> io::Result<Self> {
-        match fs::DirBuilder::new().mode(0o700).create(folder) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            Ok(()) | Err(_) => {}
-        }
-        let opened = open_folder(folder)?;
-        check_private(&opened)?;
+        private::make_folder(folder)?;
+        let opened = private::open_folder(folder)?;
+        let open_to_others = |_| io::Error::other("its folder `run` is open to others; remove it");
+        private::check(&opened.metadata()?).map_err(open_to_others)?;
         // Between its bind and its listen a socket looks like a leftover; nobody looks meanwhile.
         rustix::fs::flock(&opened, FlockOperation::LockExclusive)?;
         remove_leftovers(&opened, folder);
         let short = short_path(&opened, folder, &name(epoch));
         let listener = Arc::new(UnixListener::bind(&short)?);
-        fs::set_permissions(&short, fs::Permissions::from_mode(0o600))?;
+        fs::set_permissions(&short, fs::Permissions::from_mode(private::FILE_MODE))?;
         let closed = Arc::new(AtomicBool::new(false));
         let (ours, is_closed) = (Arc::clone(&listener), Arc::clone(&closed));
         let socket = Self { listener, closed, path: folder.join(name(epoch)) };
@@ -217,15 +211,8 @@ impl Drop for ControlSocket {
     }
 }
 
-fn check_private(folder: &OwnedFd) -> io::Result<()> {
-    let file = fs::File::from(folder.as_fd().try_clone_to_owned()?);
-    let metadata = file.metadata()?;
-    let is_private = metadata.uid() == rustix::process::getuid().as_raw() && metadata.mode() & 0o077 == 0;
-    if is_private { Ok(()) } else { Err(io::Error::other("its folder `run` is open to others; remove it")) }
-}
-
 /// Removes sockets that nobody listens to.
-fn remove_leftovers(opened: &OwnedFd, folder: &Path) {
+fn remove_leftovers(opened: &File, folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.take(LEFTOVERS_MAX).flatten() {
         let name = entry.file_name();

@@ -23,7 +23,7 @@ use gleaner_store::{
 };
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Pieces of output that wait: some 256 KB, so that reading and storing overlap.
 const WAITING_MAX: usize = 4;
@@ -107,9 +107,8 @@ impl Clock {
     }
 
     fn now(self) -> Now {
-        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now { time: Time::from_millis(millis(self.0.elapsed())), wall: WallTime::from_unix_millis(millis(wall)) }
+        let wall = WallTime::from_unix_millis(gleaner_base::clock::unix_millis());
+        Now { time: Time::default() + self.0.elapsed(), wall }
     }
 }
 

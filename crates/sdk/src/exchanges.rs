@@ -10,9 +10,7 @@
 //! | `scrub.rs` | what never gets into a recording |
 //! | `recorder.rs` | writing one while a run goes on |
 //! | `player.rs` | finding the answer to a request |
-//! | `base64.rs` | bodies that are no text |
 
-mod base64;
 mod player;
 mod recorder;
 mod recording;

@@ -10,7 +10,7 @@ use crate::clock::{Clock, SystemClock, rfc3339};
 use crate::wire::Aside;
 use gleaner_engine::Time;
 use gleaner_http::SendGovernor;
-use gleaner_http::governor::WaitReason;
+use gleaner_http::governor::{BackoffReason, WaitReason};
 use gleaner_protocol::{ConnectorMessage, Evidence, Progress, Waiting, WaitingReason};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -192,7 +192,13 @@ fn interval(governor: &SendGovernor) -> Duration {
 /// Why a gate was closed: what slowed the pace down last.
 fn gate_reason(governor: &SendGovernor) -> WaitingReason {
     let last = governor.collection_rate().and_then(|rate| rate.last_backoff);
-    last.and_then(|last| WaitingReason::from_code(last.reason)).unwrap_or(WaitingReason::Throttle)
+    match last.map(|last| last.reason) {
+        Some(BackoffReason::Throttle) | None => WaitingReason::Throttle,
+        Some(BackoffReason::RetryAfter) => WaitingReason::RetryAfter,
+        Some(BackoffReason::Latency) => WaitingReason::Latency,
+        Some(BackoffReason::Quota) => WaitingReason::Quota,
+        Some(BackoffReason::Ban) => WaitingReason::Ban,
+    }
 }
 
 /// Telling goes on until this is dropped.

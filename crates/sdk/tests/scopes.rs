@@ -12,8 +12,8 @@ mod foreign;
 use foreign::{Lies, Nature, Provider, time};
 use gleaner_engine::{
     AttemptLimits, CatchUp, CooldownPolicy, CoverageTally, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now,
-    Reach, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, Time, Track, TrackChoice,
-    Validate, WallTime,
+    Reach, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, StoreEffect, Time, Track,
+    TrackChoice, Validate, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, ConnectorMessage, Decoder, Event, Limits, Manifest, ManifestOrigin, RawJson, RuntimeMessage, Scope,
@@ -416,16 +416,21 @@ impl<T: Track> Rig<T> {
 
     fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
-        if let Effect::TallyCoverage { report, .. } = &effect
+        if let Effect::Store(StoreEffect::TallyCoverage { report, .. }) = &effect
             && self.removed == Some(Removed::Hydrated)
         {
             self.run.handle_tally(*report, &CoverageTally::default(), self.now);
             return true;
         }
         let session = self.session.as_mut().unwrap();
-        if let Some(Effect::Finish(outcome)) = self.store.carry_out(session, &mut self.run, effect, self.now).unwrap() {
-            self.store.finish_run(self.session.take().unwrap(), &outcome, self.now.wall).unwrap();
-            self.outcome = Some(*outcome);
+        match effect {
+            Effect::Store(effect) => self.store.carry_out(session, &mut self.run, effect, self.now).unwrap(),
+            Effect::Finish(outcome) => {
+                self.store.finish_run(self.session.take().unwrap(), &outcome, self.now.wall).unwrap();
+                self.outcome = Some(*outcome);
+            }
+            // There is neither a process nor an owner.
+            Effect::Process(_) | Effect::Owner(_) => {}
         }
         true
     }
@@ -583,6 +588,18 @@ proptest! {
     #[test]
     fn after_any_runs_ordinary_ones_end_where_ordinary_ones_alone_would(case in case()) {
         live(&case, None).map_err(TestCaseError::fail)?;
+    }
+}
+
+/// A list whose details nobody declared: the pair is unknown until a report comes, and the run before it was killed.
+#[test]
+fn a_list_whose_first_report_comes_after_a_kill_is_accounted_for() {
+    let ordinary = |cap, kill_at| Step::Run { kind: Kind::Ordinary, cap, kill_at, runtime_dies: false };
+    let lies = Lies { hydrates_nothing: true, ..Lies::default() };
+    for kill_at in 1..40 {
+        let steps = vec![ordinary(Some(0), None), ordinary(None, Some(kill_at))];
+        let case = Case { manifest: 0, lies, slice: 1, reports: true, grant: Narrow::default(), items: 7, steps };
+        assert_eq!(live(&case, None), Ok(()), "killed at {kill_at}");
     }
 }
 

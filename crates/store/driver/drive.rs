@@ -3,14 +3,13 @@
 use crate::Fallible;
 use gleaner_engine::{
     AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, Now, Run, RunConfig, RunId, RunOutcome, Schemas,
-    Steady, Time, WallTime,
+    Steady, StoreEffect, Time, WallTime,
 };
 use gleaner_protocol::{Decoder, Event, Limits, Manifest, ManifestOrigin, Scope, StreamScope};
 use gleaner_store::{Acquired, Holder, LeaseOn, RunStart, Session, Store};
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How much is read from a pipe at a time: what a pipe holds.
 const READ_BYTES: usize = 64 * 1024;
@@ -25,10 +24,8 @@ pub(crate) struct Driven {
     pub(crate) outcome: Option<RunOutcome>,
 }
 
-#[allow(clippy::disallowed_methods, reason = "this is the program that knows what time it is")]
 pub(crate) fn now() -> Now {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let millis = gleaner_base::clock::unix_millis();
     Now { time: Time::from_millis(millis), wall: WallTime::from_unix_millis(millis) }
 }
 
@@ -126,14 +123,15 @@ impl Driven {
                 self.outcome = Some(*outcome);
                 return Ok(true);
             }
-            effect => effect,
+            Effect::Store(effect) => effect,
+            // There is no process and no owner.
+            Effect::Process(_) | Effect::Owner(_) => return Ok(true),
         };
         let records = match &effect {
-            Effect::WriteSlice(slice) => Some(slice.records().len() + slice.rejected().len()),
+            StoreEffect::WriteSlice(slice) => Some(slice.records().len() + slice.rejected().len()),
             _ => None,
         };
         let session = self.session.as_mut().ok_or("an effect after the end")?;
-        // What comes back is for a process or for an owner, and there is neither.
         self.store.carry_out(session, &mut self.run, effect, now)?;
         if let Some(records) = records {
             self.saved += records as u64;

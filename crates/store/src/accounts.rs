@@ -1,16 +1,15 @@
 //! Whether an account stands behind a cursor: a slice commits its cursor before the coverage report that it is about.
 //!
 //! A run that is killed between the two leaves a cursor for which nobody vouched. `cursors.proven` is the last cursor of
-//! the stream that a run vouched for at its end; it differs from `token` meanwhile. The next run goes on from the newer
-//! cursor only if the store can do without the report: every record of the list that came before the cursor has its
-//! detail or an open gap. Otherwise it goes on from the proven cursor. That takes the place of a report only where the
-//! keys of reports are those of the list's records, so the cursor stays unproven until a report has shown that. A stream
-//! that no report was ever about is not held back: its connector claims nothing.
+//! the stream that a run vouched for at its end; it differs from `token` meanwhile. The next run continues from the newer
+//! cursor only if the store can do without the report: its run owed no detail when it committed the cursor (`owed`).
+//! Otherwise it continues from the proven cursor. That takes the place of a report only where the keys of reports are
+//! those of the list's records, so the cursor stays unproven until a report has shown that. A stream that no report was
+//! ever about is not held back: its connector claims nothing.
 
-use crate::coverage_keys::is_list_complete;
-use crate::error::{Failure, StoreError, from_sql};
+use crate::coverage_keys::Place;
+use crate::error::{Failure, from_sql};
 use crate::session::{Bookmark, Session, exists, raw_json};
-use crate::store::Store;
 use gleaner_engine::{CoveragePair, Cursor, ExpectedReport, ReportedKeys, RunOutcome, Track};
 use gleaner_protocol::TerminalReason;
 use rusqlite::Connection;
@@ -27,37 +26,45 @@ pub(crate) enum Lineage {
     Assumed,
 }
 
-/// The reports of a run, by stream and list: whether it was complete and no slice has moved the cursor since.
+/// The reports of a run, by stream and list.
 #[derive(Debug, Default)]
-pub(crate) struct Reported(BTreeMap<(String, String), bool>);
+pub(crate) struct Reported(BTreeMap<(String, String), Report>);
 
-impl Store {
+#[derive(Debug)]
+struct Report {
+    pair: CoveragePair,
+    /// Its number.
+    number: i64,
+    /// Whether it was complete and no slice has moved the cursor since.
+    is_complete: bool,
+}
+
+impl<T: Track> Session<T> {
     /// Decides from which cursors a run goes on that waited for a report when their run ended.
-    pub(crate) fn choose_cursors<T: Track>(&self, session: &mut Session<T>) -> Result<(), StoreError> {
+    pub(crate) fn choose_cursors(&mut self) -> Result<(), Failure> {
         // What a scoped run walks over is accounted for by the other tracks.
-        let Some(reach) = session.start.about.reach.clone().filter(|_| T::ACCOUNTS) else { return Ok(()) };
-        for at in 0..session.bookmarks.len() {
-            let bookmark = &session.bookmarks[at];
+        let Some(reach) = self.start.about.reach.clone().filter(|_| T::ACCOUNTS) else { return Ok(()) };
+        for bookmark in &mut self.bookmarks {
             let expected = reach.expected_reports(bookmark.cursor.stream());
             if bookmark.lineage == Lineage::Proven || !bookmark.is_good || expected.is_empty() {
                 continue;
             }
-            let is_complete = self.read(|connection| {
-                let mut is_complete = expected.iter().all(|report| report.keys != ReportedKeys::Other);
-                for report in expected {
-                    is_complete =
-                        is_complete && is_list_complete(connection, session, &report.pair, bookmark.next_seq)?;
-                }
-                Ok(is_complete)
-            })?;
+            let may_be_known = expected.iter().all(|report| report.keys != ReportedKeys::Other);
             let is_known = expected.iter().all(|report| report.keys == ReportedKeys::OfList);
-            match (is_complete, is_known) {
-                (true, true) => session.bookmarks[at].lineage = Lineage::Proven,
-                (true, false) => session.bookmarks[at].lineage = Lineage::Complete,
-                (false, _) => self.read(|_| session.bookmarks[at].go_back())?,
+            match (bookmark.is_complete && may_be_known, is_known) {
+                (true, true) => bookmark.lineage = Lineage::Proven,
+                (true, false) => bookmark.lineage = Lineage::Complete,
+                (false, _) => bookmark.go_back()?,
             }
         }
         Ok(())
+    }
+
+    /// Whether the run owes no detail of a list whose cursor it commits, and went on from where nothing was owed.
+    pub(crate) fn is_complete(&self, connection: &Connection, list: &str) -> Result<bool, Failure> {
+        let is_assumed = self.gone_on_from(list).is_some_and(|bookmark| bookmark.lineage == Lineage::Assumed);
+        let id = self.streams.of(list)?;
+        Ok(!is_assumed && self.owed.has_records(connection, id)? && self.owed.is_paid(connection, self, id)?)
     }
 }
 
@@ -88,26 +95,45 @@ impl<T: Track> Session<T> {
         self.reported.0.contains_key(&(pair.stream.clone(), pair.state_stream.clone()))
     }
 
-    pub(crate) fn note_reported(&mut self, pair: &CoveragePair, is_complete: bool) {
-        self.reported.0.insert((pair.stream.clone(), pair.state_stream.clone()), is_complete);
+    pub(crate) fn note_reported(&mut self, pair: &CoveragePair, number: i64, is_complete: bool) {
+        let report = Report { pair: pair.clone(), number, is_complete };
+        self.reported.0.insert((pair.stream.clone(), pair.state_stream.clone()), report);
+    }
+
+    /// The reports that were judged, and where their keys are.
+    pub(crate) fn reports(&self) -> impl Iterator<Item = (&CoveragePair, Place)> {
+        self.reported.0.values().map(|report| (&report.pair, (self.run, report.number)))
     }
 
     /// A slice has moved the cursor of this stream.
     pub(crate) fn note_passed(&mut self, list: &str) {
         let of_list = self.reported.0.iter_mut().filter(|((_, state_stream), _)| state_stream == list);
-        of_list.for_each(|(_, is_complete)| *is_complete = false);
+        of_list.for_each(|(_, report)| report.is_complete = false);
     }
 
-    /// Whether all reports came that the cursor of this stream waits for. A run that succeeded owes those that its
-    /// manifest demands, and what they left open is a gap by now. Any other run owes all that its connector ever sent.
-    fn has_reported(&self, expected: &[ExpectedReport], has_succeeded: bool) -> bool {
-        let came = |report: &ExpectedReport| {
-            let pair = (report.pair.stream.clone(), report.pair.state_stream.clone());
-            let is_complete = self.reported.0.get(&pair).copied();
-            if has_succeeded { !report.is_declared || is_complete.is_some() } else { is_complete == Some(true) }
+    /// Whether all reports came that the cursor of this list waits for, and nothing that needs one came after them. A run
+    /// that succeeded owes the reports that its manifest demands, and what those left open is a gap by now; another
+    /// report that its connector once sent is owed if a record of the list has no detail. Any other run owes all of them.
+    fn has_reported(
+        &self,
+        connection: &Connection,
+        (name, list): (&str, i64),
+        expected: &[ExpectedReport],
+        has_succeeded: bool,
+    ) -> Result<bool, Failure> {
+        let report = |of: &ExpectedReport| {
+            let report = self.reported.0.get(&(of.pair.stream.clone(), of.pair.state_stream.clone()));
+            report.map(|report| report.is_complete)
         };
-        // A connector that never reported may do so yet.
-        (has_succeeded || !expected.is_empty()) && expected.iter().all(came)
+        if !has_succeeded {
+            // A connector that never reported may do so yet.
+            return Ok(!expected.is_empty() && expected.iter().all(|of| report(of) == Some(true)));
+        }
+        let demanded = expected.iter().all(|of| !of.is_declared || report(of).is_some());
+        let all_came = expected.iter().all(|of| report(of).is_some());
+        Ok(demanded
+            && self.owed.is_paid(connection, self, list)?
+            && (all_came || self.is_complete(connection, name)?))
     }
 }
 
@@ -125,7 +151,8 @@ pub(crate) fn settle<T: Track>(
             Some(Lineage::Complete) => are_keys_of_list(connection, session, name, expected)?,
             Some(Lineage::Assumed) => false,
         };
-        if is_sound && session.has_reported(expected, outcome.reason == TerminalReason::Succeeded) {
+        let has_succeeded = outcome.reason == TerminalReason::Succeeded;
+        if is_sound && session.has_reported(connection, (name, stream), expected, has_succeeded)? {
             let sql = "UPDATE cursors SET proven = token WHERE stream = ?1 AND track = ?2 AND run = ?3";
             connection.prepare_cached(sql)?.execute((stream, session.track(), session.run))?;
         }

@@ -7,12 +7,11 @@
 
 use crate::error::{Failure, StoreError};
 use crate::read::Reader;
-use crate::seen::is_dead;
+use gleaner_base::atomic::{is_dead, rename_new};
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Pages between two reports of progress: 4 MB.
@@ -128,7 +127,7 @@ impl Unfinished {
         path.push(format!(".{}{UNFINISHED}", std::process::id()));
         let path = PathBuf::from(path);
         clear_leftovers(&target);
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+        let made = gleaner_base::private::create_new(&path);
         made.map_err(|error| StoreError::of_copy(error, &target))?;
         Ok(Self { path })
     }
@@ -139,17 +138,7 @@ impl Unfinished {
 
     /// Gives it its name, durably, unless something has that name.
     pub(crate) fn give_name(self, to: &Path) -> io::Result<()> {
-        use rustix::fs::{CWD, RenameFlags, renameat_with};
-        use rustix::io::Errno;
-        match renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE) {
-            // A file system that cannot look and rename in one step.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) if fs::symlink_metadata(to).is_err() => {
-                fs::rename(&self.path, to)?;
-            }
-            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => return Err(io::ErrorKind::AlreadyExists.into()),
-            other => other?,
-        }
-        sync_folder_of(to)
+        rename_new(&self.path, to)
     }
 }
 
@@ -183,10 +172,4 @@ impl Drop for Unfinished {
             drop(fs::remove_file(path));
         }
     }
-}
-
-/// What was renamed in a folder is so after a power cut, too.
-pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
 }

@@ -14,7 +14,7 @@ use crate::store::Store;
 use gleaner_engine::{
     CoveragePair, CoverageTally, CoverageVerdict, GapIdentity, ReportId, ReportedKeys, Track, WallTime,
 };
-use gleaner_protocol::{AbsenceReason, CoverageField, DetailGap, GapKey, GapReason, KeyBlock};
+use gleaner_protocol::{CoverageField, KeyBlock};
 use rusqlite::{Connection, OptionalExtension};
 
 pub(crate) const REQUIRED: i64 = 1;
@@ -110,7 +110,10 @@ impl Store {
             let stream = session.streams.of(&pair.stream).unwrap_or_default();
             session.pending.listings.retain(|earlier| !earlier.is_of(stream, &pair.state_stream));
             session.pending.listings.push(PendingListing { is_whole, ..listing });
-            session.note_reported(pair, verdict == CoverageVerdict::Complete);
+            if !session.has_report(pair) {
+                self.read(|connection| session.owed.reported(connection, session.run, pair))?;
+            }
+            session.note_reported(pair, place.1, verdict == CoverageVerdict::Complete);
         }
         Ok(tally)
     }
@@ -137,24 +140,12 @@ impl Store {
             }
             // Records may have come after a report that was early.
             Where::of(transaction, session, place, pair)?.mark_again()?;
-            let without = format!(
-                "(lists & {MISSING} != 0 OR (lists & {} = 0 AND lists & {} != 0))",
-                HYDRATED | SKIPPED,
-                REQUIRED | GAP
-            );
             let mut written = 0;
-            each_key(transaction, place, &without, |key| {
+            each_key(transaction, place, &without_outcome(), |key| {
                 if has_durable_gap(transaction, session, pair, key)? {
                     return Ok(());
                 }
-                let gap = DetailGap {
-                    stream: stream.to_owned(),
-                    parent_stream: Some(state_stream.to_owned()),
-                    record_key: Some(GapKey::Text(key.to_owned())),
-                    reason: Some(GapReason::Absence(AbsenceReason::Unaccounted)),
-                    ..DetailGap::default()
-                };
-                gap_rows::open(transaction, session, &gap, now)?;
+                gap_rows::open_unaccounted(transaction, session, pair, key, now)?;
                 written += 1;
                 Ok(())
             })?;
@@ -190,6 +181,23 @@ pub(crate) fn forget(connection: &Connection, run: i64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Forgets the keys of one report.
+pub(crate) fn forget_report(connection: &Connection, place: Place) -> Result<(), Failure> {
+    connection.execute("DELETE FROM temp.coverage_keys WHERE run = ?1 AND report = ?2", place)?;
+    Ok(())
+}
+
+/// Makes the table, for keys that come from no report.
+pub(crate) fn create_table(connection: &Connection) -> Result<(), Failure> {
+    Ok(connection.execute_batch(TABLE)?)
+}
+
+/// Which keys of a report have no outcome, or one that the store does not confirm.
+pub(crate) fn without_outcome() -> String {
+    let (settled, named) = (HYDRATED | SKIPPED, REQUIRED | GAP);
+    format!("(lists & {MISSING} != 0 OR (lists & {settled} = 0 AND lists & {named} != 0))")
+}
+
 fn is_kept(connection: &Connection) -> Result<bool, Failure> {
     let sql = "SELECT 1 FROM sqlite_temp_schema WHERE name = 'coverage_keys'";
     Ok(connection.query_row(sql, [], |_| Ok(())).optional()?.is_some())
@@ -205,34 +213,6 @@ fn keep(connection: &Connection, (run, report): Place, field: CoverageField, key
         statement.execute((run, report, key, bit(field)))?;
     }
     Ok(())
-}
-
-/// Whether the store has every record of a list with its detail, or an open gap for it: what a run would have been told
-/// that had called all of them hydrated in a report. `false` when the list has no records to tell it by. Records that
-/// came after the cursor are listed again, so their details may be missing.
-pub(crate) fn is_list_complete<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    pair: &CoveragePair,
-    next_seq: u64,
-) -> Result<bool, Failure> {
-    connection.execute_batch(TABLE)?;
-    // No report of a run has this number.
-    let place = (session.run, 0);
-    let list = session.streams.of(&pair.state_stream)?;
-    let tally = all_or_nothing(connection, || {
-        let sql = format!(
-            "INSERT INTO temp.coverage_keys SELECT ?1, ?2, key, {} FROM (SELECT r.key FROM records r
-             JOIN versions v ON v.seq = r.seq WHERE r.stream = ?3 AND v.deleted = 0 AND r.seq < ?4
-             UNION SELECT key FROM quarantine WHERE stream = ?3)",
-            REQUIRED | HYDRATED
-        );
-        connection.execute(&sql, (place.0, place.1, list, to_sql(next_seq)))?;
-        let tally = count(session, &Where::of(connection, session, place, pair)?, pair)?;
-        forget(connection, session.run)?;
-        Ok(tally)
-    })?;
-    Ok(tally.required > 0 && tally.unaccounted() == 0)
 }
 
 /// Counts the keys of a report by what the store has for them.
@@ -374,7 +354,7 @@ pub(crate) fn each_key(
 
 /// Whether there is an open gap for this key, of the report's stream and parent, or without a parent where there is
 /// only one that it can mean.
-fn has_durable_gap<T: Track>(
+pub(crate) fn has_durable_gap<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     pair: &CoveragePair,

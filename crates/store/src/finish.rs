@@ -4,6 +4,7 @@
 //! cooldown is armed from the outcome's typed pressure and from nothing else.
 
 use crate::accounts;
+use crate::awaited_keys;
 use crate::coverage_keys;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
@@ -42,25 +43,24 @@ impl Store {
         outcome: &RunOutcome,
         now: WallTime,
     ) -> Result<(), StoreError> {
+        let mut ended = Ok(());
+        if outcome.reason != TerminalReason::Superseded {
+            for _ in 0..TRIES {
+                ended = self.write(&session.leases, |transaction| write_end(transaction, &session, outcome, now));
+                if !matches!(ended, Err(StoreError::Busy { .. })) {
+                    break;
+                }
+            }
+        }
         // Temporary, and nobody's but ours.
         self.read(|connection| {
             held_gaps::forget(connection, &session)?;
-            coverage_keys::forget(connection, session.run)
+            coverage_keys::forget(connection, session.run)?;
+            session.owed.forget(connection, session.run)
         })?;
-        if outcome.reason == TerminalReason::Superseded {
-            return Ok(());
-        }
-        let mut tries = 1;
-        while let Err(error) = self.write(&session.leases, |transaction| write_end(transaction, &session, outcome, now))
-        {
-            if !matches!(error, StoreError::Busy { .. }) || tries == TRIES {
-                return Err(error);
-            }
-            tries += 1;
-        }
         // Nothing can be written under it any more.
         drop(session);
-        Ok(())
+        ended
     }
 
     /// Whether a connection rests: what a schedule asks before it begins a run. A rest that a calendar
@@ -96,10 +96,14 @@ fn write_end<T: Track>(
     now: WallTime,
 ) -> Result<(), Failure> {
     session.pending.write(connection, session.run)?;
+    if outcome.reason == TerminalReason::Succeeded {
+        gap_rows::close_early(connection, session)?;
+    }
     gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
     if outcome.reason == TerminalReason::Succeeded {
         rest_of_run::settle(connection, session, outcome)?;
     }
+    awaited_keys::settle(connection, session, outcome, now)?;
     accounts::settle(connection, session, outcome)?;
     skips::keep(connection, session, outcome, now)?;
     for stream in &outcome.list_again {

@@ -74,6 +74,11 @@ fn due<T: Track>(
     while let Some(row) = rows.next()? {
         let row = GapRow::read(row)?;
         let Some(named) = gap_rows::name_of(connection, row.id)? else { continue };
+        let is_part = row.record_key().is_some() && row.stands_for_many();
+        let is_twin = |(other, _): &Due| other.is_twin_of(&row);
+        if is_part && (page.iter().any(is_twin) || gap_rows::has_twin(connection, session, &row)?) {
+            continue;
+        }
         if !may_have(session, &row, &named) {
             continue;
         }

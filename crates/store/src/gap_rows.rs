@@ -8,10 +8,10 @@ use crate::error::{Failure, date_from_sql, date_to_sql};
 use crate::held_gaps::Brought;
 use crate::reach::note_parent;
 use crate::row_hash::row_hash;
-use crate::session::{Session, optional_raw_json};
+use crate::session::{Session, exists, optional_raw_json};
 use gleaner_engine::{
-    AttemptLimits, Confirmation, Gap, GapCause, GapChange, GapId, GapIdentity, GapState, LeaseId, Note, Recovery,
-    Track, WallTime,
+    AttemptLimits, Confirmation, CoveragePair, Evidence, Gap, GapCause, GapChange, GapId, GapIdentity, GapState,
+    LeaseId, Note, Recovery, Track, WallTime,
 };
 use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason, RawJson};
 use rusqlite::types::{Value, ValueRef};
@@ -249,6 +249,13 @@ impl GapRow {
         stands_for_many(self.fixed.record_key.as_deref(), self.gap.locator.as_ref())
     }
 
+    /// Whether both are parts of the same list.
+    pub(crate) fn is_twin_of(&self, other: &Self) -> bool {
+        let names =
+            |row: &Self| (row.fixed.grant.clone(), row.fixed.parent_stream.clone(), row.fixed.record_key.clone());
+        self.stream == other.stream && names(self) == names(other)
+    }
+
     /// Whether this run holds it, or has held it, or found it itself.
     fn was_served_to<T: Track>(&self, session: &Session<T>) -> bool {
         let lease = &session.start.lease;
@@ -353,13 +360,36 @@ pub(crate) fn change<T: Track>(
             let Some(mut row) = served(connection, session, gap_id)? else {
                 return brought.count(None, Recovery::NotHeld);
             };
-            let evidence = brought.evidence(&row, session.streams.of(stream)?)?;
+            let evidence = brought.evidence(&row, session.streams.of(stream)?, &session.streams)?;
+            // Its run may be killed before the report that would name the details which did not come.
+            if evidence == Evidence::List && !session.owed.is_expanded(connection, session, &row)? {
+                brought.wait(&row);
+                return Ok(());
+            }
             let before = row.gap.state.clone();
             let recovery = row.gap.recover(lease, evidence);
             row.update(connection, &before)?;
             brought.count(Some(&row), recovery)
         }
     }
+}
+
+/// Closes the parts of lists that were called recovered before their details came. The reports of a run that succeeded speak
+/// for those details; without a report they must have come.
+pub(crate) fn close_early<T: Track>(connection: &Connection, session: &Session<T>) -> Result<(), Failure> {
+    let early = session.held.borrow().as_ref().map(|held| held.early().collect::<Vec<_>>()).unwrap_or_default();
+    for id in early {
+        let sql = format!("SELECT {COLUMNS} FROM gaps WHERE id = ?1");
+        let Some(mut row) = read_all(connection, &sql, [id])?.pop() else { continue };
+        let before = row.gap.state.clone();
+        let is_expanded = session.owed.is_expanded(connection, session, &row)?;
+        if is_expanded && matches!(row.gap.recover(&session.start.lease, Evidence::List), Recovery::Settled(_)) {
+            row.update(connection, &before)?;
+            let sql = "UPDATE runs SET recovered = recovered + 1, recovered_lists = recovered_lists + 1 WHERE id = ?1";
+            connection.prepare_cached(sql)?.execute([session.run])?;
+        }
+    }
+    Ok(())
 }
 
 /// A gap is there, or there again. Answers whether it is a new one.
@@ -376,7 +406,7 @@ pub(crate) fn open<T: Track>(
     }
     let is_many = stands_for_many(gap.record_key.as_ref().map(GapKey::as_str), gap.detail_locator.as_ref());
     let grant = session.gap_grant(is_many);
-    let identity = identity_hash(&GapIdentity::of(&session.start.connection, &grant, gap));
+    let mut identity = GapIdentity::of(&session.start.connection, &grant, gap);
     // One that was served is put back under its id, whatever else the connector says about it; unless it
     // says that another record is missing, which must not be lost.
     let key = gap.record_key.as_ref().map(GapKey::as_str);
@@ -391,12 +421,12 @@ pub(crate) fn open<T: Track>(
     };
     let known = match served {
         Some(row) => Some(row),
-        None => GapRow::find(connection, &identity)?,
+        None => find_meant(connection, session, gap, &mut identity)?,
     };
     let last_error = gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned());
     let Some(mut row) = known else {
         let fresh = Gap::open(gap, &session.start.lease, now);
-        insert(connection, session, gap, (stream, &identity, grant), &fresh)?;
+        insert(connection, session, gap, (stream, &identity_hash(&identity), grant), &fresh)?;
         count(connection, stream, None, &fresh.state)?;
         return Ok(true);
     };
@@ -409,6 +439,69 @@ pub(crate) fn open<T: Track>(
     row.fixed.last_error = last_error.or(row.fixed.last_error);
     row.update(connection, &before)?;
     Ok(false)
+}
+
+/// Opens a gap for a key that a coverage report required and that nothing accounts for.
+pub(crate) fn open_unaccounted<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    pair: &CoveragePair,
+    key: &str,
+    now: WallTime,
+) -> Result<(), Failure> {
+    let gap = DetailGap {
+        stream: pair.stream.clone(),
+        parent_stream: Some(pair.state_stream.clone()),
+        record_key: Some(GapKey::Text(key.to_owned())),
+        reason: Some(GapReason::Absence(AbsenceReason::Unaccounted)),
+        ..DetailGap::default()
+    };
+    open(connection, session, &gap, now).map(|_| ())
+}
+
+/// The gap that a connector means which names no id. All parts of a list that a connector leaves have one key. If there is an
+/// open one with another locator that this run was not served, both stay: the connector does not know of the other.
+fn find_meant<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    gap: &DetailGap,
+    identity: &mut GapIdentity,
+) -> Result<Option<GapRow>, Failure> {
+    let found = GapRow::find(connection, &identity_hash(identity))?;
+    let (Some(locator), Some(key), true) = (&gap.detail_locator, &gap.record_key, session.is_ordinary()) else {
+        return Ok(found);
+    };
+    let lease = session.start.lease.as_str();
+    let is_other = |row: &GapRow| {
+        row.stands_for_many()
+            && row.gap.is_open()
+            && row.gap.locator.as_ref() != Some(locator)
+            && lease_of(&row.gap.state) != Some(lease)
+            && row.gap.deferred_under.as_ref() != Some(&session.start.lease)
+    };
+    if !found.as_ref().is_some_and(is_other) {
+        return Ok(found);
+    }
+    let sql = format!(
+        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND stream = ?2 AND record_key = ?3 AND parent_stream IS ?4
+         AND grant_id = ?5 AND (lease = ?6 OR deferred_under = ?6) ORDER BY lease IS NULL LIMIT 1"
+    );
+    let stream = session.streams.of(&gap.stream)?;
+    let values = (session.connection, stream, key.as_str(), &gap.parent_stream, &identity.grant, lease);
+    if let Some(row) = read_all(connection, &sql, values)?.pop() {
+        return Ok(Some(row));
+    }
+    identity.subject = format!("{} loc:{}", identity.subject, locator.as_str());
+    GapRow::find(connection, &identity_hash(identity))
+}
+
+/// Whether the run has another part of the same list: a connector that names no id could not say which one it means.
+pub(crate) fn has_twin<T: Track>(connection: &Connection, session: &Session<T>, row: &GapRow) -> Result<bool, Failure> {
+    let sql = "SELECT 1 FROM gaps WHERE connection = ?1 AND stream = ?2 AND record_key = ?3 AND parent_stream IS ?4
+               AND grant_id = ?5 AND (lease = ?6 OR deferred_under = ?6) AND id != ?7";
+    let Fixed { connection: of, parent_stream, grant, .. } = &row.fixed;
+    let (key, lease) = (row.record_key(), session.start.lease.as_str());
+    exists(connection, sql, (of, row.stream, key, parent_stream, grant, lease, row.id))
 }
 
 fn insert<T: Track>(

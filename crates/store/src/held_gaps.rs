@@ -8,7 +8,8 @@
 
 use crate::error::{Failure, from_sql, to_sql};
 use crate::gap_rows::GapRow;
-use crate::session::Session;
+use crate::hydrated_keys::shares_keys;
+use crate::session::{Session, StreamIds, exists};
 use gleaner_engine::{Confirmation, Evidence, GapsConfirmed, Recovery, SliceRecord, Track};
 use gleaner_protocol::{RawJson, RecordKey};
 use rusqlite::{Connection, OptionalExtension};
@@ -40,6 +41,8 @@ pub(crate) struct Came {
     counted: BTreeMap<i64, [u64; 2]>,
     /// What was already said to have taken the place of a gap.
     attributed: BTreeMap<i64, [u64; 2]>,
+    /// The parts of lists that were called recovered while details of them were still to come.
+    early: BTreeSet<i64>,
 }
 
 impl Came {
@@ -161,12 +164,21 @@ pub(crate) struct Brought<'h> {
     held: Option<&'h HeldGaps>,
     came: Came,
     confirmed: GapsConfirmed,
+    /// The streams and keys of the records that this slice puts into quarantine.
+    rejected: BTreeSet<(i64, String)>,
 }
 
 impl<'h> Brought<'h> {
     pub(crate) fn new(connection: &'h Connection, run: i64, held: Option<&'h HeldGaps>) -> Self {
         let came = held.map(|held| held.came.clone()).unwrap_or_default();
-        Self { connection, run, held, came, confirmed: GapsConfirmed::default() }
+        Self { connection, run, held, came, confirmed: GapsConfirmed::default(), rejected: BTreeSet::new() }
+    }
+
+    /// A record goes into quarantine.
+    pub(crate) fn reject(&mut self, stream: i64, key: &str) {
+        if self.held.is_some_and(|held| held.streams.contains(&stream)) {
+            self.rejected.insert((stream, RecordKey::text_of(key).into_owned()));
+        }
     }
 
     /// A record was written, or was there already.
@@ -199,21 +211,51 @@ impl<'h> Brought<'h> {
         }
     }
 
+    /// A part of a list is called recovered, and details of it are still to come: the end of the run decides.
+    pub(crate) fn wait(&mut self, row: &GapRow) {
+        self.came.early.insert(row.id);
+    }
+
     /// What there is for a gap that is called recovered in the name of this stream.
-    pub(crate) fn evidence(&self, row: &GapRow, named: i64) -> Result<Evidence, Failure> {
+    pub(crate) fn evidence(&self, row: &GapRow, named: i64, streams: &StreamIds) -> Result<Evidence, Failure> {
         if named != row.stream || self.held.is_none() {
             return Ok(Evidence::Nothing);
         }
-        if row.record_key().is_none() || row.stands_for_many() {
-            return Ok(Evidence::List);
-        }
+        let Some(key) = row.record_key().filter(|_| !row.stands_for_many()) else { return Ok(Evidence::List) };
         let sql = "SELECT confirmed FROM temp.held_gaps WHERE run = ?1 AND gap = ?2";
         let found = self.connection.prepare_cached(sql)?.query_row((self.run, row.id), |row| row.get(0)).optional()?;
         Ok(match found {
             Some(OWN_STREAM) => Evidence::Record,
-            Some(OTHER_STREAM) => Evidence::OtherStream,
+            Some(OTHER_STREAM) if self.may_be_empty(row, key, streams)? => Evidence::OtherStream,
             Some(_) | None => Evidence::Nothing,
         })
+    }
+
+    /// Whether there can be nothing under a key that only another stream has. Not if its record is in quarantine, and not
+    /// if the stream has its records under the keys of the other one: then a record that is not there is missing.
+    fn may_be_empty(&self, row: &GapRow, key: &str, streams: &StreamIds) -> Result<bool, Failure> {
+        if self.rejected.contains(&(row.stream, comparable(key).into_owned())) {
+            return Ok(false);
+        }
+        for form in RecordKey::forms_of(&comparable(key)) {
+            let sql = "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2";
+            if exists(self.connection, sql, (row.stream, &*form))? {
+                return Ok(false);
+            }
+        }
+        let parent = row.parent_stream().and_then(|parent| streams.of(parent).ok());
+        for (_, other) in streams.all().filter(|&(_, id)| id != row.stream && parent.is_none_or(|parent| parent == id))
+        {
+            let sql = "SELECT 1 FROM records WHERE stream = ?1 AND key = ?2";
+            let mut has_key = false;
+            for form in RecordKey::forms_of(&comparable(key)) {
+                has_key = has_key || exists(self.connection, sql, (other, &*form))?;
+            }
+            if has_key && shares_keys(self.connection, row.stream, other)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Counts what came of it.
@@ -238,6 +280,11 @@ impl HeldGaps {
     /// Whether the run was served a part of a list.
     pub(crate) const fn has_lists(&self) -> bool {
         self.lists
+    }
+
+    /// The parts of lists whose end waits for that of the run.
+    pub(crate) fn early(&self) -> impl Iterator<Item = i64> {
+        self.came.early.iter().copied()
     }
 
     /// What a slice brought is durable.

@@ -27,6 +27,7 @@
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
 
 mod accounts;
+mod awaited_keys;
 mod backup;
 mod carry_out;
 mod coverage_keys;
@@ -43,6 +44,7 @@ mod lease;
 mod listings;
 mod lock_holder;
 mod open;
+mod owed;
 mod owners_gaps;
 mod purge;
 mod quarantine;

@@ -15,8 +15,18 @@ use rusqlite::{Connection, OptionalExtension};
 const BATCH: i64 = 5000;
 
 /// What is deleted, by what it belongs to. The connection itself goes last.
-const BY_STREAM: [&str; 9] =
-    ["records", "unreadable_times", "quarantine", "gaps", "cursors", "commits", "listings", "parents", "skips"];
+const BY_STREAM: [&str; 10] = [
+    "records",
+    "unreadable_times",
+    "quarantine",
+    "gaps",
+    "cursors",
+    "commits",
+    "listings",
+    "parents",
+    "skips",
+    "awaited_keys",
+];
 const BY_RUN: [&str; 3] = ["events", "interactions", "staged"];
 
 impl Store {
@@ -74,6 +84,7 @@ impl Store {
             "unreadable_times" => "(stream, seq)",
             "cursors" | "skips" => "(stream, track)",
             "listings" | "parents" => "(stream, parent)",
+            "awaited_keys" => "(stream, parent, key)",
             "staged" => "(run, stream)",
             _ => "id",
         };

@@ -7,7 +7,7 @@
 //! long as that can be opened: another program may have it open, and would go on with the log of one
 //! file beside another. What was there before is kept under another name.
 
-use crate::backup::{CopyStep, SETTINGS, Unfinished, copy_pages, copy_to_file, sync_folder_of};
+use crate::backup::{CopyStep, SETTINGS, Unfinished, copy_pages, copy_to_file};
 use crate::error::{Failure, StoreError};
 use crate::holder::Holder;
 use crate::lease::{HeldBy, Lease, LeaseOn, Standing, judge, take};
@@ -187,7 +187,7 @@ fn move_aside(store: &Path, kept: &Path) -> io::Result<()> {
         }
     }
     fs::rename(store, kept)?;
-    sync_folder_of(store)
+    gleaner_base::atomic::sync_folder_of(store)
 }
 
 /// The copy becomes the store.

@@ -6,14 +6,9 @@
 //! written after the epoch is durable, so a crash between the two never raises a false alarm.
 
 use crate::error::StoreError;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use gleaner_base::atomic;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// How many notes this process has written.
-static WRITTEN: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Debug)]
 pub(crate) struct SeenNote {
@@ -39,44 +34,14 @@ impl SeenNote {
 
     /// Remembers an epoch that is durable.
     pub(crate) fn remember(&self, epoch: u64) -> Result<(), StoreError> {
-        let written = self.replace(&format!("{} {epoch}\n", self.store_id));
+        let written = atomic::replace(&self.path, format!("{} {epoch}\n", self.store_id).as_bytes());
         written.map_err(|source| StoreError::of_file(source, &self.path))
     }
 
-    /// Takes away what a process left that was killed while it wrote a note.
+    /// Removes what a process left that was killed while it wrote a note.
     pub(crate) fn clear_leftovers(&self) {
-        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name().and_then(|name| name.to_str()))
-        else {
-            return;
-        };
-        let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let file = entry.file_name();
-            let pid = || file.to_str()?.strip_prefix(name)?.strip_prefix('.')?.split('.').next()?.parse::<u32>().ok();
-            if pid().is_some_and(is_dead) {
-                // Not worth an error: it is in nobody's way.
-                drop(fs::remove_file(entry.path()));
-            }
-        }
+        atomic::clear_leftovers(&self.path);
     }
-
-    /// All of the new note or all of the old one, also after a power cut.
-    fn replace(&self, text: &str) -> io::Result<()> {
-        let mut new = self.path.as_os_str().to_owned();
-        // A name of its own for each: two stores of one process may write at the same time.
-        new.push(format!(".{}.{}", std::process::id(), WRITTEN.fetch_add(1, Ordering::Relaxed)));
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&new, &self.path)?;
-        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
-    }
-}
-
-/// Whether nobody has this number. Without `/proc` that cannot be told of anybody, and their files stay.
-pub(crate) fn is_dead(pid: u32) -> bool {
-    Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{pid}")).exists()
 }
 
 #[cfg(test)]
@@ -84,31 +49,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_killed_process_left_is_cleared_and_what_a_live_one_writes_is_not() {
+    fn a_note_is_about_one_store() {
         let folder = tempfile::tempdir().unwrap();
         let note = SeenNote::beside(&folder.path().join("s.db"), "id".to_owned());
+        assert_eq!(note.epoch(), 0, "none is there");
         note.remember(7).unwrap();
-        let left = |name: &str| folder.path().join(name);
-        let ours = format!("s.db.seen.{}.4", std::process::id());
-        for name in ["s.db.seen.4194999", "s.db.seen.4194999.3", &ours, "s.db.seen.text"] {
-            fs::write(left(name), "id 9").unwrap();
-        }
-        note.clear_leftovers();
-        assert!(!left("s.db.seen.4194999").exists() && !left("s.db.seen.4194999.3").exists());
-        assert!(left(&ours).exists() && left("s.db.seen.text").exists());
         assert_eq!(note.epoch(), 7);
         assert_eq!(SeenNote::beside(&folder.path().join("s.db"), "other".to_owned()).epoch(), 0, "of another store");
     }
+
     #[test]
-    fn two_stores_of_one_process_may_remember_at_the_same_time() {
+    fn what_a_killed_process_left_is_cleared() {
         let folder = tempfile::tempdir().unwrap();
-        let note = SeenNote::beside(&folder.path().join("s.db"), "id".to_owned());
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| (0..25).for_each(|epoch| note.remember(epoch).unwrap()));
-            }
-        });
-        let left = fs::read_dir(folder.path()).unwrap().count();
-        assert_eq!(left, 1, "the note alone");
+        let left = folder.path().join("s.db.seen.4194999.3.new");
+        fs::write(&left, "id 9").unwrap();
+        SeenNote::beside(&folder.path().join("s.db"), "id".to_owned()).clear_leftovers();
+        assert!(!left.exists());
     }
 }

@@ -10,6 +10,7 @@ use crate::gap_rows;
 use crate::held_gaps::HeldGaps;
 use crate::lease::Lease;
 use crate::listings::PendingListing;
+use crate::owed::Owed;
 use crate::quarantine;
 use crate::reach::track_name;
 use crate::registry;
@@ -78,6 +79,8 @@ pub struct Session<T: Track> {
     pub(crate) track: String,
     /// The coverage reports that came.
     pub(crate) reported: Reported,
+    /// The details that are still to come.
+    pub(crate) owed: Owed,
     pub(crate) bookmarks: Vec<Bookmark<T>>,
     interrupted: u64,
 }
@@ -93,8 +96,8 @@ pub(crate) struct Bookmark<T: Track> {
     run: i64,
     /// Whether the run may go on from it.
     pub(crate) is_good: bool,
-    /// The first number that a version had which was written after it was said.
-    pub(crate) next_seq: u64,
+    /// Whether its run owed no detail when it was committed.
+    pub(crate) is_complete: bool,
     /// The last one that an account stands behind.
     pub(crate) proven: Option<String>,
     pub(crate) lineage: Lineage,
@@ -315,10 +318,12 @@ impl Store {
             held,
             track,
             reported,
+            owed: Owed::default(),
             bookmarks,
             interrupted,
         };
-        self.choose_cursors(&mut session)?;
+        self.read(|_| session.choose_cursors())?;
+        session.owed = self.read(|connection| Owed::begin(connection, &session))?;
         Ok(session)
     }
 }
@@ -379,7 +384,7 @@ pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Resu
 }
 
 fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
-    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.next_seq, c.run FROM cursors c
+    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.is_complete, c.run FROM cursors c
                JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
     let mut statement = connection.prepare_cached(sql)?;
@@ -389,8 +394,8 @@ fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> R
         let (token, proven) = (row.get::<_, String>(1)?, row.get::<_, Option<String>>(5)?);
         let lineage = if proven.as_ref() == Some(&token) { Lineage::Proven } else { Lineage::Assumed };
         let cursor = Cursor::restore(row.get(0)?, raw_json(token)?, CommitSeq::new(from_sql(row.get(2)?)));
-        let (basis, is_assumed, next_seq, run) = (row.get(3)?, row.get(4)?, from_sql(row.get(6)?), row.get(7)?);
-        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good: true, next_seq, proven, lineage });
+        let (basis, is_assumed, is_complete, run) = (row.get(3)?, row.get(4)?, row.get(6)?, row.get(7)?);
+        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good: true, is_complete, proven, lineage });
     }
     Ok(bookmarks)
 }

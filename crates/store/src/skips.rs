@@ -43,9 +43,11 @@ impl Reader {
     pub fn open_skips(&self, name: &str) -> Result<Vec<OpenSkip>, StoreError> {
         self.ask(|connection| {
             let of = registry::find(connection, name)?;
-            let sql =
-                "SELECT s.name, k.reason, k.message, r.run_id, k.at FROM skips k JOIN streams s ON s.id = k.stream
-                       JOIN runs r ON r.id = k.run WHERE s.connection = ?1 AND s.declared = 1 ORDER BY s.id, k.track";
+            // Two tracks may have skipped the same part; the owner misses it once. SQLite takes the other columns from
+            // the row with the greatest `at`.
+            let sql = "SELECT s.name, k.reason, k.message, r.run_id, max(k.at) FROM skips k
+                       JOIN streams s ON s.id = k.stream JOIN runs r ON r.id = k.run
+                       WHERE s.connection = ?1 AND s.declared = 1 GROUP BY s.id, k.reason, k.message ORDER BY s.id";
             rows(connection, sql, [of], |row| {
                 Ok(OpenSkip {
                     stream: row.get(0)?,

@@ -38,16 +38,24 @@ impl Store {
         let (written, came) = self.write(&leases, |transaction| {
             let held = session.held.borrow();
             let mut brought = Brought::new(transaction, session.run, held.as_ref());
+            for (record, _) in slice.rejected() {
+                brought.reject(session.streams.of(record.stream)?, record.key);
+            }
             let mut writer = SliceWriter::new(transaction, session, now)?;
             for step in slice.steps() {
                 match step {
-                    SliceStep::Record(record) => brought.record(writer.record(record)?, &record)?,
+                    SliceStep::Record(record) => {
+                        let stream = writer.record(record)?;
+                        session.owed.record(transaction, session.run, stream, &record)?;
+                        brought.record(stream, &record)?;
+                    }
                     SliceStep::Gap(change) => gap_rows::change(transaction, session, change, &mut brought, now)?,
                 }
             }
             let mut written = writer.finish()?;
             for (record, misfit) in slice.rejected() {
                 quarantine::put(transaction, session, record, misfit, now)?;
+                session.owed.record(transaction, session.run, session.streams.of(record.stream)?, &record)?;
                 written.rejected += 1;
             }
             let gaps = slice.gap_changes().iter().filter(|change| matches!(change, GapChange::Open(_))).count();
@@ -348,14 +356,15 @@ fn commit_cursors<T: Track>(
         let (epoch, now) = (to_sql(session.epoch.get()), date_to_sql(now));
         // Opaque cursors cannot be compared; the numbers of commits can, and they only grow.
         let sql = "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at, basis, is_assumed, proven,
-                   next_seq) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10,
-                   ifnull((SELECT value FROM meta WHERE name = 'next_seq'), 0)) ON CONFLICT (stream, track)
+                   is_complete) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (stream, track)
                    DO UPDATE SET token = excluded.token, seq = excluded.seq, epoch = excluded.epoch,
                    run = excluded.run, committed_at = excluded.committed_at, basis = excluded.basis,
-                   is_assumed = excluded.is_assumed, proven = excluded.proven, next_seq = excluded.next_seq WHERE excluded.seq > seq";
+                   is_assumed = excluded.is_assumed, proven = excluded.proven,
+                   is_complete = excluded.is_complete WHERE excluded.seq > seq";
         let (track, (basis, is_assumed)) = (session.track(), session.basis(cursor.stream()));
         let (token, proven) = (cursor.token().as_str(), session.proven(cursor.stream()));
-        let values = (stream, track, token, seq, epoch, session.run, now, basis, is_assumed, proven);
+        let is_complete = session.is_complete(connection, cursor.stream())?;
+        let values = (stream, track, token, seq, epoch, session.run, now, basis, is_assumed, proven, is_complete);
         if connection.prepare_cached(sql)?.execute(values)? == 0 {
             return Err(goes_back(connection, (stream, track), cursor)?.into());
         }

@@ -4,14 +4,16 @@
 //! check and a use. A file is replaced whole: written beside, synced, renamed, and the folder synced,
 //! so what was written is durable when the call returns, and a crash leaves the old or the new. Writing
 //! needs the lock, which is why only [`Locked`] can do it. Links are never followed, and what others
-//! may read is never used.
+//! may read is never used. Why not `gleaner_base::atomic`: that works by path, and what it leaves after a kill is not
+//! overwritten.
 
 use crate::error::VaultError;
+use gleaner_base::atomic::sync_folder_of;
+use gleaner_base::private::{self, FILE_MODE, FOLDER_MODE, NotPrivate};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File, Metadata, TryLockError};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,10 +22,6 @@ use zeroize::Zeroizing;
 /// How long a writer waits for another, who needs milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
-const FOLDER_MODE: u32 = 0o700;
-const FILE_MODE: u32 = 0o600;
-/// What nobody but the owner may have.
-const OTHERS: u32 = 0o077;
 const LOCK: &str = "lock";
 /// Not yet in place; of no use once the process that wrote it is gone.
 const NEW: &str = ".new";
@@ -48,11 +46,8 @@ impl Folder {
     /// Opens the folder, or makes it with all that is above it.
     pub(crate) fn open_or_make(path: &Path) -> Result<Self, VaultError> {
         make_folder(path)?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = match openat(CWD, path, flags, Mode::empty()) {
-            Ok(fd) => File::from(fd),
-            Err(error) => return Err(refusal(error, statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW), path, "a folder")),
-        };
+        let file = private::open_folder(path)
+            .map_err(|error| refusal(error, statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW), path, "a folder"))?;
         let metadata = file.metadata().map_err(VaultError::io("look at", path))?;
         check_private(&metadata, path, FOLDER_MODE)?;
         Ok(Self { file, path: path.to_owned() })
@@ -119,7 +114,7 @@ impl Folder {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => {
                 let found = statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW);
-                return Err(refusal(error, found, &path, "a file"));
+                return Err(refusal(error.into(), found, &path, "a file"));
             }
         };
         let metadata = file.metadata().map_err(VaultError::io("look at", &path))?;
@@ -214,41 +209,35 @@ fn make_folder(path: &Path) -> Result<(), VaultError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.exists()) {
         make_folder(parent)?;
     }
-    match DirBuilder::new().mode(FOLDER_MODE).create(path) {
-        Ok(()) => sync_parent(path),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(VaultError::io("make the folder", path)(error)),
+    if private::make_folder(path).map_err(VaultError::io("make the folder", path))? {
+        sync_folder_of(path).map_err(VaultError::io("sync the folder of", path))?;
     }
-}
-
-fn sync_parent(path: &Path) -> Result<(), VaultError> {
-    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    File::open(parent).and_then(|folder| folder.sync_all()).map_err(VaultError::io("sync", parent))
+    Ok(())
 }
 
 /// Why something could not be opened, from what stands there.
-fn refusal(error: Errno, found: Result<rustix::fs::Stat, Errno>, path: &Path, expected: &'static str) -> VaultError {
+fn refusal(
+    error: std::io::Error,
+    found: Result<rustix::fs::Stat, Errno>,
+    path: &Path,
+    expected: &'static str,
+) -> VaultError {
     let kind = found.map(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode));
-    match (error, kind) {
+    match (Errno::from_io_error(&error), kind) {
         (_, Ok(kind)) if kind.is_symlink() => VaultError::SymbolicLink(path.to_owned()),
-        (Errno::NOTDIR | Errno::ISDIR | Errno::NXIO, Ok(_)) => {
+        (Some(Errno::NOTDIR | Errno::ISDIR | Errno::NXIO), Ok(_)) => {
             VaultError::WrongKind { path: path.to_owned(), expected }
         }
-        _ => VaultError::io("open", path)(error.into()),
+        _ => VaultError::io("open", path)(error),
     }
 }
 
 /// Ours, and nobody else's to read.
 fn check_private(metadata: &Metadata, path: &Path, wanted: u32) -> Result<(), VaultError> {
-    let us = rustix::process::geteuid().as_raw();
-    if metadata.uid() != us {
-        return Err(VaultError::WrongOwner { path: path.to_owned(), owner: metadata.uid(), us });
-    }
-    let mode = metadata.mode() & 0o7777;
-    if mode & OTHERS != 0 {
-        return Err(VaultError::Exposed { path: path.to_owned(), mode, wanted });
-    }
-    Ok(())
+    private::check(metadata).map_err(|found| match found {
+        NotPrivate::OtherOwner { owner, us } => VaultError::WrongOwner { path: path.to_owned(), owner, us },
+        NotPrivate::Exposed { mode } => VaultError::Exposed { path: path.to_owned(), mode, wanted },
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! would be asked to sign in again and never learn why, and nothing would be left to look at.
 
 use crate::error::BrowserError;
-use gleaner_sdk::{Clock as _, SystemClock, rfc3339};
+use gleaner_base::{clock, date};
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn is_json(path: &Path) -> bool {
 /// Moves a profile aside, and says where it is now. Of those that were moved before, the newest is kept.
 pub(super) fn quarantine(profile: &Path) -> Result<PathBuf, BrowserError> {
     let name = profile.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let since = rfc3339(SystemClock::new().wall()).replace(':', "");
+    let since = date::rfc3339_millis(clock::unix_millis()).replace(':', "");
     let kept = profile.with_file_name(format!("{name}{SUFFIX}{since}"));
     fs::rename(profile, &kept).map_err(BrowserError::file("put aside", profile))?;
     let folder = profile.parent().unwrap_or_else(|| Path::new("."));

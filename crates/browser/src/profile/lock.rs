@@ -2,7 +2,7 @@
 //! ended, so it can never be stale. What is written in the file is only for the words about it.
 
 use crate::error::BrowserError;
-use gleaner_sdk::{Clock as _, SystemClock, rfc3339};
+use gleaner_base::{clock, date, private};
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, TryLockError};
@@ -31,7 +31,7 @@ struct Note {
 impl Lock {
     pub(super) fn take(path: &Path, profile: &Path) -> Result<Self, BrowserError> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = openat(CWD, path, flags, Mode::from_raw_mode(0o600));
+        let opened = openat(CWD, path, flags, Mode::from_raw_mode(private::FILE_MODE));
         let mut file = File::from(opened.map_err(|error| BrowserError::file("open", path)(error.into()))?);
         match file.try_lock() {
             Ok(()) => {}
@@ -43,8 +43,8 @@ impl Lock {
             Err(TryLockError::Error(error)) => return Err(BrowserError::file("lock", path)(error)),
         }
         let before = read(&mut file);
-        let ours =
-            Note { pid: std::process::id(), since: rfc3339(SystemClock::new().wall()), host: super::singleton::host() };
+        let since = date::rfc3339_millis(clock::unix_millis());
+        let ours = Note { pid: std::process::id(), since, host: super::singleton::host() };
         write(&mut file, &ours).map_err(BrowserError::file("write", path))?;
         Ok(Self { _file: file, before })
     }

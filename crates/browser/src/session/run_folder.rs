@@ -3,9 +3,8 @@
 //! It is below the data root, for its owner alone, and made when the first file is. Names come from inside and are
 //! held to letters, digits, `_` and `-` all the same: a run's name is the runtime's, and not ours.
 
-use std::fs::{self, OpenOptions};
+use gleaner_base::private;
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Longer names are cut: file systems take 255 bytes.
@@ -36,11 +35,10 @@ impl RunFolder {
     ///
     /// When it cannot be written, or something is there.
     pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.path)?;
+        private::make_folders(&self.path)?;
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
         let path = self.path.join(format!("{}.{}", plain(stem), plain(ending)));
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
-        file.write_all(bytes)?;
+        private::create_new(&path)?.write_all(bytes)?;
         Ok(path)
     }
 }
@@ -54,6 +52,7 @@ fn plain(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     #[test]

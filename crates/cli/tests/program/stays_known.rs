@@ -152,17 +152,150 @@ fn a_cooldown_lasts_as_long_as_the_provider_said() {
     assert!(until > String::from_utf8(later).unwrap(), "{until}");
 }
 
+/// Starts a run, and kills it as soon as a record with this key is saved.
+fn kill_after(shop: &Shop, script: &str, stream: &str, saved: &str) {
+    let mut run = shop.start(&format!("{MESSAGES}{script}; time.sleep(60); end()"));
+    let is_saved = || shop.gleaner(&["records", stream, "--json"]).stdout.contains(saved);
+    for _ in 0..400 {
+        if is_saved() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    assert!(is_saved(), "{saved} never came");
+    run.kill().unwrap();
+    run.wait().unwrap();
+}
+
 #[test]
 fn what_a_run_skipped_before_it_was_killed_is_asked_for_again() {
     let shop = shop("skip-killed", ["", "", ""]);
-    let script = "say(type='SKIP_RESULT', stream='list', reason='timeout'); rec('list', 'b'); state('list', 2, slice=True); time.sleep(60)";
-    let mut run = shop.start(&format!("{MESSAGES}{script}; end()"));
-    let is_saved = || shop.gleaner(&["records", "list", "--json"]).stdout.contains("\"b\"");
-    while !is_saved() {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    run.kill().unwrap();
-    run.wait().unwrap();
-    let (_, start) = self::run(&shop, "fin()", &[]);
+    let script =
+        "say(type='SKIP_RESULT', stream='list', reason='timeout'); rec('list', 'b'); state('list', 2, slice=True)";
+    kill_after(&shop, script, "list", "\"b\"");
+    let (_, start) = run(&shop, "fin()", &[]);
     assert_eq!(start["state"], Value::Null, "the cursor is past what was skipped");
+}
+
+const FIELDS: &str = r#"
+def fields(stream, key, **data):
+    global n; n += 1
+    say(type="RECORD", stream=stream, key=key, data=dict(data, id=key), emitted_at="2031-01-01T00:00:00Z")
+"#;
+
+/// A run that gives its whole account, one that is killed right after a slice, and where the third one starts.
+fn killed_after_slice(test: &str, [first, second]: [&str; 2]) -> Value {
+    let shop = shop(test, ["", OF_LIST, ""]);
+    let first = format!("{FIELDS}{first}; state('list', 1); cov('detail', 'list', ['c1'], ['c1']); fin()");
+    assert_eq!(run(&shop, &first, &[]).0, 0);
+    kill_after(&shop, &format!("{FIELDS}{second}; rec('file', 'f'); state('list', 2, slice=True)"), "file", "\"f\"");
+    run(&shop, "fin()", &[]).1["state"]["list"]["at"].clone()
+}
+
+#[test]
+fn a_slice_whose_details_came_is_resumed_after_a_kill() {
+    let scripts = ["rec('list', 'c1'); rec('detail', 'c1')", "rec('list', 'c2'); rec('detail', 'c2')"];
+    assert_eq!(killed_after_slice("paid", scripts), 2);
+}
+
+#[test]
+fn a_slice_whose_details_did_not_come_is_listed_again() {
+    // A detail under a key of its own names the record of the list in a field. Without one it is not empty: nobody said so.
+    let by_field = ["rec('list', 'c1'); fields('detail', 'm1', of='c1')", "rec('list', 'c2')"];
+    assert_eq!(killed_after_slice("owed-field", by_field), 1);
+    // The detail of an earlier version of the record is not that of the new one.
+    let changed = ["fields('list', 'c1', v=1); fields('detail', 'c1', v=1)", "fields('list', 'c1', v=2)"];
+    assert_eq!(killed_after_slice("owed-changed", changed), 1);
+    // Nor if the list does not show what changed.
+    let same = ["rec('list', 'c1'); rec('detail', 'c1')", "rec('list', 'c1')"];
+    assert_eq!(killed_after_slice("owed-same", same), 1);
+}
+
+#[test]
+fn a_run_without_the_report_that_earlier_ones_sent_is_listed_again_unless_the_details_came() {
+    for (test, detail, at) in [("unreported", "", 1), ("unreported-paid", "rec('detail', 'c2')", 2)] {
+        let shop = shop(test, ["", "", ""]);
+        run(
+            &shop,
+            "rec('list', 'c1'); rec('detail', 'c1'); state('list', 1); cov('detail', 'list', ['c1'], ['c1']); fin()",
+            &[],
+        );
+        run(&shop, &format!("rec('list', 'c2'); {detail}; state('list', 2); fin()"), &[]);
+        assert_eq!(run(&shop, "fin()", &[]).1["state"]["list"]["at"], at, "{test}");
+    }
+}
+
+#[test]
+fn a_key_that_a_report_left_open_and_no_later_one_names_becomes_a_gap() {
+    let second = [
+        (
+            "named-less",
+            OF_LIST,
+            "rec('list', 'c1'); rec('list', 'c2'); state('list', 1); cov('detail', 'list', ['c1'], ['c1'])",
+        ),
+        ("not-reported", "", "rec('list', 'c1'); rec('list', 'c2'); state('list', 1)"),
+        ("not-listed", OF_LIST, "rec('list', 'c1'); state('list', 1); cov('detail', 'list', ['c1'], ['c1'])"),
+    ];
+    for (test, more, script) in second {
+        let shop = shop(test, ["", more, ""]);
+        let first = "rec('list', 'c1'); rec('list', 'c2'); rec('detail', 'c1'); state('list', 1); cov('detail', 'list', ['c1', 'c2'], ['c1']); fin()";
+        assert_eq!(run(&shop, first, &[]).0, 3, "{test}");
+        run(&shop, &format!("{script}; fin()"), &[]);
+        assert_eq!(run(&shop, "cov('detail', 'list', [], []); fin()", &[]).0, 3, "{test}");
+        let gaps = shop.gleaner(&["gaps", "shop", "--json"]).stdout;
+        assert!(gaps.contains(r#""record_key":"c2""#), "{test}: {gaps}");
+        // It closes as every gap does.
+        let recover = "rec('detail', 'c2'); g = start['detail_gaps'][0]; say(type='DETAIL_GAP_RECOVERED', gap_id=g['gap_id'], \
+                       lease_id=g['lease_id'], stream='detail', reference_only=True); cov('detail', 'list', [], []); fin()";
+        assert_eq!(run(&shop, recover, &[]).0, 0, "{test}");
+    }
+}
+
+#[test]
+fn a_gap_is_not_empty_where_both_streams_have_the_same_keys_or_its_record_is_in_quarantine() {
+    let recovered = "g = start['detail_gaps'][0]; say(type='DETAIL_GAP_RECOVERED', gap_id=g['gap_id'], lease_id=g['lease_id'], stream='detail', reference_only=True); fin()";
+    let same_keys = shop("shared-keys", ["", "", ""]);
+    run(
+        &same_keys,
+        "rec('list', 'c1'); rec('detail', 'c1'); rec('list', 'c2'); gap('detail', record_key='c2'); fin()",
+        &[],
+    );
+    assert_eq!(run(&same_keys, &format!("rec('list', 'c2'); {recovered}"), &[]).0, 3);
+    let schema = r#","schema":{"type":"object","properties":{"id":{"type":"string"},"bad":false}}"#;
+    let quarantined = shop("quarantined-gap", ["", schema, ""]);
+    run(&quarantined, "rec('list', 'c1'); gap('detail', record_key='c1'); fin()", &[]);
+    let script = format!("{FIELDS}rec('list', 'c1'); fields('detail', 'c1', bad=1); {recovered}");
+    assert_eq!(run(&quarantined, &script, &[]).0, 3);
+    let gaps = quarantined.gleaner(&["gaps", "shop", "--json"]).stdout;
+    assert_eq!(gaps.matches(r#""kind":"gap""#).count(), 1, "{gaps}");
+}
+
+#[test]
+fn a_part_of_a_list_that_was_not_served_is_not_overwritten_by_another_part() {
+    let shop = shop("two-parts", ["", "", ""]);
+    let part = |from: u32, more: &str| {
+        format!(
+            "gap('list', record_key='gleaner:backlog', detail_locator={{'kind': 'backlog', 'from': {from}}}{more}); fin()"
+        )
+    };
+    run(&shop, &part(1, ", not_before='2099-01-01T00:00:00Z'"), &[]);
+    let (_, start) = run(&shop, &part(101, ""), &[]);
+    assert_eq!(start["detail_gaps"], json!([]), "the first part is not due");
+    // A run is served one part of a list at a time, and puts that one back.
+    let (_, start) = run(&shop, &part(120, ""), &["--now"]);
+    assert_eq!(start["detail_gaps"].as_array().map(Vec::len), Some(1), "{start}");
+    let gaps = shop.gleaner(&["gaps", "shop", "--json"]).stdout;
+    for from in ["\"from\": 1}", "\"from\": 120}"] {
+        assert!(gaps.contains(from), "{from}: {gaps}");
+    }
+    assert!(!gaps.contains("\"from\": 101}"), "{gaps}");
+}
+
+#[test]
+fn a_record_of_the_list_after_the_report_is_told_and_listed_again() {
+    let shop = shop("late-list", ["", OF_LIST, ""]);
+    let script = "rec('list', 'c1'); rec('detail', 'c1'); cov('detail', 'list', ['c1'], ['c1']); rec('list', 'c2'); state('list', 2); fin()";
+    let answer = shop.run(&format!("{MESSAGES}{script}; end()"), &["--json"]);
+    assert_eq!(last_line(&answer)["warnings"][0]["code"], "coverage_early", "{answer:?}");
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], Value::Null);
 }

@@ -8,8 +8,9 @@ use super::lines::{Content, Line, Reader};
 use super::rule::Rule;
 use super::zones::{OBSERVANCES_MAX, Observance, Zone, Zones};
 use jiff::civil::{Date, DateTime};
+use jiff::fmt::temporal::SpanParser;
 use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
+use jiff::{SignedDuration, SpanRelativeTo, Timestamp};
 use serde::Serialize;
 use std::fs::File;
 use std::io;
@@ -484,26 +485,8 @@ pub(crate) fn date_time(text: &str) -> Option<(DateTime, Form)> {
 
 /// `PT1H30M`, `P1DT12H`, `P2W`, `-PT15M`.
 fn duration(text: &str) -> Option<SignedDuration> {
-    let (sign, text) = text.strip_prefix('-').map_or((1, text), |text| (-1, text));
-    let text = text.strip_prefix('+').unwrap_or(text).strip_prefix(['P', 'p'])?;
-    let (mut seconds, mut number) = (0_i64, String::new());
-    for letter in text.chars() {
-        let unit = match letter.to_ascii_uppercase() {
-            '0'..='9' => {
-                number.push(letter);
-                continue;
-            }
-            'W' => 7 * 86_400,
-            'D' => 86_400,
-            'H' => 3600,
-            'M' => 60,
-            'S' => 1,
-            'T' => continue,
-            _ => return None,
-        };
-        seconds = seconds.checked_add(std::mem::take(&mut number).parse::<i64>().ok()?.checked_mul(unit)?)?;
-    }
-    number.is_empty().then(|| SignedDuration::from_secs(sign * seconds))
+    static PARSER: SpanParser = SpanParser::new();
+    PARSER.parse_span(text).ok()?.to_duration(SpanRelativeTo::days_are_24_hours()).ok()
 }
 
 /// `mailto:someone@example.test`.
@@ -512,4 +495,21 @@ fn address(value: &str) -> Option<String> {
     let email =
         if value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("mailto:")) { &value[7..] } else { value };
     Some(email.to_owned()).filter(|email| !email.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_the_standard() {
+        for (text, seconds) in
+            [("PT1H30M", 5_400), ("P15DT5H0M20S", 1_314_020), ("P7W", 4_233_600), ("-PT15M", -900), ("+P1D", 86_400)]
+        {
+            assert_eq!(duration(text), Some(SignedDuration::from_secs(seconds)), "{text}");
+        }
+        for text in ["", "P", "PT", "1H", "P1M", "PT5", "PTH", "P99999999999999999999D"] {
+            assert_eq!(duration(text), None, "{text}");
+        }
+    }
 }

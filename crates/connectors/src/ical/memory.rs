@@ -3,6 +3,8 @@
 //! Why all of it on the cursor: a calendar has no other way of saying that something was deleted than not to mention it
 //! any more. 21 bytes for each record, which is why there is a bound on their number. Pure.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use std::collections::BTreeMap;
 
 /// Records of one stream: 14 MB on a cursor, of the 16 MiB that a line may have.
@@ -30,7 +32,6 @@ pub(crate) struct Memory {
 const BYTES: usize = 21;
 const SUM_BITS: u32 = 48;
 const DAY_MIDDLE: i64 = 1 << 22;
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 impl Entry {
     /// As it comes back from a cursor.
@@ -57,35 +58,24 @@ impl Memory {
 
     /// As one text: letters, digits, `-` and `_`, 28 for each record.
     pub(crate) fn text(&self) -> String {
-        let mut text = Vec::with_capacity(self.entries.len() * BYTES / 3 * 4);
+        let mut all = Vec::with_capacity(self.entries.len() * BYTES);
         for (name, entry) in &self.entries {
             let mut bytes = [0; BYTES];
             bytes[..12].copy_from_slice(name);
             bytes[12..18].copy_from_slice(&entry.sum.to_be_bytes()[2..]);
             let day = (entry.day + DAY_MIDDLE) as u32 * 2 + u32::from(entry.is_of_series);
             bytes[18..].copy_from_slice(&day.to_be_bytes()[1..]);
-            for three in bytes.chunks_exact(3) {
-                let bits = u32::from(three[0]) << 16 | u32::from(three[1]) << 8 | u32::from(three[2]);
-                text.extend([18, 12, 6, 0].map(|shift| ALPHABET[(bits >> shift & 63) as usize]));
-            }
+            all.extend(bytes);
         }
-        String::from_utf8(text).unwrap_or_default()
+        URL_SAFE_NO_PAD.encode(all)
     }
 
     /// The same back; `None` for what it never writes.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let value = |letter: u8| ALPHABET.iter().position(|&known| known == letter).map(|at| at as u32);
+        let all = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (records, []) = all.as_chunks::<BYTES>() else { return None };
         let mut memory = Self::default();
-        for record in text.as_bytes().chunks(BYTES / 3 * 4) {
-            let mut bytes = Vec::with_capacity(BYTES);
-            for four in record.chunks(4) {
-                let mut bits = 0;
-                for &letter in four {
-                    bits = bits << 6 | value(letter)?;
-                }
-                bytes.extend(&bits.to_be_bytes()[1..]);
-            }
-            let bytes = <[u8; BYTES]>::try_from(bytes).ok().filter(|_| record.len() == BYTES / 3 * 4)?;
+        for bytes in records {
             let mut name = [0; 12];
             name.copy_from_slice(&bytes[..12]);
             let number = |bytes: &[u8]| bytes.iter().fold(0_u64, |number, &byte| number << 8 | u64::from(byte));

@@ -4,12 +4,15 @@
 //! clocks change. A rule may mean millions of times or none at all for centuries, so steps and results are bounded, and
 //! a result that was cut off says so.
 
+use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Weekday};
 
 /// Steps (years, months, days, …) that are looked at for one rule. A daily rule since 1970 takes 20,000.
 const STEPS_MAX: u64 = 200_000;
 /// Times that one step may mean: every second of a day.
 const SET_MAX: usize = 86_400;
+/// The day from which days are counted.
+const EPOCH: Date = Date::constant(1970, 1, 1);
 
 /// How often.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -379,24 +382,14 @@ fn weekday(text: &str) -> Option<(i64, Weekday)> {
     Some((nth, weekday))
 }
 
-/// Days since 1970-01-01. Years that begin in March put the leap day last.
+/// Days since 1970-01-01.
 pub(crate) fn day_number(date: Date) -> i64 {
-    let (year, month, day) = (i64::from(date.year()), i64::from(date.month()), i64::from(date.day()));
-    let (year, month) = if month <= 2 { (year - 1, month + 9) } else { (year, month - 3) };
-    let era_days = 365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
-    era_days + (153 * month + 2) / 5 + day - 1 - 719_468
+    date.duration_since(EPOCH).as_hours() / 24
 }
 
 /// The day of this number, if the calendar has it.
 pub(crate) fn date_of(number: i64) -> Option<Date> {
-    let days = number.checked_add(719_468)?;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let of_year = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * of_year + 2) / 153;
-    let (month_day, month) = (of_year - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = year + era * 400 + i64::from(month <= 2);
-    Date::new(i16::try_from(year).ok()?, month as i8, month_day as i8).ok()
+    EPOCH.checked_add(SignedDuration::try_from_hours(number.checked_mul(24)?)?).ok()
 }
 
 #[cfg(test)]

@@ -13,13 +13,31 @@ use gleaner_protocol::{
     RuntimeMessage, SkipResult, TerminalReason, Violation,
 };
 
-/// Something to do. In the order in which they are given out.
+/// Something to do. Effects are carried out in the order in which they are given out.
+///
+/// Each kind has one kind of addressee, so that whoever carries out one kind matches all of it, and an effect that
+/// nobody carries out does not compile.
 #[derive(Debug)]
 #[must_use = "an effect that is not carried out is a promise broken"]
 pub enum Effect<T: Track> {
-    /// Store: write it in one transaction, sync, then [`handle_receipt`](super::Run::handle_receipt).
+    /// For the store, while the run lasts.
+    Store(StoreEffect<T>),
+    /// For the connector's process.
+    Process(ProcessEffect),
+    /// For the owner.
+    Owner(OwnerEffect),
+    /// The run is over: leases return and kept keys go. The last effect, given out once. A run that was superseded
+    /// writes nothing: then this is for people only.
+    Finish(Box<RunOutcome>),
+}
+
+/// What the store is to do.
+#[derive(Debug)]
+#[must_use = "an effect that is not carried out is a promise broken"]
+pub enum StoreEffect<T: Track> {
+    /// Write it in one transaction, sync, then [`handle_receipt`](super::Run::handle_receipt).
     WriteSlice(Slice<T>),
-    /// Store: keep these keys of a report until the run ends.
+    /// Keep these keys of a report until the run ends.
     KeepCoverageKeys {
         /// Which report.
         report: ReportId,
@@ -28,14 +46,14 @@ pub enum Effect<T: Track> {
         /// The keys.
         keys: KeyBlock,
     },
-    /// Store: count, then [`handle_tally`](super::Run::handle_tally). Every slice before it is written.
+    /// Count, then [`handle_tally`](super::Run::handle_tally). Every slice before it is written.
     TallyCoverage {
         /// Which report.
         report: ReportId,
         /// About what.
         pair: CoveragePair,
     },
-    /// Store: write what nothing accounts for as gaps with the reason `unaccounted`, then
+    /// Write what nothing accounts for as gaps with the reason `unaccounted`, then
     /// [`handle_unaccounted_written`](super::Run::handle_unaccounted_written).
     WriteUnaccounted {
         /// Which report.
@@ -43,38 +61,65 @@ pub enum Effect<T: Track> {
         /// The stream of the gaps, and their parent.
         pair: CoveragePair,
     },
-    /// Store: lease a page of gaps, then [`handle_gaps_page`](super::Run::handle_gaps_page). Every
-    /// change of gaps before it is written.
+    /// Lease a page of gaps, then [`handle_gaps_page`](super::Run::handle_gaps_page). Every change of gaps before it is
+    /// written.
     LeaseGapsPage {
         /// Of these streams: those that were asked for, or all in scope.
         streams: Vec<String>,
         /// At most this large.
         bytes_max: u64,
     },
-    /// Store: commit in one transaction, sync, then [`handle_committed`](super::Run::handle_committed).
+    /// Commit in one transaction, sync, then [`handle_committed`](super::Run::handle_committed).
     Commit(CommitPlan<T>),
-    /// Store: the run is over. Leases return and kept keys go. The last effect, given out once. A run
-    /// that was superseded writes nothing: then this is for people only.
-    Finish(Box<RunOutcome>),
-    /// Store: an event for the trace.
+    /// Keep an event for the trace.
     Trace(TraceEvent),
-    /// Process: one message.
+}
+
+/// What is to be done with the connector's process.
+#[derive(Debug)]
+#[must_use = "an effect that is not carried out is a promise broken"]
+pub enum ProcessEffect {
+    /// Send one message.
     Send(RuntimeMessage),
-    /// Owner: a question.
+    /// Close its input. This says that DONE was accepted and everything before it is durable.
+    CloseInput,
+    /// Ask its group to end.
+    Stop,
+    /// End its group.
+    Kill,
+}
+
+/// What the owner is to be told.
+#[derive(Debug)]
+#[must_use = "an effect that is not carried out is a promise broken"]
+pub enum OwnerEffect {
+    /// A question.
     Ask(Interaction),
-    /// Owner: the question is no longer open.
+    /// The question is no longer open.
     Withdraw {
         /// Which.
         request_id: String,
         /// Its time is over; else the run is.
         is_over: bool,
     },
-    /// Process: close its input. This says that DONE was accepted and everything before it is durable.
-    CloseInput,
-    /// Process: ask its group to end.
-    Stop,
-    /// Process: end its group.
-    Kill,
+}
+
+impl<T: Track> From<StoreEffect<T>> for Effect<T> {
+    fn from(effect: StoreEffect<T>) -> Self {
+        Self::Store(effect)
+    }
+}
+
+impl<T: Track> From<ProcessEffect> for Effect<T> {
+    fn from(effect: ProcessEffect) -> Self {
+        Self::Process(effect)
+    }
+}
+
+impl<T: Track> From<OwnerEffect> for Effect<T> {
+    fn from(effect: OwnerEffect) -> Self {
+        Self::Owner(effect)
+    }
 }
 
 /// Something that is kept for people and for [`health`](crate::Health), typed.

@@ -5,7 +5,7 @@
 //! Several things can end a run at the same time; the one that allows least wins (a lost store over
 //! a cancellation, that over a failure, that over DONE), and among equals the first.
 
-use super::{Effect, Run, RunOutcome};
+use super::{Effect, ProcessEffect, Run, RunOutcome, StoreEffect};
 use crate::checkpoint::{Ending, Track};
 use crate::coverage::{CoverageVerdict, missing_reports};
 use crate::ids::CommitSeq;
@@ -251,7 +251,7 @@ impl<T: Track> Run<T> {
         self.withdraw_question(false);
         if conclusion.weight > Weight::Done && !self.stopped && self.exit.is_none() {
             self.stopped = true;
-            self.effects.push_back(Effect::Stop);
+            self.want(ProcessEffect::Stop);
         }
         self.conclusion = Some(conclusion);
     }
@@ -268,18 +268,7 @@ impl<T: Track> Run<T> {
     fn drop_store_effects(&mut self) {
         self.owed = 0;
         self.pages_owed.clear();
-        let is_ours = |effect: &Effect<T>| {
-            matches!(
-                effect,
-                Effect::Send(_)
-                    | Effect::Ask(_)
-                    | Effect::Withdraw { .. }
-                    | Effect::CloseInput
-                    | Effect::Stop
-                    | Effect::Kill
-            )
-        };
-        self.effects.retain(is_ours);
+        self.effects.retain(|effect| matches!(effect, Effect::Process(_) | Effect::Owner(_)));
     }
 
     /// Goes on as far as nothing more has to be waited for.
@@ -326,7 +315,8 @@ impl<T: Track> Run<T> {
             if is_short && report.late > 0 && !report.judged_again {
                 (report.verdict, report.judged_again) = (None, true);
                 self.owed += 1;
-                self.effects.push_back(Effect::TallyCoverage { report: report.id, pair: report.pair.clone() });
+                let tally = StoreEffect::TallyCoverage { report: report.id, pair: report.pair.clone() };
+                self.effects.push_back(tally.into());
             }
         }
     }
@@ -340,7 +330,7 @@ impl<T: Track> Run<T> {
             if T::ACCOUNTS && short && is_passed {
                 self.owed += 1;
                 let pair = report.pair.clone();
-                self.effects.push_back(Effect::WriteUnaccounted { report: report.id, pair });
+                self.effects.push_back(StoreEffect::WriteUnaccounted { report: report.id, pair }.into());
             }
         }
     }
@@ -349,7 +339,7 @@ impl<T: Track> Run<T> {
         let (pressed, wait) = if self.stopped {
             (Pressed::Stopped, GRACE)
         } else {
-            self.effects.push_back(Effect::CloseInput);
+            self.want(ProcessEffect::CloseInput);
             (Pressed::No, EXIT_AFTER)
         };
         self.phase = Phase::AwaitingExit { deadline: now.time + wait, pressed };
@@ -362,13 +352,13 @@ impl<T: Track> Run<T> {
             return;
         }
         let (effect, next) = match *pressed {
-            Pressed::No if !self.stopped => (Effect::Stop, Pressed::Stopped),
-            Pressed::No | Pressed::Stopped => (Effect::Kill, Pressed::Killed),
+            Pressed::No if !self.stopped => (ProcessEffect::Stop, Pressed::Stopped),
+            Pressed::No | Pressed::Stopped => (ProcessEffect::Kill, Pressed::Killed),
             Pressed::Killed => return self.commit(),
         };
         (*deadline, *pressed) = (now.time + GRACE, next);
         self.stopped = true;
-        self.effects.push_back(effect);
+        self.want(effect);
     }
 
     fn commit(&mut self) {
@@ -382,7 +372,7 @@ impl<T: Track> Run<T> {
             return;
         }
         self.phase = Phase::Committing { cursors: RunOutcome::committed_of(plan.cursors()) };
-        self.effects.push_back(Effect::Commit(plan));
+        self.want(StoreEffect::Commit(plan));
     }
 
     /// The checkpoints that wait for an account that falls short or is missing: that of the list, those by which the list
@@ -494,7 +484,7 @@ impl<T: Track> Run<T> {
         self.conclusion = Some(conclusion);
         self.phase = Phase::Ended;
         self.outcome = Some(outcome.clone());
-        self.effects.push_back(Effect::Finish(Box::new(outcome)));
+        self.want(Effect::Finish(Box::new(outcome)));
     }
 }
 

@@ -3,7 +3,7 @@
 //! Streams are checked where data is concerned (records, cursors, gaps, coverage). News, skips and
 //! questions may name any stream: they collect nothing.
 
-use super::{Effect, Report, Run, TraceEvent};
+use super::{Report, Run, StoreEffect, TraceEvent};
 use crate::checkpoint::Track;
 use crate::coverage::{CoveragePair, CoverageTally, check_pair, gaps_need_no_parent};
 use crate::ids::{GapId, LeaseId, ReportId};
@@ -71,11 +71,14 @@ impl<T: Track> Run<T> {
         Ok(())
     }
 
-    /// Whether a report came too early is judged by the last one of its stream.
+    /// Whether a report came too early is judged by the last one of its stream, and by its list: a record of the list that
+    /// comes after the report is in no report.
     fn note_late(&mut self, stream: &str) {
         if let Some(last) = self.reports.iter_mut().rev().find(|report| report.pair.stream == *stream) {
             last.late += 1;
         }
+        let of_list = |report: &&mut Report| report.pair.state_stream == *stream && report.pair.stream != *stream;
+        self.reports.iter_mut().filter(of_list).for_each(|report| report.late += 1);
     }
 
     /// A cursor is numbered now and eligible once its slice is durable. One that says that its slice
@@ -128,7 +131,7 @@ impl<T: Track> Run<T> {
         // A gap of a stream that this run may not speak of could be neither recovered nor put back.
         let streams = if request.streams.is_empty() { self.rules.names().to_vec() } else { request.streams.clone() };
         let bytes_max = page_bytes(request.max_bytes);
-        self.effects.push_back(Effect::LeaseGapsPage { streams, bytes_max });
+        self.want(StoreEffect::LeaseGapsPage { streams, bytes_max });
         Ok(())
     }
 
@@ -145,12 +148,12 @@ impl<T: Track> Run<T> {
         {
             self.skips.add(masked);
         }
-        self.effects.push_back(Effect::Trace(event));
+        self.want(StoreEffect::Trace(event));
         Ok(())
     }
 
     fn trace(&mut self, event: TraceEvent) -> Result<(), Violation> {
-        self.effects.push_back(Effect::Trace(self.masked_event(event)));
+        self.want(StoreEffect::Trace(self.masked_event(event)));
         Ok(())
     }
 
@@ -158,7 +161,7 @@ impl<T: Track> Run<T> {
     fn keep_keys(&mut self, field: CoverageField, keys: &KeyBlock) -> Result<(), Violation> {
         self.check_keys(field, keys)?;
         let report = *self.keys_of.get_or_insert_with(|| next_report(&self.reports));
-        self.effects.push_back(Effect::KeepCoverageKeys { report, field, keys: keys.clone() });
+        self.want(StoreEffect::KeepCoverageKeys { report, field, keys: keys.clone() });
         Ok(())
     }
 
@@ -184,7 +187,7 @@ impl<T: Track> Run<T> {
         self.owed += 1;
         let any_parent = stream == state_stream || gaps_need_no_parent(&self.manifest, stream);
         let pair = CoveragePair { stream: stream.clone(), state_stream: state_stream.clone(), any_parent };
-        self.effects.push_back(Effect::TallyCoverage { report: id, pair: pair.clone() });
+        self.want(StoreEffect::TallyCoverage { report: id, pair: pair.clone() });
         self.reports.push(Report {
             id,
             pair,

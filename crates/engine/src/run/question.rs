@@ -4,7 +4,7 @@
 //! away for a day. Nobody else may speak meanwhile, so the connector's next line is a violation.
 
 use super::ending::Conclusion;
-use super::{Effect, Run};
+use super::{OwnerEffect, Run};
 use crate::checkpoint::Track;
 use crate::time::{Now, Time, WallTime};
 use gleaner_protocol::{
@@ -92,7 +92,7 @@ impl<T: Track> Run<T> {
         let question = self.masked_question(interaction)?;
         let deadline = interaction.timeout_seconds.map(|seconds| now.time + Duration::from_secs(seconds));
         self.questions.open = Some(Question { request_id: interaction.request_id.clone(), deadline });
-        self.effects.push_back(Effect::Ask(question));
+        self.want(OwnerEffect::Ask(question));
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl<T: Track> Run<T> {
     /// Takes an open question back from the owner, because its own time is over or because the run is.
     pub(super) fn withdraw_question(&mut self, is_over: bool) -> Option<String> {
         let request_id = self.questions.close()?;
-        self.effects.push_back(Effect::Withdraw { request_id: request_id.clone(), is_over });
+        self.want(OwnerEffect::Withdraw { request_id: request_id.clone(), is_over });
         Some(request_id)
     }
 }

@@ -10,7 +10,10 @@ mod questions;
 
 use crate::invariants::{self, Fact};
 use crate::support::{World, config, coverage, done, failed, gap, record, slice_state, state};
-use crate::{AnswerTaken, CatchUp, CommitSeq, Effect, Exit, Refusal, Run, Steady, Track, WallTime, WithheldBecause};
+use crate::{
+    AnswerTaken, CatchUp, CommitSeq, Effect, Exit, OwnerEffect, ProcessEffect, Refusal, Run, Steady, StoreEffect,
+    Track, WallTime, WithheldBecause,
+};
 use gleaner_protocol::{
     InteractionResponse, InteractionStatus, PressureReason, RuntimeMessage, TerminalReason, ViolationCode,
 };

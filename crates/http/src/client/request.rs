@@ -7,6 +7,8 @@ use super::redirect::Hop;
 use super::response::Response;
 use super::send;
 use crate::patience::Patience;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -270,21 +272,7 @@ fn basic(url: &Url) -> String {
         url::form_urlencoded::parse(pair.as_bytes()).next().map(|(_, value)| value.into_owned()).unwrap_or_default()
     };
     let credentials = format!("{}:{}", decoded(url.username()), decoded(url.password().unwrap_or_default()));
-    format!("Basic {}", base64(credentials.as_bytes()))
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let byte = |index: usize| u32::from(chunk.get(index).copied().unwrap_or_default());
-        let bits = (byte(0) << 16) | (byte(1) << 8) | byte(2);
-        for (position, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let digit = ALPHABET[((bits >> shift) & 63) as usize];
-            text.push(if position > chunk.len() { '=' } else { char::from(digit) });
-        }
-    }
-    text
+    format!("Basic {}", STANDARD.encode(credentials))
 }
 
 /// Shows neither query nor headers nor body.

@@ -4,7 +4,9 @@
 //! cannot forget a gate; everything else is written when the whole file is replaced, from time to time and at the
 //! end. A line that was cut off or cannot be read is nobody's memory, and is dropped.
 
-use crate::memory::{MemoryError, forget, make_private_folder, private_file, write_beside};
+use crate::memory::MemoryError;
+use gleaner_base::atomic::AtomicFile;
+use gleaner_base::private;
 use gleaner_governor::Learned;
 use gleaner_governor::keyed::Domain;
 use std::collections::HashMap;
@@ -44,7 +46,7 @@ impl Remembered {
     pub(crate) fn open(path: &Path, hosts_max: usize) -> Result<(Self, All), MemoryError> {
         let fail = |source| MemoryError { path: path.to_owned(), source };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            make_private_folder(folder).map_err(fail)?;
+            private::make_folders(folder).map_err(fail)?;
         }
         let all = match File::open(path) {
             Ok(file) => read(path, file, hosts_max).map_err(fail)?,
@@ -88,14 +90,14 @@ pub(crate) type Keep<'a> = dyn FnMut(&str, &Learned) -> io::Result<()> + 'a;
 
 /// Puts a new file in the place of the old one; a crash leaves either. Returns it, open for appending.
 fn replace(path: &Path, write: impl FnOnce(&mut Keep<'_>) -> io::Result<()>) -> io::Result<File> {
-    let beside = write_beside(path, |file| {
-        let mut out = BufWriter::new(file);
-        writeln!(out, "{HEADER}")?;
-        write(&mut |domain, learned| writeln!(out, "{domain} {learned}"))?;
-        out.flush()
-    })?;
-    std::fs::rename(&beside, path).inspect_err(|_| forget(&beside))?;
-    private_file().append(true).open(path)
+    let mut new = AtomicFile::begin(path)?;
+    let mut out = BufWriter::new(new.file());
+    writeln!(out, "{HEADER}")?;
+    write(&mut |domain, learned| writeln!(out, "{domain} {learned}"))?;
+    out.flush()?;
+    drop(out);
+    new.replace()?;
+    private::options().append(true).open(path)
 }
 
 fn read(path: &Path, file: File, hosts_max: usize) -> io::Result<All> {

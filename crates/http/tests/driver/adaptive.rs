@@ -1,7 +1,7 @@
 //! "The shared connector HTTP governor SHALL provide adaptive, fastest-safe collection by default."
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms};
-use gleaner_http::governor::{CEILING_INTERVAL, DISCOVERY_INTERVAL};
+use gleaner_http::governor::{BackoffReason, CEILING_INTERVAL, DISCOVERY_INTERVAL};
 use gleaner_http::{Governors, Key, Patience, Settings};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -43,7 +43,7 @@ async fn a_throttle_backs_the_rate_off_and_the_back_off_is_legible() {
     let after = governor.collection_rate().unwrap();
     assert!(after.current_interval_ms > before.current_interval_ms, "{before:?} then {after:?}");
     let backoff = after.last_backoff.unwrap();
-    assert_eq!((backoff.reason, backoff.at_interval_ms), ("throttle", after.current_interval_ms));
+    assert_eq!((backoff.reason, backoff.at_interval_ms), (BackoffReason::Throttle, after.current_interval_ms));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,7 @@
 //! "Retry-After SHALL be honored exactly without double-paying the wait."
 
 use crate::support::{Provider, Reply, assert_about, fetch, fetch_with, governor, ms, secs, steady};
-use gleaner_http::governor::{DeferReason, RETRY_AFTER_MAX};
+use gleaner_http::governor::{BackoffReason, DeferReason, RETRY_AFTER_MAX};
 use gleaner_http::{End, Patience, Refusal, Settings};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
@@ -50,7 +50,7 @@ async fn throttle_still_feeds_the_fill_rate_decrease_signal() {
     fetch(&governor, &provider).await.unwrap();
     let after = governor.collection_rate().unwrap();
     assert!(after.current_interval_ms > before, "{before} then {after:?}");
-    assert_eq!(after.last_backoff.unwrap().reason, "retry_after");
+    assert_eq!(after.last_backoff.unwrap().reason, BackoffReason::RetryAfter);
     // Slower, but the seven seconds are not paid a second time.
     let asked = Instant::now();
     fetch(&governor, &provider).await.unwrap();

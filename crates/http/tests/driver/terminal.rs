@@ -2,7 +2,7 @@
 //! the part of it that does not need a client. The error text is tested with the client.
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, secs, steady};
-use gleaner_http::governor::{DeferReason, PressureReason};
+use gleaner_http::governor::{BackoffReason, DeferReason, PressureReason};
 use gleaner_http::{End, Patience, Refusal};
 use tokio::time::Instant;
 
@@ -16,7 +16,7 @@ async fn a_single_bounded_attempt_preserves_immediate_throw_behavior() {
     assert_eq!((provider.sends().len(), asked.elapsed()), (1, ms(0)));
     assert_eq!(finished.end, End::Pressure { reason: PressureReason::RateLimited, retry_in: Some(secs(12)) });
     // The governor has learned, and left the gate to the next call, which pays it once.
-    assert_eq!(governor.collection_rate().unwrap().last_backoff.unwrap().reason, "retry_after");
+    assert_eq!(governor.collection_rate().unwrap().last_backoff.unwrap().reason, BackoffReason::RetryAfter);
     fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
     let gap = provider.gaps()[0];
     assert!(gap >= secs(12) && gap <= secs(12) + ms(2), "{gap:?}");

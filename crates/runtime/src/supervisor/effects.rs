@@ -2,7 +2,7 @@
 
 use super::Supervisor;
 use crate::observer::Saved;
-use gleaner_engine::{Effect, TraceEvent, Track};
+use gleaner_engine::{Effect, OwnerEffect, ProcessEffect, StoreEffect, TraceEvent, Track};
 use gleaner_protocol::{DoneError, Interaction};
 use gleaner_store::{Settled, StoreError};
 
@@ -16,18 +16,13 @@ impl<T: Track> Supervisor<'_, T> {
     pub(super) fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
         let carried_out = match effect {
-            Effect::Finish(outcome) => self.finish(*outcome),
-            Effect::Send(message) => self.send(&message),
-            Effect::CloseInput => self.order(crate::process::Process::close_input),
-            Effect::Stop => self.order(crate::process::Process::stop),
-            Effect::Kill => self.order(crate::process::Process::kill),
-            Effect::Ask(question) => self.ask(&question),
-            Effect::Withdraw { request_id, is_over } => {
-                self.observer.withdrawn(&request_id);
-                self.settle_question(if is_over { Settled::Expired } else { Settled::Withdrawn });
+            Effect::Store(effect) => self.of_store(effect),
+            Effect::Process(effect) => {
+                self.of_process(&effect);
                 Ok(())
             }
-            of_store => self.of_store(of_store),
+            Effect::Owner(effect) => self.of_owner(&effect),
+            Effect::Finish(outcome) => self.finish(*outcome),
         };
         self.check(carried_out);
         true
@@ -44,14 +39,39 @@ impl<T: Track> Supervisor<'_, T> {
         self.store_error.get_or_insert(error);
     }
 
-    fn of_store(&mut self, effect: Effect<T>) -> Result<(), StoreError> {
+    fn of_process(&self, effect: &ProcessEffect) {
+        let Some(process) = &self.process else { return };
+        match effect {
+            ProcessEffect::Send(message) => {
+                let mut line = Vec::new();
+                message.encode(&mut line);
+                process.send(line);
+            }
+            ProcessEffect::CloseInput => process.close_input(),
+            ProcessEffect::Stop => process.stop(),
+            ProcessEffect::Kill => process.kill(),
+        }
+    }
+
+    fn of_owner(&mut self, effect: &OwnerEffect) -> Result<(), StoreError> {
+        match effect {
+            OwnerEffect::Ask(question) => self.ask(question),
+            OwnerEffect::Withdraw { request_id, is_over } => {
+                self.observer.withdrawn(request_id);
+                self.settle_question(if *is_over { Settled::Expired } else { Settled::Withdrawn });
+                Ok(())
+            }
+        }
+    }
+
+    fn of_store(&mut self, effect: StoreEffect<T>) -> Result<(), StoreError> {
         let Some(session) = self.session.as_mut() else { return Ok(()) };
         let mut is_wait = false;
-        if let Effect::Trace(event) = &effect {
+        if let StoreEffect::Trace(event) = &effect {
             self.observer.said(event);
             is_wait = matches!(event, TraceEvent::Progress(progress) if progress.waiting.valid().is_some());
         }
-        let is_slice = matches!(effect, Effect::WriteSlice(_));
+        let is_slice = matches!(effect, StoreEffect::WriteSlice(_));
         self.store.carry_out(session, &mut self.run, effect, self.clock.now())?;
         if is_slice {
             self.slices += 1;
@@ -78,19 +98,6 @@ impl<T: Track> Supervisor<'_, T> {
         };
         self.outcome = Some(outcome);
         finished
-    }
-
-    fn send(&mut self, message: &gleaner_protocol::RuntimeMessage) -> Result<(), StoreError> {
-        let mut line = Vec::new();
-        message.encode(&mut line);
-        self.order(|process| process.send(line))
-    }
-
-    fn order(&self, order: impl FnOnce(&crate::process::Process)) -> Result<(), StoreError> {
-        if let Some(process) = &self.process {
-            order(process);
-        }
-        Ok(())
     }
 
     fn ask(&mut self, question: &Interaction) -> Result<(), StoreError> {

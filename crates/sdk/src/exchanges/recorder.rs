@@ -11,12 +11,11 @@ use super::scrub::Scrubber;
 use crate::clock::rfc3339;
 use gleaner_engine::WallTime;
 use gleaner_http::client::{Asked, NoReply, Recorder, Reply};
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, RwLock};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use xxhash_rust::xxh3::xxh3_128;
 
 /// 64 KiB of what was asked are kept. More is an upload, and its hash tells whether it is the same.
@@ -45,7 +44,7 @@ struct State {
 impl ToFile {
     /// Begins a recording in a file that is not there yet, or is empty. Only its owner can look into it.
     pub(crate) fn create(path: &Path, connector: &str, at: &str) -> io::Result<Self> {
-        let mut file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+        let mut file = gleaner_base::private::options().append(true).create(true).open(path)?;
         if file.metadata()?.len() > 0 {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, "there is something in it already"));
         }
@@ -164,7 +163,7 @@ fn millis(duration: Duration) -> u64 {
 
 /// The date of an exchange is for people, so it is that of the machine, whatever clock the run has.
 fn wall_now() -> WallTime {
-    WallTime::default() + SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    WallTime::from_unix_millis(gleaner_base::clock::unix_millis())
 }
 
 #[cfg(test)]
@@ -221,7 +220,7 @@ mod tests {
         let (recorder, path) = recorder(&folder);
         recorder.keep_secret(&["c4n4ry-token".to_owned()]);
         // What base64 makes of these bytes holds the secret, which they themselves do not.
-        let bytes = super::super::base64::decode("/w//c4n4rytoken4").unwrap();
+        let bytes = super::super::recording::decode_base64("/w//c4n4rytoken4").unwrap();
         recorder.keep_secret(&["c4n4rytoken4".to_owned()]);
         recorder.record(&asked(b""), Ok(&reply(bytes)), Duration::ZERO);
         let text = std::fs::read_to_string(&path).unwrap();

@@ -4,7 +4,9 @@
 //! each other. What is larger is refused with a sentence and never read half. A recording whose writer was
 //! killed ends in the middle of a line; what was whole before it is used.
 
-use super::base64;
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, STANDARD};
+use base64::engine::{DecodePaddingMode, GeneralPurposeConfig};
 use gleaner_http::client::{BodyEnd, NoReply};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -255,7 +257,7 @@ fn written(body: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
     if body.is_empty() {
         return (None, None);
     }
-    let Ok(text) = std::str::from_utf8(body) else { return (None, Some(base64::encode(body))) };
+    let Ok(text) = std::str::from_utf8(body) else { return (None, Some(STANDARD.encode(body))) };
     let is_one_line = text.starts_with(['{', '[']) && text.ends_with(['}', ']']) && !text.contains(['\n', '\r']);
     let as_json = is_one_line.then(|| RawValue::from_string(text.to_owned()).ok()).flatten();
     (as_json.or_else(|| serde_json::value::to_raw_value(text).ok()), None)
@@ -292,6 +294,14 @@ fn answered(response: ResponseLine) -> Result<Outcome, String> {
     Ok(Outcome::Answered { status, message: Message { headers: flat(headers), body, body_hash: None }, body_end })
 }
 
+/// Reads base64 with or without padding, also where the bits beyond the last byte are not zero, as some programs write it.
+pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
+    let config = GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::RequireNone)
+        .with_decode_allow_trailing_bits(true);
+    GeneralPurpose::new(&base64::alphabet::STANDARD, config).decode(text.trim_end_matches('=')).ok()
+}
+
 fn read_body(body: Option<&RawValue>, body_base64: Option<&str>) -> Result<Vec<u8>, String> {
     match (body.map(RawValue::get), body_base64) {
         (None, None) => Ok(Vec::new()),
@@ -299,7 +309,7 @@ fn read_body(body: Option<&RawValue>, body_base64: Option<&str>) -> Result<Vec<u
             serde_json::from_str::<String>(text).map(String::into_bytes).map_err(|error| error.to_string())
         }
         (Some(json), None) => Ok(json.as_bytes().to_vec()),
-        (None, Some(text)) => base64::decode(text).ok_or_else(|| "its body_base64 is not base64".to_owned()),
+        (None, Some(text)) => decode_base64(text).ok_or_else(|| "its body_base64 is not base64".to_owned()),
         (Some(_), Some(_)) => Err("it has both a body and a body_base64".to_owned()),
     }
 }

@@ -7,8 +7,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use gleaner_engine::{
-    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, Reach, Run, RunConfig,
-    RunId, RunOutcome, RunScope, Scoped, Steady, Time, Track, TrackChoice, WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, ProcessEffect, Reach,
+    Run, RunConfig, RunId, RunOutcome, RunScope, Scoped, Steady, Time, Track, TrackChoice, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, ConnectorMessage, Decoder, DetailGapRecovered, Event, Limits, Manifest, ManifestOrigin, Op,
@@ -532,19 +532,22 @@ impl<T: Track> Rig<T> {
     fn step(&mut self) -> bool {
         let Some(effect) = self.run.poll_effect() else { return false };
         let session = self.session.as_mut().unwrap();
-        match self.store.carry_out(session, &mut self.run, effect, self.now).unwrap() {
-            Some(Effect::Send(message)) => {
+        match effect {
+            Effect::Store(effect) => self.store.carry_out(session, &mut self.run, effect, self.now).unwrap(),
+            Effect::Process(ProcessEffect::Send(message)) => {
                 if let RuntimeMessage::GapsPageResponse(page) = &message {
                     let gaps = page.detail_gaps.clone();
                     self.note_served(&gaps);
                 }
                 self.to_connector.push_back(message);
             }
-            Some(Effect::Finish(outcome)) => {
+            Effect::Finish(outcome) => {
                 self.store.finish_run(self.session.take().unwrap(), &outcome, self.now.wall).unwrap();
                 self.outcome = Some(*outcome);
             }
-            Some(_) | None => {}
+            // The connector is a function that ends by itself, and nobody answers it.
+            Effect::Process(ProcessEffect::CloseInput | ProcessEffect::Stop | ProcessEffect::Kill)
+            | Effect::Owner(_) => {}
         }
         true
     }

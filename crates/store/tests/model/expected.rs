@@ -188,7 +188,7 @@ impl Expected {
         let counts = self.counts();
         (counts.seen, counts.rejected) = (counts.seen + records + rejected, counts.rejected + rejected);
         for said in &slice {
-            self.apply(said);
+            self.apply(said, &slice);
         }
         let going = self.going.as_mut().unwrap();
         if slice.iter().any(|said| !matches!(said, Said::Cursor { .. })) {
@@ -217,7 +217,24 @@ impl Expected {
         (kept.body, kept.versions) = (body.cloned(), kept.versions + 1);
     }
 
-    fn apply(&mut self, said: &Said) {
+    /// Whether there can be nothing under the key of a gap that only another stream has: not if its record is in quarantine,
+    /// and not if the two streams have the same keys.
+    fn may_be_empty(&self, (stream, parent, subject): &GapName, slice: &[Said]) -> bool {
+        let key = subject.strip_prefix("key:").unwrap_or_default();
+        let place = (stream.clone(), key.to_owned());
+        let is_bad = |said: &Said| matches!(said, Said::Bad { place: bad, .. } if *bad == place);
+        let others = self.records.keys().filter(|(other, of)| other != stream && of == key);
+        let mut others = others.filter(|(other, _)| parent.as_ref().is_none_or(|parent| parent == other));
+        let shares = |(other, _): &Place| {
+            self.records
+                .keys()
+                .any(|(of, key)| of == stream && self.records.contains_key(&(other.clone(), key.clone())))
+        };
+        !self.quarantine.contains_key(&place) && !slice.iter().any(is_bad) && !others.any(shares)
+    }
+
+    fn apply(&mut self, said: &Said, slice: &[Said]) {
+        let may_be_empty = matches!(said, Said::Recover { name, .. } if self.may_be_empty(name, slice));
         let going = self.going.as_mut().unwrap();
         match said {
             Said::Record { place, body } => {
@@ -235,7 +252,7 @@ impl Expected {
                 let came = match going.came.get(name) {
                     _ if *stream != name.0 => None,
                     _ if name.2.starts_with("loc:") => Some("list"),
-                    came => came.copied().flatten(),
+                    came => came.copied().flatten().filter(|came| *came != "empty" || may_be_empty),
                 };
                 let closed = self.gaps.get_mut(name).unwrap().recover(lease, came);
                 self.counts().recovered += u64::from(closed);

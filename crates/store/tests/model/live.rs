@@ -5,8 +5,8 @@
 //! came of it. It never decides anything and never asks the model.
 
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, Effect, Exit, LeaseId, Misfit, Now, Run, RunConfig, RunId, RunOutcome, Track,
-    Validate,
+    AttemptLimits, CooldownPolicy, Effect, Exit, LeaseId, Misfit, Now, ProcessEffect, Run, RunConfig, RunId,
+    RunOutcome, StoreEffect, Track, Validate,
 };
 use gleaner_protocol::{Decoder, Event, Limits, Manifest, ManifestOrigin, RawJson, Scope, ServedGap, StreamScope};
 use gleaner_store::{Lease, RunStart, Session, Store, StoreError};
@@ -167,35 +167,35 @@ impl<T: Track> LiveRun<T> {
     fn carry_out(&mut self, effect: Effect<T>, now: Now) -> Option<Step> {
         let session = self.session.as_mut().expect("nothing after the end");
         Some(match effect {
-            Effect::WriteSlice(slice) => {
+            Effect::Store(StoreEffect::WriteSlice(slice)) => {
                 let shape = [slice.records().len(), slice.rejected().len(), slice.gap_changes().len()];
                 let written = self.store.write_slice(session, slice, now.wall);
                 let receipt = self.refused(written, now)?;
                 self.run.handle_receipt(receipt, now);
                 Step::Wrote(shape)
             }
-            Effect::KeepCoverageKeys { report, field, keys } => {
+            Effect::Store(StoreEffect::KeepCoverageKeys { report, field, keys }) => {
                 self.store.keep_coverage_keys(session, report, field, &keys).unwrap();
                 Step::Other
             }
-            Effect::TallyCoverage { report, pair } => {
+            Effect::Store(StoreEffect::TallyCoverage { report, pair }) => {
                 let tally = self.store.tally_coverage(session, report, &pair).unwrap();
                 self.run.handle_tally(report, &tally, now);
                 Step::Tallied
             }
-            Effect::WriteUnaccounted { report, pair } => {
+            Effect::Store(StoreEffect::WriteUnaccounted { report, pair }) => {
                 let written = self.store.write_unaccounted(session, report, &pair, now.wall);
                 let gaps = self.refused(written, now)?;
                 self.run.handle_unaccounted_written(gaps, now);
                 Step::Unaccounted(gaps)
             }
-            Effect::LeaseGapsPage { streams, bytes_max } => {
+            Effect::Store(StoreEffect::LeaseGapsPage { streams, bytes_max }) => {
                 let page = self.store.lease_gaps_page(session, &streams, bytes_max, now.wall);
                 let page = self.refused(page, now)?;
                 self.run.handle_gaps_page(page.clone(), now);
                 Step::Page(page)
             }
-            Effect::Commit(plan) => {
+            Effect::Store(StoreEffect::Commit(plan)) => {
                 let done = self.store.commit(session, &plan, now.wall);
                 self.refused(done, now)?;
                 self.run.handle_committed(now);
@@ -206,12 +206,12 @@ impl<T: Track> LiveRun<T> {
                 Step::Committed(cursors.map(name).collect())
             }
             Effect::Finish(outcome) => self.finish(*outcome, now),
-            Effect::Trace(event) => {
+            Effect::Store(StoreEffect::Trace(event)) => {
                 self.store.trace(session, event, now.wall).unwrap();
                 Step::Other
             }
-            Effect::CloseInput | Effect::Stop | Effect::Kill => self.exit(now),
-            Effect::Send(_) | Effect::Ask(_) | Effect::Withdraw { .. } => Step::Other,
+            Effect::Process(ProcessEffect::CloseInput | ProcessEffect::Stop | ProcessEffect::Kill) => self.exit(now),
+            Effect::Process(ProcessEffect::Send(_)) | Effect::Owner(_) => Step::Other,
         })
     }
 }

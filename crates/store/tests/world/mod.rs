@@ -8,8 +8,8 @@
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
 use gleaner_engine::{
-    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, Run, RunConfig, RunId,
-    RunOutcome, Steady, Time, Validate, WallTime,
+    AttemptLimits, CooldownPolicy, EFFECTS_MAX, Effect, Exit, LeaseId, NoSchema, Now, OwnerEffect, Run, RunConfig,
+    RunId, RunOutcome, Steady, StoreEffect, Time, Validate, WallTime,
 };
 use gleaner_protocol::{Decoder, Event, Limits, Manifest, ManifestOrigin, Scope, StreamScope};
 use gleaner_store::{Acquired, Holder, Lease, LeaseOn, Reader, RunStart, Session, Store, StoreError};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// `items` change, `log` only grows, `details` are accounted for under `items`.
 pub(crate) const MANIFEST: &str = r#"{"connector_id":"faulty","connector_key":"faulty","version":"1","streams":[
@@ -34,8 +34,7 @@ pub(crate) fn full_size() -> bool {
 }
 
 pub(crate) fn now() -> Now {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let millis = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+    let millis = gleaner_base::clock::unix_millis();
     Now { time: Time::from_millis(millis), wall: WallTime::from_unix_millis(millis) }
 }
 
@@ -299,16 +298,21 @@ impl Sitting {
         let Some(effect) = self.run.poll_effect() else { return Ok(false) };
         let now = now();
         let session = self.session.as_mut().expect("no effect comes after the end");
-        self.receipts += usize::from(matches!(effect, Effect::WriteSlice(_)));
-        match self.store.carry_out(session, &mut self.run, effect, now)? {
-            Some(Effect::Finish(outcome)) => {
+        match effect {
+            Effect::Store(effect) => {
+                self.receipts += usize::from(matches!(effect, StoreEffect::WriteSlice(_)));
+                self.store.carry_out(session, &mut self.run, effect, now)?;
+            }
+            Effect::Finish(outcome) => {
                 let session = self.session.take().expect("one end");
                 self.store.finish_run(session, &outcome, now.wall)?;
                 self.outcome = Some(*outcome);
             }
-            Some(Effect::Ask(question)) => self.questions.push(self.store.ask(session, &question, None, now.wall)?),
-            // There is no process.
-            _ => {}
+            Effect::Owner(OwnerEffect::Ask(question)) => {
+                self.questions.push(self.store.ask(session, &question, None, now.wall)?);
+            }
+            // There is no process, and nobody who could have answered.
+            Effect::Process(_) | Effect::Owner(OwnerEffect::Withdraw { .. }) => {}
         }
         Ok(true)
     }

@@ -137,27 +137,27 @@ fn done_is_acknowledged_only_when_everything_before_it_is_durable() {
     world.lines(&[&slice_state("trips", 1), &coverage(&["a"], &[], &[]), &done("succeeded", 0)]);
     let mut waits = 0;
     while let Some(effect) = world.run.poll_effect() {
-        assert!(!matches!(effect, Effect::CloseInput), "nothing was answered yet");
+        assert!(!matches!(effect, Effect::Process(ProcessEffect::CloseInput)), "nothing was answered yet");
         match effect {
-            Effect::WriteSlice(slice) => {
+            Effect::Store(StoreEffect::WriteSlice(slice)) => {
                 waits += 1;
                 assert!(world.store.slices == 0);
                 world
                     .run
                     .handle_receipt(slice.into_receipt(crate::Epoch::new(1), crate::Written::default()), world.now);
             }
-            Effect::TallyCoverage { report, .. } => {
+            Effect::Store(StoreEffect::TallyCoverage { report, .. }) => {
                 waits += 1;
                 let tally = crate::CoverageTally { required: 1, without_outcome: 1, ..Default::default() };
                 world.run.handle_tally(report, &tally, world.now);
             }
-            Effect::WriteUnaccounted { .. } => waits += 1,
+            Effect::Store(StoreEffect::WriteUnaccounted { .. }) => waits += 1,
             _ => {}
         }
     }
     assert_eq!(waits, 3);
     world.run.handle_unaccounted_written(1, world.now);
-    assert!(matches!(world.run.poll_effect(), Some(Effect::CloseInput)));
+    assert!(matches!(world.run.poll_effect(), Some(Effect::Process(ProcessEffect::CloseInput))));
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn a_store_that_fails_is_asked_for_nothing_more() {
     let mut world = world(&["photos"]);
     world.eager = false;
     world.lines(&[&slice_state("photos", 1), &slice_state("photos", 2)]);
-    let Some(Effect::WriteSlice(_lost)) = world.run.poll_effect() else { panic!() };
+    let Some(Effect::Store(StoreEffect::WriteSlice(_lost))) = world.run.poll_effect() else { panic!() };
     world.run.handle_store_failed(world.now);
     world.settle();
     assert_eq!(world.outcome().reason, TerminalReason::RuntimeError);
@@ -43,7 +43,7 @@ fn a_commit_whose_end_is_not_known_is_on_record() {
     while !matches!(world.run.phase, super::super::ending::Phase::Committing { .. }) {
         assert!(world.step());
     }
-    let Some(Effect::Commit(_plan)) = world.run.poll_effect() else { panic!() };
+    let Some(Effect::Store(StoreEffect::Commit(_plan))) = world.run.poll_effect() else { panic!() };
     world.run.handle_store_failed(world.now);
     world.settle();
     let outcome = world.outcome();
@@ -67,7 +67,7 @@ fn a_receipt_out_of_order_ends_the_run() {
     let mut world = world(&["photos"]);
     world.eager = false;
     world.lines(&[&slice_state("photos", 1), &slice_state("photos", 2)]);
-    let (Some(Effect::WriteSlice(_first)), Some(Effect::WriteSlice(second))) =
+    let (Some(Effect::Store(StoreEffect::WriteSlice(_first))), Some(Effect::Store(StoreEffect::WriteSlice(second)))) =
         (world.run.poll_effect(), world.run.poll_effect())
     else {
         panic!()

@@ -67,7 +67,7 @@ fn a_gap_is_settled_by_what_was_said_before_it_and_the_order_is_kept_in_the_slic
     let recovered = r#"{"type":"DETAIL_GAP_RECOVERED","gap_id":"key:a","stream":"details","reference_only":true}"#;
     world.lines(&[&record("details", "a"), recovered, &record("details", "b"), &record("details", "c"), recovered]);
     world.line(&slice_state("trips", 1));
-    let Some(Effect::WriteSlice(slice)) = world.run.poll_effect() else { panic!("no slice") };
+    let Some(Effect::Store(StoreEffect::WriteSlice(slice))) = world.run.poll_effect() else { panic!("no slice") };
     let steps = slice.steps().map(|step| match step {
         crate::SliceStep::Record(record) => record.key.to_owned(),
         crate::SliceStep::Gap(GapChange::Recover { stream, .. }) => format!("recovered {stream}"),
@@ -200,23 +200,29 @@ fn seen_of(line: &str) -> String {
     let mut seen = String::new();
     while let Some(effect) = world.run.poll_effect() {
         match effect {
-            Effect::Send(_) | Effect::Withdraw { .. } => {}
-            Effect::WriteSlice(slice) => {
+            Effect::Process(ProcessEffect::Send(_)) | Effect::Owner(OwnerEffect::Withdraw { .. }) => {}
+            Effect::Store(StoreEffect::WriteSlice(slice)) => {
                 seen += &seen_of_slice(&slice);
                 let receipt = slice.into_receipt(crate::Epoch::new(1), crate::Written::default());
                 world.run.handle_receipt(receipt, world.now);
             }
-            Effect::KeepCoverageKeys { keys, .. } => seen += keys.joined(),
-            Effect::TallyCoverage { report, .. } => {
+            Effect::Store(StoreEffect::KeepCoverageKeys { keys, .. }) => seen += keys.joined(),
+            Effect::Store(StoreEffect::TallyCoverage { report, .. }) => {
                 world.run.handle_tally(report, &crate::CoverageTally::default(), world.now);
             }
-            Effect::Trace(crate::TraceEvent::Progress(said)) => seen += &written(&ConnectorMessage::Progress(said)),
-            Effect::Trace(crate::TraceEvent::Skip(said)) => seen += &written(&ConnectorMessage::SkipResult(said)),
-            Effect::Trace(crate::TraceEvent::Assistance(said)) => seen += &written(&ConnectorMessage::Assistance(said)),
-            Effect::Trace(crate::TraceEvent::AssistanceStatus(said)) => {
+            Effect::Store(StoreEffect::Trace(crate::TraceEvent::Progress(said))) => {
+                seen += &written(&ConnectorMessage::Progress(said))
+            }
+            Effect::Store(StoreEffect::Trace(crate::TraceEvent::Skip(said))) => {
+                seen += &written(&ConnectorMessage::SkipResult(said))
+            }
+            Effect::Store(StoreEffect::Trace(crate::TraceEvent::Assistance(said))) => {
+                seen += &written(&ConnectorMessage::Assistance(said))
+            }
+            Effect::Store(StoreEffect::Trace(crate::TraceEvent::AssistanceStatus(said))) => {
                 seen += &written(&ConnectorMessage::AssistanceStatus(said));
             }
-            Effect::Ask(question) => seen += &written(&ConnectorMessage::Interaction(question)),
+            Effect::Owner(OwnerEffect::Ask(question)) => seen += &written(&ConnectorMessage::Interaction(question)),
             other => seen += &format!("{other:?}"),
         }
     }
@@ -338,7 +344,9 @@ fn a_page_without_streams_is_of_those_in_scope_and_no_others() {
     let mut world = world(&["photos", "trips"]);
     world.eager = false;
     world.line(r#"{"type":"DETAIL_GAPS_PAGE_REQUEST","request_id":"p","reference_only":true}"#);
-    let Some(Effect::LeaseGapsPage { streams, .. }) = world.run.poll_effect() else { panic!("no page") };
+    let Some(Effect::Store(StoreEffect::LeaseGapsPage { streams, .. })) = world.run.poll_effect() else {
+        panic!("no page")
+    };
     assert_eq!(streams, ["photos", "trips"]);
 }
 
