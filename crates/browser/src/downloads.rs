@@ -15,6 +15,15 @@ pub(crate) struct Downloads {
     states: BTreeMap<String, DownloadState>,
 }
 
+/// A download beyond the bounds.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Unwanted {
+    /// It has to be cancelled.
+    Coming(String),
+    /// It was complete before the browser heard that it is cancelled.
+    Complete(String),
+}
+
 #[derive(Debug)]
 struct DownloadState {
     suggested_name: String,
@@ -43,8 +52,8 @@ impl Downloads {
         &self.states
     }
 
-    /// Takes what the browser says, and gives the download that is to be cancelled because of it.
-    pub(crate) fn on_event(&mut self, method: &str, params: &Value) -> Option<String> {
+    /// Takes what the browser says, and gives the download that must not stay because of it.
+    pub(crate) fn on_event(&mut self, method: &str, params: &Value) -> Option<Unwanted> {
         let text = |key: &str| params[key].as_str().unwrap_or_default();
         match method {
             "Browser.downloadWillBegin" => self.on_begin(text("guid"), text("suggestedFilename")),
@@ -53,12 +62,12 @@ impl Downloads {
         }
     }
 
-    fn on_begin(&mut self, guid: &str, suggested_name: &str) -> Option<String> {
+    fn on_begin(&mut self, guid: &str, suggested_name: &str) -> Option<Unwanted> {
         if !is_guid(guid) {
             return None;
         }
         if self.states.len() >= self.limits.downloads_max {
-            return Some(guid.to_owned());
+            return Some(Unwanted::Coming(guid.to_owned()));
         }
         let state =
             DownloadState { suggested_name: suggested_name.chars().take(255).collect(), bytes: 0, is_complete: false };
@@ -66,12 +75,14 @@ impl Downloads {
         None
     }
 
-    fn on_progress(&mut self, params: &Value) -> Option<String> {
+    fn on_progress(&mut self, params: &Value) -> Option<Unwanted> {
         let guid = params["guid"].as_str().unwrap_or_default();
         let number = |key: &str| params[key].as_f64().map_or(0, |number| number as u64);
         let others = self.states.iter().filter(|(known, _)| *known != guid).map(|(_, state)| state.bytes).sum::<u64>();
-        let state = self.states.get_mut(guid)?;
         let word = params["state"].as_str().unwrap_or_default();
+        let Some(state) = self.states.get_mut(guid) else {
+            return (word == "completed" && is_guid(guid)).then(|| Unwanted::Complete(guid.to_owned()));
+        };
         if word == "canceled" {
             self.states.remove(guid);
             return None;
@@ -82,7 +93,7 @@ impl Downloads {
         let expected = state.bytes.max(number("totalBytes"));
         if others.saturating_add(expected) > self.limits.download_bytes_max {
             self.states.remove(guid);
-            return Some(guid.to_owned());
+            return Some(Unwanted::Coming(guid.to_owned()));
         }
         None
     }
@@ -111,10 +122,13 @@ mod tests {
         begin(&mut all, "../../etc");
         assert!(all.states().is_empty(), "no name of ours");
         assert_eq!((begin(&mut all, "a1"), begin(&mut all, "b2")), (None, None));
-        assert_eq!(begin(&mut all, "c3").as_deref(), Some("c3"));
+        assert_eq!(begin(&mut all, "c3"), Some(Unwanted::Coming("c3".to_owned())));
+        assert_eq!(progress(&mut all, "c3", 1, 9, "inProgress"), None);
+        assert_eq!(progress(&mut all, "c3", 9, 9, "completed"), Some(Unwanted::Complete("c3".to_owned())));
+        assert_eq!(progress(&mut all, "../../etc", 9, 9, "completed"), None);
         assert_eq!(progress(&mut all, "a1", 60, 60, "completed"), None);
         assert!(all.states()["a1"].is_complete);
-        assert_eq!(progress(&mut all, "b2", 1, 41, "inProgress").as_deref(), Some("b2"));
+        assert_eq!(progress(&mut all, "b2", 1, 41, "inProgress"), Some(Unwanted::Coming("b2".to_owned())));
         assert_eq!(all.states().len(), 1);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::frames::{LengthFirst, framed};
 use crate::connection::{Consequences, Counterpart, Order};
-use crate::downloads::Downloads;
+use crate::downloads::{Downloads, Unwanted};
 use crate::engine::EngineCounts;
 use crate::error::BrowserError;
 use crate::limits::Limits;
@@ -231,7 +231,11 @@ impl Objects {
 
     fn on_download(&mut self, params: &Value) -> Consequences {
         let method = params["method"].as_str().unwrap_or_default();
-        let Some(guid) = self.downloads.on_event(method, &params["params"]) else { return Consequences::default() };
+        let guid = match self.downloads.on_event(method, &params["params"]) {
+            None => return Consequences::default(),
+            Some(Unwanted::Complete(guid)) => return Consequences { delete: vec![guid], ..Consequences::default() },
+            Some(Unwanted::Coming(guid)) => guid,
+        };
         self.counts.downloads_cancelled += 1;
         let params = json!({"method": "Browser.cancelDownload", "params": {"guid": guid}});
         let order = Order { to: self.downloads_session.clone(), method: "send", params };

@@ -5,7 +5,7 @@
 
 use super::frames::ZeroEnded;
 use crate::connection::{Consequences, Counterpart, Order};
-use crate::downloads::Downloads;
+use crate::downloads::{Downloads, Unwanted};
 use crate::engine::EngineCounts;
 use crate::error::BrowserError;
 use crate::limits::Limits;
@@ -173,11 +173,16 @@ impl World {
         Consequences::default()
     }
 
-    fn on_download(&mut self, cancelled: Option<String>) -> Consequences {
-        let Some(guid) = cancelled else { return Consequences::default() };
-        self.counts.downloads_cancelled += 1;
-        let order = Order { to: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
-        Consequences { orders: vec![order], delete: vec![guid], ..Consequences::default() }
+    fn on_download(&mut self, unwanted: Option<Unwanted>) -> Consequences {
+        match unwanted {
+            None => Consequences::default(),
+            Some(Unwanted::Complete(guid)) => Consequences { delete: vec![guid], ..Consequences::default() },
+            Some(Unwanted::Coming(guid)) => {
+                self.counts.downloads_cancelled += 1;
+                let order = Order { to: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
+                Consequences { orders: vec![order], delete: vec![guid], ..Consequences::default() }
+            }
+        }
     }
 
     fn remember(&mut self, target: String, why: &str) {
@@ -253,8 +258,8 @@ impl Counterpart for World {
             }
             "Page.lifecycleEvent" => self.on_lifecycle(session.unwrap_or_default(), params),
             "Browser.downloadWillBegin" | "Browser.downloadProgress" => {
-                let cancelled = self.downloads.on_event(method, params);
-                self.on_download(cancelled)
+                let unwanted = self.downloads.on_event(method, params);
+                self.on_download(unwanted)
             }
             _ => Consequences::default(),
         }
