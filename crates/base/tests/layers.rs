@@ -18,7 +18,7 @@ const LAYERS: [(&[&str], &str); 12] = [
     (&["gleaner-runtime", "gleaner-egress", "gleaner-fetch", "gleaner-sdk"], "processes and programs around them"),
     (&["gleaner-browser", "gleaner-conformance"], "what connectors use beside the SDK; what checks connectors"),
     (&["gleaner-connectors"], "the connectors that come with the program"),
-    (&["gleaner-app", "gleaner-service"], "what an owner can do; `service` is the former name of `app`"),
+    (&["gleaner-app"], "what an owner can do"),
     (&["gleaner-console"], "pages and API over the application"),
     (&["gleaner"], "the program"),
     (&["gleaner-site", "gleaner-test-support"], "what tests share: nothing that is shipped depends on it"),

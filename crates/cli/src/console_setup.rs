@@ -11,10 +11,8 @@ use crate::doctor;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::new_connection::{NewConnection, start_from};
+use gleaner_app::{Check, NotOffered, Nudge, Offer, OfferedField, Setup, SetupError, SetupErrorKind, Verdict, Wish};
 use gleaner_protocol::{Auth, Manifest};
-use gleaner_service::{
-    Check, NotOffered, Nudge, Offer, OfferedField, Setup, SetupError, SetupErrorKind, Verdict, Wish,
-};
 use gleaner_store::ConnectionState;
 use gleaner_vault::Secret;
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ mod store;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::home::Home;
-pub(crate) use gleaner_service::{Check, CheckVerdict as Verdict};
+pub(crate) use gleaner_app::{Check, CheckVerdict as Verdict};
 use gleaner_store::Reader;
 
 fn well(name: &'static str, what: impl Into<String>) -> Check {

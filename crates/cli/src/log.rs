@@ -3,7 +3,7 @@
 //! Only our own libraries are heard. Others might print headers, and there are credentials in them.
 
 use crate::live::LiveLine;
-use gleaner_service::LogFile;
+use gleaner_app::LogFile;
 use std::io::{self, Write};
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::filter_fn;

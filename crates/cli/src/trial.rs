@@ -11,12 +11,12 @@ use crate::credentials::Credentials;
 use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
+use gleaner_app::Verdict;
 use gleaner_engine::{Counts, RunScope, TraceEvent};
 use gleaner_protocol::{
     CollectionMode, CoveragePolicy, Manifest, RecoveryAction, RunBudget, Scope, StreamScope, TerminalReason,
 };
 use gleaner_runtime::{Control, Observer, Redactor, RunError, RunReport, RunRequest, Saved};
-use gleaner_service::Verdict;
 use gleaner_store::{Acquired, HEARTBEAT, Holder, Lease, LeaseOn, Reader, Store, StoreError};
 use std::path::Path;
 use std::sync::Arc;

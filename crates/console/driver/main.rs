@@ -10,11 +10,11 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
+use gleaner_app::OwnerActions;
 use gleaner_console::{BasePath, Console, Reach, Settings};
 use gleaner_engine::{RunPurpose, RunScope, WallTime};
 use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RawJson, Scope, StreamScope};
 use gleaner_runtime::{Environment, Launch, Observer, Redactor, RunRequest};
-use gleaner_service::OwnerActions;
 use gleaner_store::Store;
 use std::ffi::OsString;
 use std::path::Path;

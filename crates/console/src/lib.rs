@@ -2,7 +2,7 @@
 //!
 //! **One guard before everything.** Host, origin and credential of a request are judged before anybody looks at its path,
 //! so a stranger cannot tell what is there from what is not. **It reads, and asks others to act.** The store is opened for
-//! reading only; whatever changes something goes through [`gleaner_service::Actions`]. **It is bounded.** Connections, heads, bodies,
+//! reading only; whatever changes something goes through [`gleaner_app::Actions`]. **It is bounded.** Connections, heads, bodies,
 //! questions to the store, long answers, streams of events and wrong credentials have a most each, so that nobody who
 //! talks to the console slows collection down.
 //!

@@ -2,7 +2,7 @@
 //!
 //! One file per page: what it shows as plain values (the view), read from the store's read model, and the template that
 //! writes it. A page is whole without a script: it can be read, and its forms can be sent. Nothing is changed by GET;
-//! everything that changes something is a form of this origin, and goes through [`Actions`](gleaner_service::Actions). Text from
+//! everything that changes something is a form of this origin, and goes through [`Actions`](gleaner_app::Actions). Text from
 //! outside is [`Outside`](outside::Outside), and only templates write markup.
 
 mod add;

@@ -16,7 +16,7 @@ use crate::reading::{READERS_MAX, Reading};
 use crate::routes::Routes;
 use crate::tls;
 use crate::turns::{THREADS_MAX, Turns};
-use gleaner_service::Actions;
+use gleaner_app::Actions;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 
 use crate::inside::Inside;
 use crate::problem::Problem;
-use gleaner_service::{Setup, SetupError, SetupErrorKind};
+use gleaner_app::{Setup, SetupError, SetupErrorKind};
 use http::StatusCode;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -2,9 +2,9 @@
 
 use super::collect::HomeArgs;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
+use gleaner_app::Setting;
 use gleaner_console::{BasePath, OtherName};
 use gleaner_schedule::{Kind, Mode};
-use gleaner_service::Setting;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -179,7 +179,7 @@ fn text(text: &str) -> Result<Setting<String>, String> {
 
 fn kind(text: &str) -> Result<Kind, String> {
     let all = [Kind::Full, Kind::RecoveryOnly, Kind::Probe, Kind::CatchUp];
-    let found = all.into_iter().find(|kind| gleaner_service::kind_code(*kind) == text);
+    let found = all.into_iter().find(|kind| gleaner_app::kind_code(*kind) == text);
     found.ok_or_else(|| "there is no such kind of run".to_owned())
 }
 

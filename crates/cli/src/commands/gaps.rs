@@ -8,8 +8,8 @@ use crate::error::CliError;
 use crate::gap_reason::Cause;
 use crate::home::Home;
 use crate::output::{Output, Tone, counted, shortened, visible};
+use gleaner_app::{Actions, OwnerActions};
 use gleaner_protocol::GapReason;
-use gleaner_service::{Actions, OwnerActions};
 use gleaner_store::{
     ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, MeantGap, PAGE_ROWS_MAX,
     QuarantinedRecord, Reader, StreamCoverage,

@@ -126,8 +126,8 @@ fn interval(home: &Home, name: &str, manifest: &Manifest) -> Result<Option<Durat
     let reader = home.reader()?;
     let state = reader.connection(name)?.state;
     // What cannot be read is not heeded, and `gleaner schedule` says so.
-    let wish = gleaner_service::wish(&reader.schedule(name)?, state).unwrap_or_default();
-    let plan = gleaner_service::plan_of(Some(manifest), &wish, state);
+    let wish = gleaner_app::wish(&reader.schedule(name)?, state).unwrap_or_default();
+    let plan = gleaner_app::plan_of(Some(manifest), &wish, state);
     Ok(plan.held_back.is_none().then(|| plan.cadence.length(dates::now(), &plan.zone)))
 }
 

@@ -9,9 +9,9 @@ use crate::dates;
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, counted, visible};
+use gleaner_app::{Outlook, outlook};
 use gleaner_engine::{CooldownPolicy, Finding, Grade, Health, WallTime};
 use gleaner_protocol::{Assistance, Waiting};
-use gleaner_service::{Outlook, outlook};
 use gleaner_store::{
     ConnectionState, ConnectionSummary, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, StoreError,
 };

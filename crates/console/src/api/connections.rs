@@ -10,7 +10,7 @@ use crate::problem::Problem;
 use crate::standing::{self, Standing};
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_service::{Outlook, outlook};
+use gleaner_app::{Outlook, outlook};
 use gleaner_store::{ConnectionState, HeldBy};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::problem::Problem;
 use crate::turns::Turn;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_service::{NotOffered, Offer, OfferedField, Setup, SetupError, Verdict, Wish};
+use gleaner_app::{NotOffered, Offer, OfferedField, Setup, SetupError, Verdict, Wish};
 use http::StatusCode;
 use http::header::LOCATION;
 use serde::{Deserialize, Serialize};

@@ -24,8 +24,8 @@ struct Check {
 /// Every check, once at a time.
 pub(crate) async fn checks(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
     let checks = inside.set_up(Turn::Examine, |setup| setup.examine()).await?;
-    let check = |check: gleaner_service::Check| {
-        let gleaner_service::Check { name, verdict, what, hint } = check;
+    let check = |check: gleaner_app::Check| {
+        let gleaner_app::Check { name, verdict, what, hint } = check;
         Check { name, verdict: verdict.word(), what, hint }
     };
     inside.giving.json(&Examined { items: checks.into_iter().map(check).collect() })

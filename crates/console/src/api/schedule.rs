@@ -1,8 +1,8 @@
 //! When a connection runs, and what it does next.
 
 use crate::date;
+use gleaner_app::{Outlook, ScheduleChange, Setting, kind_code};
 use gleaner_schedule::{Mode, Next};
-use gleaner_service::{Outlook, ScheduleChange, Setting, kind_code};
 use gleaner_store::OwnerSchedule;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};

@@ -17,7 +17,7 @@ use crate::turns::Turn;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_service::{Offer, OfferedField, Verdict, Wish};
+use gleaner_app::{Offer, OfferedField, Verdict, Wish};
 use gleaner_store::ConnectionState;
 use http::{HeaderMap, StatusCode};
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use crate::turns::Turn;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_service::{Check, CheckVerdict};
+use gleaner_app::{Check, CheckVerdict};
 use std::sync::Arc;
 
 #[derive(Template)]

@@ -163,7 +163,7 @@ fn another_address_is_refused_without_a_name_and_in_the_clear() {
     let own = own(root.path(), "own", 2040);
     let start = |reach: Reach, names: &[&str]| {
         let store = root.path().join("store.db");
-        let actions = Arc::new(gleaner_service::OwnerActions::new(store.clone(), root.path().join("run")));
+        let actions = Arc::new(gleaner_app::OwnerActions::new(store.clone(), root.path().join("run")));
         let names = names.iter().map(|name| gleaner_console::OtherName::new(name).expect("a name")).collect();
         let listen = "0.0.0.0:0".parse().expect("an address");
         Console::start(gleaner_console::Settings { listen, names, root: root.path().to_owned(), store, reach }, actions)

@@ -4,8 +4,8 @@
 
 use crate::client::{Reply, Request};
 use crate::description;
+use gleaner_app::OwnerActions;
 use gleaner_console::{Console, ConsoleError, OtherName, Reach, Settings};
-use gleaner_service::OwnerActions;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

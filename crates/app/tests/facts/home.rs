@@ -1,5 +1,6 @@
 //! A store with one connection, and runs that end as a test wants, without a connector.
 
+use gleaner_app::{Asking, Manifests, OwnerActions, gather};
 use gleaner_engine::{
     AttemptLimits, CooldownPolicy, Counts, LeaseId, RunId, RunOutcome, RunPurpose, Steady, Track, WallTime,
 };
@@ -7,7 +8,6 @@ use gleaner_protocol::{
     DoneError, Manifest, ManifestOrigin, PressureReason, RecoveryAction, RecoveryHint, TerminalReason,
 };
 use gleaner_schedule::{Facts, Next};
-use gleaner_service::{Asking, Manifests, OwnerActions, gather};
 use gleaner_store::{Acquired, Holder, LeaseOn, Reader, RunAbout, RunStart, Session, Store};
 use std::path::PathBuf;
 use tempfile::TempDir;

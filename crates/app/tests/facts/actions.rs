@@ -1,8 +1,8 @@
 //! What an owner does, through the one way that terminal, console and API have.
 
 use crate::home::{Home, NAME};
+use gleaner_app::{ActionError, Actions, Reply, ScheduleChange, Setting, Stop};
 use gleaner_schedule::Mode;
-use gleaner_service::{ActionError, Actions, Reply, ScheduleChange, Setting, Stop};
 use gleaner_store::WantedBy;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
