@@ -3,7 +3,7 @@
 #![no_main]
 
 #[allow(dead_code, reason = "included as it is; the crate around it would take minutes to build")]
-#[path = "../../crates/http/src/fetch/robots.rs"]
+#[path = "../../crates/fetch/src/robots.rs"]
 mod robots;
 
 use libfuzzer_sys::fuzz_target;

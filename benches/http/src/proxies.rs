@@ -9,7 +9,7 @@ use crate::server::{accept, runtime};
 use bytes::Bytes;
 use gleaner_http::Settings;
 use gleaner_http::governor::Config;
-use gleaner_http::proxy::{self, Proxy, Upstream};
+use gleaner_egress::{self as proxy, Proxy, Upstream};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper::{Request, Uri};

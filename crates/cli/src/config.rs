@@ -407,7 +407,7 @@ pub(crate) fn template() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gleaner_http::proxy::{Config as Proxy, LISTEN, Upstream};
+    use gleaner_egress::{Config as Proxy, LISTEN, Upstream};
 
     fn load(text: &str, environment: &[(&str, &str)]) -> Result<Config, String> {
         let folder = tempfile::tempdir().unwrap();

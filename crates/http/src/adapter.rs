@@ -6,7 +6,6 @@
 //! request, so the inner layer sees it whatever it is called, and refuses before it waits. Never sends,
 //! never waits, and never reads a body.
 
-use crate::causes::causes;
 use crate::headers::Headers;
 use crate::key::Key;
 use crate::patience::Patience;
@@ -14,6 +13,7 @@ use crate::refusal::{Refusal, Refused};
 use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{End, Finished, Transport};
+use crate::wire::causes;
 use gleaner_governor::{
     Classifier, DefaultClassifier, Outcome, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };

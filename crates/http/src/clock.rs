@@ -3,17 +3,19 @@
 //! Tokio's clock and not the system's: under a paused runtime the tests see hours pass in
 //! milliseconds, on the very code that ships.
 
+use crate::send_governor::pause;
 use gleaner_governor::{Time, WallTime};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// The governor's time at the origin: what is restored from a former run lies before the start of this
 /// one, and needs a place on the clock. A day is longer than anything old is held against a provider.
 const HEAD_START: Duration = Duration::from_secs(24 * 3600);
 
-/// Reads the time since a fixed origin.
+/// The governor's time, read from tokio's clock.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
+pub struct Clock {
     origin: Instant,
 }
 
@@ -22,7 +24,9 @@ impl Clock {
         Self { origin: Instant::now() }
     }
 
-    pub(crate) fn now(&self) -> Time {
+    /// The time.
+    #[must_use]
+    pub fn now(&self) -> Time {
         Time::ZERO + HEAD_START + self.origin.elapsed()
     }
 
@@ -32,9 +36,15 @@ impl Clock {
     }
 
     /// The instant of `time`; a time that is never is as far away as an instant can be.
-    pub(crate) fn instant(&self, time: Time) -> Instant {
+    #[must_use]
+    pub fn instant(&self, time: Time) -> Instant {
         let since = time.since(Time::ZERO + HEAD_START);
         self.origin.checked_add(since).unwrap_or_else(|| self.origin + FAR)
+    }
+
+    /// Waits until `at`: the one sleep before a send, for a scheduler that serves many hosts.
+    pub async fn pause_until(&self, at: Time) {
+        pause(self.instant(at), &Notify::new()).await;
     }
 }
 

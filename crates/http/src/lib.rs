@@ -1,6 +1,6 @@
 //! HTTP that finds a provider's rate limit from below, sits just under it, and remembers it.
 //!
-//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. There are five ways in,
+//! This crate drives [`gleaner_governor::Governor`] with a clock and sockets. There are four ways in,
 //! and all of them behave alike:
 //!
 //! | | feature | for |
@@ -9,16 +9,16 @@
 //! | `GovernedMiddleware` | `reqwest-middleware` | a program that has a `reqwest-middleware` stack |
 //! | `GovernedLayer` | `tower` | a program that has a `tower` stack |
 //! | `elsewhere::Elsewhere` | `client` | requests that something else sends, such as a page of a browser |
-//! | `proxy::Proxy` | `proxy` | every other language: `gleaner proxy` is this |
 //!
-//! A list of URLs from many hosts is another matter: `fetch` (feature `fetch`) asks a keyed registry instead.
+//! Every other language uses the reverse proxy of `gleaner-egress` (`gleaner proxy`), which drives the same governors.
 //!
-//! Behind the five is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
+//! Behind all of them is [`SendGovernor`]: one per [`Key`], and a key is a provider and a credential. Everyone
 //! who asks [`Governors`] for the same key gets the same send governor, so two clients in one process
 //! do not break a limit together, and a slow provider delays nobody but its own callers.
 //!
 //! Whoever asks thousands of hosts instead of a few providers takes [`Domains`]: a registry in bounded memory, with a
-//! pace, a circuit and retry credit for each host.
+//! pace, a circuit and retry credit for each host; `gleaner-fetch` fetches lists of URLs with it. Programs that send in
+//! their own way share [`wire`]: connections, bodies, redirects.
 //!
 //! # What happens to a request
 //!
@@ -47,16 +47,12 @@
 mod adapter;
 #[cfg(feature = "client")]
 pub mod blocking;
-#[cfg(any(feature = "client", feature = "proxy", feature = "reqwest-middleware", feature = "tower"))]
-mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
 mod domains;
 #[cfg(feature = "client")]
 pub mod elsewhere;
-#[cfg(feature = "fetch")]
-pub mod fetch;
 mod figures;
 mod governors;
 mod headers;
@@ -69,25 +65,23 @@ mod metrics;
 #[cfg(feature = "reqwest-middleware")]
 mod middleware;
 mod patience;
-#[cfg(feature = "proxy")]
-pub mod proxy;
 mod queue;
 mod readout;
 mod refusal;
 mod repeat;
 mod send_governor;
-#[cfg(any(feature = "client", feature = "proxy"))]
-mod tls;
 mod transport;
 mod warm_start;
+pub mod wire;
 
 #[cfg(any(feature = "reqwest-middleware", feature = "tower"))]
 pub use adapter::{CallReport, TimedOut};
 #[cfg(feature = "client")]
 pub use client::{Error, GovernedClient};
+pub use clock::Clock;
 #[cfg(feature = "metrics")]
 pub use domains::domains_prometheus_text;
-pub use domains::{AcquireError, DomainHandle, DomainPermit, DomainSettings, Domains, DomainsError, domain_of};
+pub use domains::{AcquireError, DomainHandle, DomainPermit, DomainSettings, Domains, DomainsError, NotYet, domain_of};
 pub use governors::{Governors, KEYS_MAX, KeyError, Settings};
 pub use headers::Headers;
 pub use key::Key;

@@ -23,7 +23,6 @@ pub struct Refused {
 
 /// Why a request was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Refusal {
     /// The governor put it off: budget, open circuit, or a wait that is not worth sleeping.
     #[error("{}", describe(*.0))]

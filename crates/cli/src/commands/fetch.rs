@@ -4,7 +4,7 @@ use crate::args::fetch::FetchArgs;
 use crate::error::{CliError, EXIT_GAPS, EXIT_INTERRUPTED};
 use crate::output::{Output, report_to_stderr, visible};
 use crate::stop_signals;
-use gleaner_http::fetch::{Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
+use gleaner_fetch::{Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
 use gleaner_http::governor::keyed::Domain;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, IsTerminal, Write};

@@ -5,7 +5,7 @@ use crate::error::{CliError, EXIT_INTERRUPTED};
 use crate::home::Home;
 use crate::live::LiveLine;
 use crate::output::{report_to_stderr, visible};
-use gleaner_http::proxy::{Config, LISTEN, Proxy, ProxyError, Upstream, UpstreamError};
+use gleaner_egress::{Config, LISTEN, Proxy, ProxyError, Upstream, UpstreamError};
 use gleaner_http::{Governors, MemoryError};
 use std::error::Error;
 use std::io;

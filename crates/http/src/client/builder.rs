@@ -1,8 +1,6 @@
 //! Everything that can be set about a client, with defaults that are safe. There is no setting for the
 //! rate (it is found), and none that makes a connection less safe than it could be.
 
-use super::address::PublicOnly;
-use super::body::BodyLimits;
 use super::cookies::Cookies;
 use super::defaults::DefaultHeaders;
 use super::error::{Error, RequestFault};
@@ -13,7 +11,7 @@ use super::{GovernedClient, Inner, Peek};
 use crate::blocking;
 use crate::governors::{Governors, Settings};
 use crate::patience::Patience;
-use crate::tls;
+use crate::wire::{BodyLimits, client_builder, public_only};
 use gleaner_governor::{Classifier, DefaultClassifier};
 use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
 use std::fmt;
@@ -46,10 +44,6 @@ pub struct ClientBuilder {
 pub(crate) struct Wires {
     roots: Vec<Vec<u8>>,
 }
-
-/// Ten seconds to connect are three lost packets; and a connection that was never made is the one
-/// failure after which every request may be sent again.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A day: for those who write `Duration::MAX` and mean "no timeout". A clock cannot be asked for a time
 /// after its end.
@@ -261,34 +255,20 @@ impl ClientBuilder {
 }
 
 impl Wires {
-    /// With the certificates of the platform alone.
-    #[cfg(feature = "fetch")]
-    pub(crate) const fn plain() -> Self {
-        Self { roots: Vec::new() }
-    }
-
     /// For where the caller itself sends.
-    pub(crate) fn open(&self) -> Result<reqwest::Client, Error> {
+    fn open(&self) -> Result<reqwest::Client, Error> {
         finish(self.builder()?)
     }
 
-    /// For where a redirect leads to: only what resolves to public addresses. Not through a proxy, which
-    /// would resolve the name out of our sight.
-    pub(crate) fn open_guarded(&self) -> Result<reqwest::Client, Error> {
-        finish(self.builder()?.dns_resolver(PublicOnly).no_proxy())
+    /// For where a redirect leads to.
+    pub(super) fn open_guarded(&self) -> Result<reqwest::Client, Error> {
+        finish(public_only(self.builder()?))
     }
 
-    pub(crate) fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
-        tls::install();
-        let builder = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            // A retry that the governor does not know of would be a second path to the provider. None at most,
-            // too, or reqwest would keep a copy of each request that it never sends.
-            .retry(reqwest::retry::never().max_retries_per_request(0))
-            .referer(false)
-            .connect_timeout(CONNECT_TIMEOUT);
+    fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
         let roots = self.roots.iter().map(|pem| reqwest::Certificate::from_pem(pem));
         let roots: Vec<_> = roots.collect::<Result<_, _>>().map_err(setup("a root certificate cannot be read"))?;
+        let builder = client_builder();
         Ok(if roots.is_empty() { builder } else { builder.tls_certs_merge(roots) })
     }
 }

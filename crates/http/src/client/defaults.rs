@@ -4,7 +4,7 @@
 //! these, and nothing is copied before the wire needs it. Never reach another origin whole: a redirect
 //! takes along what is harmless there (`redirect.rs`).
 
-use super::decode::ACCEPTED;
+use crate::wire::ACCEPTED;
 use http::header::{ACCEPT, ACCEPT_ENCODING, HeaderMap, HeaderValue, RANGE};
 use std::borrow::Cow;
 

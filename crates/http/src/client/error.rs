@@ -3,20 +3,16 @@
 //! A variant per thing that a caller can do differently. Texts say what happened, why, and what to do
 //! next. Never holds a query, a header, a body or a credential: a URL is shown as a [`Place`].
 
-use super::body::BodyFault;
 use super::paging::PagingFault;
 use super::place::Place;
-use super::redirect::RedirectFault;
 use crate::governors::KeyError;
 use crate::refusal::Refused;
+use crate::wire::{BodyFault, Cause, RedirectFault, TransportKind};
 use gleaner_governor::{DeferReason, PressureReason};
 use http::StatusCode;
 use std::error::Error as StdError;
 use std::fmt;
 use std::time::Duration;
-
-/// What lies under an error of ours.
-pub(crate) type Cause = Box<dyn StdError + Send + Sync>;
 
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -123,39 +119,6 @@ pub enum Error {
     /// A blocking call inside an async runtime would stop the runtime.
     #[error("a blocking call inside an async runtime would stop it; use GovernedClient there, or a thread of its own")]
     BlockingInAsync,
-}
-
-/// What failed on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TransportKind {
-    /// No connection: the provider has not seen the request.
-    Connect,
-    /// No answer within the time of one attempt. The provider may have done what was asked.
-    Timeout {
-        /// How long it was waited for.
-        after: Duration,
-    },
-    /// The connection broke. The provider may have done what was asked.
-    Lost,
-}
-
-impl fmt::Display for TransportKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect => f.write_str(
-                "no connection, so nothing was sent; the name, the port or the way there may be wrong, or the provider is down",
-            ),
-            Self::Timeout { after } => write!(
-                f,
-                "no answer within {:.1} s of being sent; the provider may still have done what was asked",
-                after.as_secs_f64()
-            ),
-            Self::Lost => f.write_str(
-                "the connection broke before the answer was there; the provider may still have done what was asked",
-            ),
-        }
-    }
 }
 
 /// A refusal that is final for this call: the provider said no, and it is not asked again.

@@ -5,12 +5,12 @@
 //! there; an API key in `X-Api-Key` would go with the rest. Here the rest stays: only headers that are
 //! known to be harmless cross an origin, a body never does, and neither does encryption turn into none.
 
-use super::address::is_public;
+use crate::wire::{RedirectFault, is_redirect, names_private_address, redirect_target};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, StatusCode};
 use std::borrow::Cow;
-use url::{Host, Origin, Url};
+use url::{Origin, Url};
 
 /// One request of a call: the caller's, or what a redirect made of it.
 #[derive(Clone)]
@@ -20,39 +20,6 @@ pub(crate) struct Hop<'a> {
     /// The client's, for a request that has none of its own.
     pub(crate) headers: Cow<'a, HeaderMap>,
     pub(crate) body: Bytes,
-}
-
-/// Why a redirect is not followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RedirectFault {
-    /// It says nowhere to go.
-    #[error("it does not say where to")]
-    NoLocation,
-    /// Where to go cannot be read.
-    #[error("where it leads to is not a URL")]
-    InvalidLocation,
-    /// Neither http nor https.
-    #[error("it leads to something else than http or https")]
-    Scheme,
-    /// From https to http.
-    #[error("it leads from https to http, where anyone on the way can read and change it")]
-    Insecure,
-    /// To a machine that only this one can reach.
-    #[error("it leads to an address that is not public; allow_private_redirects(true) would follow it")]
-    PrivateTarget,
-    /// The body was meant for somebody else.
-    #[error("it would send the body of the request to another origin; send it there yourself if you mean it")]
-    BodyToOtherOrigin,
-    /// The same request was answered before.
-    #[error("it leads back to a request that was redirected before")]
-    Loop,
-    /// More than the client follows.
-    #[error("it is one more than the {max} that are followed")]
-    TooMany {
-        /// How many are.
-        max: u32,
-    },
 }
 
 /// The redirects of one call.
@@ -112,7 +79,7 @@ impl Redirects {
         if self.rules.max == 0 || !is_redirect(status) {
             return Ok(None);
         }
-        let url = target(&hop.url, headers)?;
+        let url = redirect_target(&hop.url, headers)?;
         self.home.get_or_insert_with(|| hop.url.origin());
         if self.must_be_public(&url) && names_private_address(&url) {
             return Err(RedirectFault::PrivateTarget);
@@ -129,35 +96,6 @@ impl Redirects {
         }
         self.followed += 1;
         Ok(Some(next))
-    }
-}
-
-pub(crate) const fn is_redirect(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
-}
-
-pub(crate) fn target(from: &Url, headers: &HeaderMap) -> Result<Url, RedirectFault> {
-    let location = headers.get(header::LOCATION).ok_or(RedirectFault::NoLocation)?;
-    let location = std::str::from_utf8(location.as_bytes()).map_err(|_not_text| RedirectFault::InvalidLocation)?;
-    let mut url = from.join(location).map_err(|_not_a_url| RedirectFault::InvalidLocation)?;
-    match (from.scheme(), url.scheme()) {
-        ("https", "http") => return Err(RedirectFault::Insecure),
-        (_, "http" | "https") => {}
-        _ => return Err(RedirectFault::Scheme),
-    }
-    // A password in a Location would be one that the provider chose for us.
-    let cleared = url.set_username("").and_then(|()| url.set_password(None));
-    cleared.map_err(|()| RedirectFault::InvalidLocation)?;
-    Ok(url)
-}
-
-pub(crate) fn names_private_address(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Ipv4(ip)) => !is_public(ip.into()),
-        Some(Host::Ipv6(ip)) => !is_public(ip.into()),
-        // Names are judged when they are resolved (`address.rs`).
-        Some(Host::Domain(_)) => false,
-        None => true,
     }
 }
 

@@ -1,8 +1,8 @@
 //! An answer: its head at once, its body when it is asked for.
 
-use super::body::{Body, BodyError};
 use super::error::Error;
 use super::place::Place;
+use crate::wire::{Body, BodyError};
 use bytes::Bytes;
 use futures_util::stream::{Stream, try_unfold};
 use gleaner_governor::DeferReason;

@@ -5,16 +5,11 @@
 //! governor's, as is the decision to send again.
 
 use super::Inner;
-use super::address::PrivateTarget;
-use super::body::Body;
-use super::error::{Cause, Error, Terminal, TerminalReason, TransportKind};
+use super::error::{Error, Terminal, TerminalReason};
 use super::place::Place;
-use super::redirect::{Hop, RedirectFault, Redirects};
+use super::redirect::{Hop, Redirects};
 use super::response::{Answer, Story};
 use super::tape::{Asked, NoReply, Player, Reply};
-use crate::causes::cause;
-#[cfg(feature = "fetch")]
-use crate::causes::causes;
 use crate::clock::wall_now;
 use crate::governors::{KeyError, Settings};
 use crate::headers::Headers;
@@ -23,9 +18,8 @@ use crate::refusal::{Refusal, Refused};
 use crate::repeat::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{End, Finished, Transport};
-use gleaner_governor::{
-    DeferReason, Outcome, PressureReason, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
-};
+use crate::wire::{Body, NoAnswer, RedirectFault, TransportKind, Why};
+use gleaner_governor::{DeferReason, Outcome, PressureReason, ResponseView, Verdict, WallTime};
 use http::{HeaderMap, Method, Version};
 use std::borrow::Cow;
 use std::time::Duration;
@@ -134,22 +128,6 @@ struct Attempt<'a> {
     asked: Option<(Asked, Instant)>,
 }
 
-/// Why an attempt has no answer.
-#[derive(Debug)]
-pub(crate) struct NoAnswer {
-    why: Why,
-    cause: Option<Cause>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Why {
-    Transport(TransportKind),
-    Untrusted,
-    Private,
-    /// Nobody was asked: it is not in the recording.
-    NotRecorded,
-}
-
 impl Transport for Attempt<'_> {
     type Answer = Box<Answer>;
     type Failure = NoAnswer;
@@ -174,7 +152,7 @@ impl Transport for Attempt<'_> {
 
     fn timed_out(&self, limit: Duration) -> NoAnswer {
         self.record(Err(NoReply::Timeout));
-        NoAnswer { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
+        NoAnswer::new(TransportKind::Timeout { after: limit })
     }
 
     fn classify(&self, result: Result<&Box<Answer>, &NoAnswer>, wall_now: WallTime) -> Outcome {
@@ -282,24 +260,6 @@ fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     request
 }
 
-impl From<reqwest::Error> for NoAnswer {
-    fn from(error: reqwest::Error) -> Self {
-        // Its text would show the URL.
-        let error = error.without_url();
-        let is_untrusted = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
-        let why = if cause::<PrivateTarget>(&error).is_some() {
-            Why::Private
-        } else if cause(&error).is_some_and(is_untrusted) {
-            Why::Untrusted
-        } else if error.is_connect() {
-            Why::Transport(TransportKind::Connect)
-        } else {
-            Why::Transport(TransportKind::Lost)
-        };
-        Self { why, cause: Some(error.into()) }
-    }
-}
-
 /// The answer, if it is one for the caller.
 fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
     let answer = finished.result.map_err(|failure| failure.into_error(url, finished.end.deferral()))?;
@@ -323,20 +283,8 @@ pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReaso
     }
 }
 
+/// What a recording, and whoever called, hears of it.
 impl NoAnswer {
-    /// What it means for the governor.
-    pub(crate) const fn outcome(&self) -> Outcome {
-        match self.why {
-            Why::Transport(_) => network_error(),
-            // Neither a certificate nor a forbidden address nor a recording gets better by asking again.
-            Why::Untrusted | Why::Private | Why::NotRecorded => untrusted_certificate(),
-        }
-    }
-
-    pub(crate) fn not_recorded(what: String) -> Self {
-        Self { why: Why::NotRecorded, cause: Some(what.into()) }
-    }
-
     /// As it was recorded.
     const fn of(no_reply: NoReply) -> Self {
         let why = match no_reply {
@@ -371,36 +319,6 @@ impl NoAnswer {
                 Error::NotRecorded(what.map(|what| what.to_string()).unwrap_or_default().into())
             }
             (Why::Private, _) => Error::Redirect { place, fault: RedirectFault::PrivateTarget },
-        }
-    }
-}
-
-/// What a fetched list needs of it: it sends without a send governor, and tells in one line what went wrong.
-#[cfg(feature = "fetch")]
-impl NoAnswer {
-    pub(crate) const fn after(limit: Duration) -> Self {
-        Self { why: Why::Transport(TransportKind::Timeout { after: limit }), cause: None }
-    }
-
-    #[cfg(test)]
-    pub(crate) const fn refused() -> Self {
-        Self { why: Why::Transport(TransportKind::Connect), cause: None }
-    }
-
-    pub(crate) fn in_one_line(&self) -> String {
-        let what = match self.why {
-            Why::Transport(TransportKind::Timeout { after }) => {
-                return format!("no answer within {} s", after.as_secs());
-            }
-            Why::Transport(TransportKind::Connect) => "no connection",
-            Why::Transport(TransportKind::Lost) => "the connection broke",
-            Why::Untrusted => "its certificate is not trusted",
-            Why::Private => return "it leads to an address that is not public".to_owned(),
-            Why::NotRecorded => "it is not in the recording",
-        };
-        match self.cause.as_ref().and_then(|cause| causes(cause.as_ref()).last()) {
-            Some(cause) => format!("{what}: {cause}"),
-            None => what.to_owned(),
         }
     }
 }

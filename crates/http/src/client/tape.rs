@@ -7,7 +7,7 @@
 //! the governor is not asked. Of the run's budget its requests still count.
 
 use super::response::Answer;
-use super::send::NoAnswer;
+use crate::wire::{BodyEnd, NoAnswer};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::fmt;
 use std::sync::Arc;
@@ -38,17 +38,6 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// Whether that is all of it.
     pub body_end: BodyEnd,
-}
-
-/// How the body of an answer ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BodyEnd {
-    /// It is complete.
-    Complete,
-    /// There was more than is recorded, or it came too slowly to be waited for.
-    TooLarge,
-    /// It broke off.
-    Broken,
 }
 
 /// Why there was no answer.

@@ -24,12 +24,15 @@ pub struct DomainHandle {
     handle: Handle<Waiters>,
 }
 
-/// What the caller of a turn does next.
-enum Turn {
-    Send(Permit),
-    PauseUntil(Time),
-    /// Nothing but an answer or another caller changes anything.
-    Pause,
+/// Why a request may not be sent now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotYet {
+    /// Not before this time, as far as is known.
+    Before(Time),
+    /// Not before one of the requests that are under way has ended.
+    InFlight,
+    /// The host fails, and is left alone until then.
+    CircuitOpen(Time),
 }
 
 impl DomainHandle {
@@ -50,22 +53,35 @@ impl DomainHandle {
     pub async fn acquire(&self, patience: &Patience) -> Result<DomainPermit, AcquireError> {
         let since = self.inner.clock.now();
         let last_send = patience.last_send();
-        if self.handle.attached().is_empty()
-            && let Turn::Send(permit) = self.ask(since, last_send)?
-        {
-            return Ok(self.permit(permit, since));
+        if self.handle.attached().is_empty() {
+            match self.try_acquire(since) {
+                Ok(permit) => return Ok(permit),
+                Err(not_yet) => drop(self.wake(not_yet, last_send)?),
+            }
         }
-        let permit = self.wait(since, last_send).await?;
-        Ok(self.permit(permit, since))
+        Ok(self.wait(since, last_send).await?)
     }
 
-    fn permit(&self, permit: Permit, since: Time) -> DomainPermit {
-        let waited = self.inner.clock.now().since(since);
-        DomainPermit { host: self.clone(), permit: Some(permit), is_sent: false, waited }
+    /// Takes a permit if there is one now, past everyone who waits in [`acquire`](Self::acquire): for a scheduler that
+    /// serves many hosts and must not wait for one of them. `since` is when the request could have been sent first.
+    ///
+    /// # Errors
+    /// When it may be sent later.
+    pub fn try_acquire(&self, since: Time) -> Result<DomainPermit, NotYet> {
+        let now = self.inner.clock.now();
+        match self.inner.registry.acquire(&self.handle, since, now) {
+            Admission::Send(permit) => {
+                let (host, waited) = (self.clone(), now.since(since));
+                Ok(DomainPermit { host, permit: Some(permit), is_sent: false, waited })
+            }
+            Admission::WaitUntil(at) => Err(NotYet::Before(at)),
+            Admission::WaitForAnswer => Err(NotYet::InFlight),
+            Admission::Denied { until } => Err(NotYet::CircuitOpen(until)),
+        }
     }
 
     /// The long way: a place among those who wait until it is the first, and then the registry's time.
-    async fn wait(&self, since: Time, last_send: Option<Instant>) -> Result<Permit, Refused> {
+    async fn wait(&self, since: Time, last_send: Option<Instant>) -> Result<DomainPermit, Refused> {
         let place = self
             .handle
             .attached()
@@ -77,26 +93,28 @@ impl DomainHandle {
             if last_send.is_some_and(|last| Instant::now() >= last) {
                 return Err(self.refused(Refusal::MaxWait, None));
             }
-            let until = match if place.is_first() { self.ask(since, last_send)? } else { Turn::Pause } {
-                Turn::Send(permit) => return Ok(permit),
-                Turn::PauseUntil(at) => self.inner.clock.instant(at),
-                Turn::Pause => far,
+            let not_yet = match place.is_first() {
+                true => match self.try_acquire(since) {
+                    Ok(permit) => return Ok(permit),
+                    Err(not_yet) => not_yet,
+                },
+                false => NotYet::InFlight,
             };
-            pause(until, &place.bell).await;
+            pause(self.wake(not_yet, last_send)?.unwrap_or(far), &place.bell).await;
         }
     }
 
-    fn ask(&self, since: Time, last_send: Option<Instant>) -> Result<Turn, Refused> {
-        let now = self.inner.clock.now();
-        match self.inner.registry.acquire(&self.handle, since, now) {
-            Admission::Send(permit) => Ok(Turn::Send(permit)),
-            Admission::WaitUntil(at) if last_send.is_some_and(|last| last < self.inner.clock.instant(at)) => {
-                Err(self.refused(Refusal::MaxWait, Some(at.since(now))))
+    /// When to ask again; `None` when nothing but an answer or another caller changes anything.
+    fn wake(&self, not_yet: NotYet, last_send: Option<Instant>) -> Result<Option<Instant>, Refused> {
+        let clock = &self.inner.clock;
+        match not_yet {
+            NotYet::Before(at) if last_send.is_some_and(|last| last < clock.instant(at)) => {
+                Err(self.refused(Refusal::MaxWait, Some(at.since(clock.now()))))
             }
-            Admission::WaitUntil(at) => Ok(Turn::PauseUntil(at)),
-            Admission::WaitForAnswer => Ok(Turn::Pause),
-            Admission::Denied { until } => {
-                Err(self.refused(Refusal::Deferred(DeferReason::CircuitOpen), Some(until.since(now))))
+            NotYet::Before(at) => Ok(Some(clock.instant(at))),
+            NotYet::InFlight => Ok(None),
+            NotYet::CircuitOpen(until) => {
+                Err(self.refused(Refusal::Deferred(DeferReason::CircuitOpen), Some(until.since(clock.now()))))
             }
         }
     }

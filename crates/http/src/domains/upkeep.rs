@@ -8,6 +8,7 @@ use super::{Domains, Inner};
 use crate::clock::wall_now;
 use crate::send_governor::pause;
 use gleaner_governor::keyed::{Handle, Snapshot};
+use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -72,14 +73,19 @@ impl Inner {
         let hosts = self.registry.len();
         if self.remembered.as_ref().is_some_and(|remembered| remembered.is_due(hosts)) {
             let inner = Arc::clone(self);
-            self.in_background(move || inner.save()).await;
+            self.in_background(move || {
+                if let Err(error) = inner.save() {
+                    tracing::warn!(%error, "what was learned could not be written down");
+                }
+            })
+            .await;
         }
     }
 
     /// Writes down what was learned about all hosts, on this thread.
-    pub(super) fn save(&self) {
-        let Some(remembered) = &self.remembered else { return };
-        let saved = remembered.save(|keep| {
+    pub(super) fn save(&self) -> io::Result<()> {
+        let Some(remembered) = &self.remembered else { return Ok(()) };
+        remembered.save(|keep| {
             let mut result = Ok(());
             self.registry.learned(self.clock.now(), wall_now(), |domain, learned| {
                 if result.is_ok() {
@@ -87,10 +93,7 @@ impl Inner {
                 }
             });
             result
-        });
-        if let Err(error) = saved {
-            tracing::warn!(%error, "what was learned could not be written down");
-        }
+        })
     }
 
     /// Writes down what was learned about one host, before anybody hears of it.

@@ -30,7 +30,7 @@ async fn a_restart_starts_warm() {
     let (_folder, file) = folder();
     let domains = open(&file);
     let before = warm(&domains, "a.com").await;
-    domains.save();
+    domains.save().unwrap();
     drop(domains);
     let domains = open(&file);
     exchange(&domains, "a.com", 200, ms(10)).await;
@@ -61,7 +61,7 @@ async fn of_two_lines_about_a_host_the_later_counts_and_bad_ones_are_dropped() {
     let (_folder, file) = folder();
     let domains = open(&file);
     let fast = warm(&domains, "a.com").await;
-    domains.save();
+    domains.save().unwrap();
     drop(domains);
     let text = fs::read_to_string(&file).unwrap();
     let line = text.lines().find(|line| line.starts_with("a.com ")).unwrap();

@@ -1,0 +1,105 @@
+//! What hosts let us fetch, and what becomes of the URLs of a host from which nothing is fetched.
+
+use super::{Pipeline, Work};
+use crate::FetchError;
+use crate::frontier::{Lane, SiteId};
+use crate::job::Job;
+use crate::result_line::ResultLine;
+use crate::robots::{ROBOTS_PATH, Robots};
+use crate::url_list::Target;
+use crate::wire::Wire;
+use gleaner_http::governor::Time;
+use std::time::Duration;
+
+/// How long the rules of a host are good for (RFC 9309).
+const RULES_KEPT: Duration = Duration::from_secs(24 * 3600);
+
+/// What is known of the rules of a site.
+#[derive(Debug)]
+pub(super) enum Rules {
+    Unknown,
+    Asked,
+    Known {
+        robots: Robots,
+        until: Time,
+    },
+    /// Then nothing is fetched.
+    Unreachable(String),
+}
+
+impl<W: Wire> Pipeline<W> {
+    /// Whether pages may be fetched from a site. If its rules are not known, they are asked for first.
+    pub(super) async fn has_rules(&mut self, id: SiteId, now: Time) -> Result<bool, FetchError> {
+        let site = &mut self.sites[id as usize];
+        match &site.rules {
+            Rules::Known { until, .. } if *until > now => return Ok(true),
+            Rules::Unreachable(why) => {
+                let why = why.clone();
+                self.give_up(id, &why).await?;
+                return Ok(false);
+            }
+            // Too old.
+            Rules::Known { robots, .. } => self.rules_bytes = self.rules_bytes.saturating_sub(robots.size()),
+            Rules::Unknown | Rules::Asked => {}
+        }
+        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::of);
+        let Some(Ok(target)) = target else {
+            self.give_up(id, "its host is no name that a host can have").await?;
+            return Ok(false);
+        };
+        site.rules = Rules::Asked;
+        let mut job = Job::new(target.url.as_str(), target.clone(), self.settings.allows_private_redirects);
+        job.rules_of = Some(id);
+        self.frontier.hold(id);
+        self.frontier.push(id, Work::Again(Box::new(job)), Lane::Errand, now);
+        Ok(true)
+    }
+
+    pub(super) fn learn_rules(&mut self, job: &Job, file: Option<Vec<u8>>, now: Time) {
+        let Some(of) = job.rules_of else { return };
+        let product = self.settings.product();
+        let robots = file.map_or_else(Robots::allowing_all, |file| Robots::parse(&file, product));
+        self.rules_bytes += robots.size();
+        let site = &mut self.sites[of as usize];
+        site.not_before = now + robots.crawl_delay().unwrap_or_default();
+        site.rules = Rules::Known { robots, until: now + RULES_KEPT };
+        self.frontier.release(of, now);
+    }
+
+    /// A job cannot succeed. For a robots.txt it means that nothing is fetched from its site.
+    pub(super) async fn fail(&mut self, job: &Job, status: Option<u16>, error: String) -> Result<(), FetchError> {
+        let Some(of) = job.rules_of else {
+            self.tell(job.failed(status, error)).await;
+            return Ok(());
+        };
+        self.sites[of as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {error}"));
+        // Whatever waits there is told so when its turn comes, which is now.
+        let now = self.now();
+        self.frontier.release(of, now);
+        Ok(())
+    }
+
+    /// Nothing more is fetched from a site in this pass.
+    pub(super) async fn give_up(&mut self, id: SiteId, why: &str) -> Result<(), FetchError> {
+        let now = self.now();
+        self.frontier.release(id, now);
+        while let Some(work) = self.frontier.take(id, now) {
+            if self.parts.stop.is_set() {
+                break;
+            }
+            match work {
+                Work::Again(job) if job.rules_of == Some(id) => {
+                    self.sites[id as usize].rules = Rules::Unreachable(format!("robots.txt cannot be had: {why}"));
+                }
+                // Boxed: an errand of another site is given up in its turn.
+                Work::Again(job) => Box::pin(self.fail(&job, None, why.to_owned())).await?,
+                Work::Fresh { at, .. } => {
+                    let listed = self.listed_at(at).map_err(FetchError::List)?;
+                    self.tell(ResultLine::refused(&listed, why.to_owned())).await;
+                }
+            }
+        }
+        self.tidy(id);
+        Ok(())
+    }
+}

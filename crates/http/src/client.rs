@@ -1,0 +1,225 @@
+//! [`GovernedClient`]: an HTTP client that finds a provider's limit and stays just under it.
+//!
+//! reqwest does the wire: TLS with the certificates of the platform, and HTTP/2 where the provider speaks it.
+//! What would get in the way of the governor or of safety is done here instead: redirects, since
+//! every hop is a request and must not carry credentials to strangers; decoding, since a decompression
+//! bomb is recognised by both of its sizes; and retries.
+//!
+//! | | default | why |
+//! |---|---|---|
+//! | attempts | 4 | pauses of at most 1, 2 and 4 s |
+//! | attempt timeout | 60 s from the send | longer than load balancers on the way allow |
+//! | idle timeout | 30 s between two pieces of a body | after that a connection is dead, not slow |
+//! | size | 64 MiB decoded, 200 times the encoded size | an answer is kept in memory whole |
+//! | redirects | 10, public addresses only | |
+//!
+//! A proxy that the environment names (`HTTPS_PROXY` and the like) is used for the caller's own requests.
+//! Where a redirect leads to is asked directly, since a proxy would resolve its name out of our sight.
+//!
+//! # What is deliberately absent
+//!
+//! - An option to skip the check of certificates, and a fall-back from https to http.
+//! - A sleep. The send governor has the only one.
+//! - URLs with their query, headers and bodies in errors, logs or `Debug` output.
+
+mod builder;
+mod cookies;
+mod defaults;
+mod error;
+mod link;
+mod paging;
+mod place;
+mod redirect;
+mod request;
+mod response;
+pub(crate) mod send;
+mod tape;
+
+pub use crate::wire::{BodyEnd, BodyFault, RedirectFault, TransportKind};
+pub use builder::ClientBuilder;
+pub use error::{Error, RequestFault, Terminal, TerminalReason};
+pub use paging::{Pages, Paging, PagingFault, Slice};
+pub use place::Place;
+pub use request::{Deadline, RequestBuilder};
+pub use response::Response;
+pub use tape::{Asked, NoReply, Player, Recorder, Reply};
+
+use crate::governors::Governors;
+use crate::patience::Patience;
+use crate::send_governor::SendGovernor;
+use crate::wire::BodyLimits;
+use builder::Wires;
+use cookies::Cookies;
+use defaults::DefaultHeaders;
+use gleaner_governor::Classifier;
+use http::{Method, StatusCode};
+use redirect::RedirectRules;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+use tape::Tape;
+
+/// An HTTP client that finds a provider's rate limit and stays just under it.
+///
+/// Cheap to clone. Two clients with the same name and credential share one governor: a provider counts
+/// accounts, not objects.
+///
+/// ```no_run
+/// # async fn example() -> Result<(), gleaner_http::Error> {
+/// use gleaner_http::GovernedClient;
+///
+/// let github = GovernedClient::builder("github").bearer("ghp_…").build()?;
+/// let user: serde_json::Value = github.get("https://api.github.com/user").send().await?.json().await?;
+/// println!("{}, at {:?}", user["login"], github.governor().collection_rate());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct GovernedClient {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    name: Box<str>,
+    governor: SendGovernor,
+    governors: Governors,
+    default_headers: DefaultHeaders,
+    cookies: Option<Cookies>,
+    patience: Patience,
+    body_limits: BodyLimits,
+    redirect_rules: RedirectRules,
+    classifier: Arc<dyn Classifier + Send + Sync>,
+    peek: Peek,
+    tape: Tape,
+    /// How many requests a run may make, for answers that no governor counts.
+    request_cap: Option<u64>,
+    wires: Wires,
+    wire: reqwest::Client,
+    /// Made when the first redirect leads to another origin: most clients never need it.
+    guarded_wire: OnceLock<reqwest::Client>,
+}
+
+/// How much of a body the classifier gets to see.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Peek {
+    every_answer: usize,
+}
+
+/// An error says what it is in its first lines; 16 KiB leave room for a page of HTML around it.
+const PEEK_OF_ERRORS: usize = 16 * 1024;
+
+impl Peek {
+    fn of(self, status: StatusCode) -> usize {
+        let is_error = status.is_client_error() || status.is_server_error();
+        if is_error { self.every_answer.max(PEEK_OF_ERRORS) } else { self.every_answer }
+    }
+}
+
+impl GovernedClient {
+    /// A client that needs nothing but the name of its provider.
+    ///
+    /// ```
+    /// use gleaner_http::GovernedClient;
+    ///
+    /// # fn main() -> Result<(), gleaner_http::Error> {
+    /// let client = GovernedClient::new("example")?;
+    /// // It starts slowly: one request a second, until it knows better.
+    /// let rate = client.governor().collection_rate().expect("pacing is on");
+    /// assert_eq!(rate.effective_rate_per_min, 60.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When TLS cannot be set up, or when the key is governed with other settings already.
+    pub fn new(name: &str) -> Result<Self, Error> {
+        Self::builder(name).build()
+    }
+
+    /// A client with other settings than the default ones.
+    pub fn builder(name: &str) -> ClientBuilder {
+        ClientBuilder::new(name)
+    }
+
+    /// The send governor of this client's key: rate, waits and counts can be asked there.
+    #[must_use]
+    pub fn governor(&self) -> &SendGovernor {
+        &self.inner.governor
+    }
+
+    /// A `GET`.
+    pub fn get(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::GET, url)
+    }
+
+    /// A `POST`.
+    pub fn post(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::POST, url)
+    }
+
+    /// A `PUT`.
+    pub fn put(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::PUT, url)
+    }
+
+    /// A `PATCH`.
+    pub fn patch(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::PATCH, url)
+    }
+
+    /// A `DELETE`.
+    pub fn delete(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::DELETE, url)
+    }
+
+    /// A `HEAD`.
+    pub fn head(&self, url: impl AsRef<str>) -> RequestBuilder {
+        self.request(Method::HEAD, url)
+    }
+
+    /// A request with any method.
+    pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
+        RequestBuilder::new(self.clone(), method, url.as_ref())
+    }
+
+    /// The pages that begin with `request`, one slice at a time.
+    pub fn pages(&self, request: RequestBuilder) -> Paging {
+        Paging::new(self, request)
+    }
+}
+
+impl Inner {
+    /// The connections for the caller's own requests, or those that reach public addresses only.
+    fn wire(&self, must_be_public: bool) -> Result<&reqwest::Client, Error> {
+        if !must_be_public {
+            return Ok(&self.wire);
+        }
+        if let Some(wire) = self.guarded_wire.get() {
+            return Ok(wire);
+        }
+        let wire = self.wires.open_guarded()?;
+        Ok(self.guarded_wire.get_or_init(|| wire))
+    }
+}
+
+impl fmt::Debug for GovernedClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GovernedClient").field("key", self.inner.governor.key()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_answers_and_errors_may_be_shared_between_threads() {
+        const fn shared<T: Send + Sync>() {}
+        const fn sent<T: Send>(_: &T) {}
+        shared::<GovernedClient>();
+        shared::<RequestBuilder>();
+        shared::<Response>();
+        shared::<Error>();
+        let client = GovernedClient::new("shared").unwrap();
+        sent(&client.get("http://127.0.0.1/").send());
+    }
+}

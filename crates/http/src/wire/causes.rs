@@ -1,0 +1,64 @@
+//! What lies under an error: the chain of its causes, looked through once for everyone.
+//!
+//! Why not `Error::source` alone: an `io::Error` names the source of what it wraps and not the wrapped error
+//! itself, and that is where TLS and our own resolver put theirs.
+
+use std::error::Error;
+use std::{io, iter};
+
+/// What lies under an error of ours.
+#[cfg(feature = "client")]
+pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Causes that are looked at: a stack of TLS, connector, client and two layers is 8 deep.
+const CAUSES_MAX: usize = 32;
+
+/// The error and its causes, outermost first.
+#[must_use]
+pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |error| cause_of(*error)).take(CAUSES_MAX)
+}
+
+/// The first cause of this type.
+#[must_use]
+pub fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    causes(error).find_map(|cause| cause.downcast_ref())
+}
+
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(wrapped) => Some(wrapped),
+        None => error.source(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt;
+
+    #[test]
+    fn an_error_inside_an_io_error_is_found() {
+        let hidden = io::Error::other(io::Error::other(fmt::Error));
+        assert!(causes(&hidden).any(<dyn Error>::is::<fmt::Error>));
+        assert!(!causes(&hidden).any(<dyn Error>::is::<std::num::ParseIntError>));
+    }
+
+    #[test]
+    fn a_chain_without_end_is_not_followed_for_ever() {
+        #[derive(Debug)]
+        struct Endless;
+        impl fmt::Display for Endless {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("endless")
+            }
+        }
+        impl Error for Endless {
+            fn source(&self) -> Option<&(dyn Error + 'static)> {
+                Some(self)
+            }
+        }
+        static ENDLESS: Endless = Endless;
+        assert_eq!(causes(&ENDLESS).count(), CAUSES_MAX);
+    }
+}

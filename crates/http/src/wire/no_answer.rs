@@ -1,0 +1,115 @@
+//! Why a request has no answer: what a governor and a person are told.
+
+use super::address::PrivateTarget;
+use super::causes::{Cause, cause, causes};
+use gleaner_governor::{Outcome, network_error, untrusted_certificate};
+use std::fmt;
+use std::time::Duration;
+
+/// What failed on the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TransportKind {
+    /// No connection: the provider has not seen the request.
+    Connect,
+    /// No answer within the time of one attempt. The provider may have done what was asked.
+    Timeout {
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The connection broke. The provider may have done what was asked.
+    Lost,
+}
+
+impl fmt::Display for TransportKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect => f.write_str(
+                "no connection, so nothing was sent; the name, the port or the way there may be wrong, or the provider is down",
+            ),
+            Self::Timeout { after } => write!(
+                f,
+                "no answer within {:.1} s of being sent; the provider may still have done what was asked",
+                after.as_secs_f64()
+            ),
+            Self::Lost => f.write_str(
+                "the connection broke before the answer was there; the provider may still have done what was asked",
+            ),
+        }
+    }
+}
+
+/// Why an attempt has no answer. A `reqwest::Error` becomes one, without its URL.
+#[derive(Debug)]
+pub struct NoAnswer {
+    pub(crate) why: Why,
+    pub(crate) cause: Option<Cause>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Why {
+    Transport(TransportKind),
+    Untrusted,
+    Private,
+    /// Nobody was asked: it is not in the recording.
+    NotRecorded,
+}
+
+impl NoAnswer {
+    /// Without a further cause.
+    #[must_use]
+    pub const fn new(kind: TransportKind) -> Self {
+        Self { why: Why::Transport(kind), cause: None }
+    }
+
+    pub(crate) fn not_recorded(what: String) -> Self {
+        Self { why: Why::NotRecorded, cause: Some(what.into()) }
+    }
+
+    /// What it means for the governor.
+    #[must_use]
+    pub const fn outcome(&self) -> Outcome {
+        match self.why {
+            Why::Transport(_) => network_error(),
+            // Neither a certificate nor a forbidden address nor a recording gets better by asking again.
+            Why::Untrusted | Why::Private | Why::NotRecorded => untrusted_certificate(),
+        }
+    }
+
+    /// What a person is told, without the URL.
+    #[must_use]
+    pub fn in_one_line(&self) -> String {
+        let what = match self.why {
+            Why::Transport(TransportKind::Timeout { after }) => {
+                return format!("no answer within {} s", after.as_secs());
+            }
+            Why::Transport(TransportKind::Connect) => "no connection",
+            Why::Transport(TransportKind::Lost) => "the connection broke",
+            Why::Untrusted => "its certificate is not trusted",
+            Why::Private => return "it leads to an address that is not public".to_owned(),
+            Why::NotRecorded => "it is not in the recording",
+        };
+        match self.cause.as_ref().and_then(|cause| causes(cause.as_ref()).last()) {
+            Some(cause) => format!("{what}: {cause}"),
+            None => what.to_owned(),
+        }
+    }
+}
+
+impl From<reqwest::Error> for NoAnswer {
+    fn from(error: reqwest::Error) -> Self {
+        // Its text would show the URL.
+        let error = error.without_url();
+        let is_untrusted = |error: &rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
+        let why = if cause::<PrivateTarget>(&error).is_some() {
+            Why::Private
+        } else if cause(&error).is_some_and(is_untrusted) {
+            Why::Untrusted
+        } else if error.is_connect() {
+            Why::Transport(TransportKind::Connect)
+        } else {
+            Why::Transport(TransportKind::Lost)
+        };
+        Self { why, cause: Some(error.into()) }
+    }
+}
