@@ -411,6 +411,12 @@ impl Gap {
         (self.state, self.confirmed_by) = (GapState::Recovered, Some(Confirmation::List));
     }
 
+    /// A coverage report called its record hydrated, and there is nothing under its key. Only for the gaps that a store
+    /// writes so that this stays on record.
+    pub fn settle_empty(&mut self) {
+        (self.state, self.confirmed_by) = (GapState::Recovered, Some(Confirmation::Empty));
+    }
+
     /// The run is over, or its lease has expired: what it still held waits again.
     pub fn release(&mut self, lease: &LeaseId, limits: AttemptLimits, now: WallTime) {
         if self.is_held_by(lease) {

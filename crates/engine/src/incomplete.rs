@@ -122,6 +122,8 @@ pub enum WarningCode {
     EverythingSkipped,
     /// A coverage report considered more records than it covers, and names them nowhere.
     NotCovered,
+    /// A coverage report calls records hydrated of which only the list has the key: they count as empty.
+    HydratedEmpty,
 }
 
 impl WarningCode {
@@ -133,6 +135,7 @@ impl WarningCode {
             Self::GapKeysIncomplete => "gap_keys_incomplete",
             Self::EverythingSkipped => "everything_skipped",
             Self::NotCovered => "not_covered",
+            Self::HydratedEmpty => "hydrated_empty",
         }
     }
 }
@@ -154,6 +157,11 @@ impl Warning {
             }
             WarningCode::NotCovered => {
                 format!("{stream}: the coverage report leaves {count} of the records that it considered without a word")
+            }
+            WarningCode::HydratedEmpty => {
+                format!(
+                    "{stream}: {count} listed keys were reported as collected and no record came; they count as empty"
+                )
             }
         }
     }

@@ -6,6 +6,7 @@
 use crate::accounts;
 use crate::awaited_keys;
 use crate::coverage_keys;
+use crate::empty_details;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gap_rows;
 use crate::held_gaps;
@@ -104,6 +105,7 @@ fn write_end<T: Track>(
         rest_of_run::settle(connection, session, outcome)?;
     }
     awaited_keys::settle(connection, session, outcome, now)?;
+    empty_details::keep(connection, session, now)?;
     accounts::settle(connection, session, outcome)?;
     skips::keep(connection, session, outcome, now)?;
     for stream in &outcome.list_again {

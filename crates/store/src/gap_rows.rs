@@ -4,6 +4,7 @@
 //! change it, and it becomes a row again, with the counters of its stream. A row is never deleted
 //! but by a purge.
 
+use crate::coverage_keys::has_durable_gap;
 use crate::error::{Failure, date_from_sql, date_to_sql};
 use crate::held_gaps::Brought;
 use crate::reach::note_parent;
@@ -449,14 +450,39 @@ pub(crate) fn open_unaccounted<T: Track>(
     key: &str,
     now: WallTime,
 ) -> Result<(), Failure> {
-    let gap = DetailGap {
+    open(connection, session, &unaccounted(pair, key), now).map(|_| ())
+}
+
+/// Keeps a key that a coverage report called hydrated, and under which there is nothing, as a gap that closed as empty.
+/// A gap that is there says more.
+pub(crate) fn open_empty<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    pair: &CoveragePair,
+    key: &str,
+    now: WallTime,
+) -> Result<(), Failure> {
+    let gap = unaccounted(pair, key);
+    let identity = GapIdentity::of(&session.start.connection, &session.gap_grant(false), &gap);
+    let identity = identity_hash(&identity);
+    if GapRow::find(connection, &identity)?.is_some() || has_durable_gap(connection, session, pair, key)? {
+        return Ok(());
+    }
+    open(connection, session, &gap, now)?;
+    let Some(mut row) = GapRow::find(connection, &identity)? else { return Ok(()) };
+    let before = row.gap.state.clone();
+    row.gap.settle_empty();
+    row.update(connection, &before)
+}
+
+fn unaccounted(pair: &CoveragePair, key: &str) -> DetailGap {
+    DetailGap {
         stream: pair.stream.clone(),
         parent_stream: Some(pair.state_stream.clone()),
         record_key: Some(GapKey::Text(key.to_owned())),
         reason: Some(GapReason::Absence(AbsenceReason::Unaccounted)),
         ..DetailGap::default()
-    };
-    open(connection, session, &gap, now).map(|_| ())
+    }
 }
 
 /// The gap that a connector means which names no id. All parts of a list that a connector leaves have one key. If there is an

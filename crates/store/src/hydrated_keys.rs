@@ -67,9 +67,11 @@ impl<'a> Where<'a> {
                 Ok(())
             })?;
             let of_run = "SELECT v.body FROM versions v WHERE v.seq >= ?1 AND v.stream = ?2";
-            self.look_into_fields(of_run, &[Value::Integer(to_sql(self.first_seq))], &sieve, &mut missing)?;
+            self.look_into_fields(of_run, &[Value::Integer(to_sql(self.first_seq))], &sieve, 0, &mut missing)?;
             let of_stream = "SELECT v.body FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1";
-            self.look_into_fields(of_stream, &[], &sieve, &mut missing)?;
+            self.look_into_fields(of_stream, &[], &sieve, 0, &mut missing)?;
+            let rejected = "SELECT q.body FROM quarantine q WHERE q.stream = ?1";
+            self.look_into_fields(rejected, &[], &sieve, QUARANTINED, &mut missing)?;
         }
         if missing > 0 && self.may_be_empty()? {
             missing -= self.mark_empty()?;
@@ -125,11 +127,18 @@ impl<'a> Where<'a> {
         each_key(self.connection, self.place, &format!("lists & {MISSING} != 0"), call)
     }
 
-    /// Unmarks what a field of one of these bodies equals, until nothing is missing.
-    fn look_into_fields(&self, sql: &str, first: &[Value], sieve: &Sieve, missing: &mut u64) -> Result<(), Failure> {
+    /// Marks what a field of one of these bodies equals with `mark` instead of as missing, until nothing is missing.
+    fn look_into_fields(
+        &self,
+        sql: &str,
+        first: &[Value],
+        sieve: &Sieve,
+        mark: i64,
+        missing: &mut u64,
+    ) -> Result<(), Failure> {
         let (run, report) = self.place;
         let unmark = format!(
-            "UPDATE temp.coverage_keys SET lists = lists & ~{MISSING}
+            "UPDATE temp.coverage_keys SET lists = (lists & ~{MISSING}) | {mark}
              WHERE run = ?1 AND report = ?2 AND key = ?3 AND lists & {MISSING} != 0"
         );
         let mut statement = self.connection.prepare_cached(sql)?;

@@ -31,6 +31,7 @@ mod awaited_keys;
 mod backup;
 mod carry_out;
 mod coverage_keys;
+mod empty_details;
 mod error;
 mod export;
 mod finish;

@@ -87,6 +87,7 @@ fn the_lists_of_operations_meet_everything_that_they_are_made_for() {
         "a part of a list that cannot be ignored",
         "a gap recovered",
         "a gap closed as empty",
+        "a key called hydrated that is empty",
         "a key called hydrated of which there is nothing",
         "a gap called recovered for which nothing came",
         "an ignored gap reported again",

@@ -114,10 +114,10 @@ fn below(stream: &Stream) -> Vec<String> {
     lines.extend((quarantined > 0).then(|| format!("{quarantined} do not fit their schema (in quarantine)")));
     let unaccounted = coverage.listing.as_ref().map_or(0, |listing| listing.unaccounted);
     lines.extend((unaccounted > 0).then(|| format!("{unaccounted} were listed, without an outcome")));
-    let empty = coverage.listing.as_ref().map_or(0, |listing| listing.empty);
-    lines.extend(
-        (empty > 0).then(|| format!("{empty} are empty: the list has them, and this stream has nothing of them")),
-    );
+    let empty = coverage.summary.gaps_empty;
+    lines.extend((empty > 0).then(|| {
+        format!("{empty} are empty: the list has them, and no record came; `gleaner gaps` lists them with --recovered")
+    }));
     let times = coverage.times_unreadable;
     lines.extend((times > 0).then(|| {
         format!("{times} stored records have a time that could not be read; `gleaner records` lists them with --time-unreadable")
@@ -163,7 +163,7 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         "connection": name, "stream": coverage.summary.name, "policy": stream.policy(),
         "declared": coverage.summary.declared, "listed": coverage.listed(), "stored": coverage.summary.records,
         "deleted": coverage.summary.tombstones, "missing": coverage.missing(), "skipped": coverage.skipped(),
-        "quarantined": coverage.summary.quarantined, "percent": percent, "percent_unknown_because": unknown,
+        "quarantined": coverage.summary.quarantined, "empty": coverage.summary.gaps_empty, "percent": percent, "percent_unknown_because": unknown,
         "gaps": coverage.gaps.iter().map(gap).collect::<Vec<_>>(), "last_listing": listing,
         "skip_open": coverage.skip_open.as_ref().map(|skip| json!({
             "reason": skip.reason, "message": skip.message, "run_id": skip.run_id, "at": dates::rfc3339(skip.at),

@@ -135,8 +135,9 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         return Ok(ExitCode::SUCCESS);
     }
     let streams = reader.coverage(connection)?.into_iter().filter(is_chosen);
-    let (mut all, mut unaccounted) = (0, 0);
+    let (mut all, mut unaccounted, mut empty) = (0, 0, 0);
     for stream in streams {
+        empty += stream.summary.gaps_empty;
         let recovered = if args.recovered { stream.summary.gaps_recovered } else { 0 };
         all += stream.missing() + recovered;
         if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
@@ -150,6 +151,7 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
     let line = match (all, &unfinished) {
         (0, Some(why)) => format!("no gap is on record, but {}", visible(why)),
         (0, None) if !open.is_empty() => "no gap is open, but the account is not complete".to_owned(),
+        (0, None) if empty > 0 => format!("nothing is missing; {empty} listed keys are empty (--recovered lists them)"),
         (0, None) => "nothing is missing".to_owned(),
         (all, None) => format!("{} of {all} shown", limit - left + unaccounted),
         (all, Some(why)) => {

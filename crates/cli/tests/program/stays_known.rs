@@ -299,3 +299,42 @@ fn a_record_of_the_list_after_the_report_is_told_and_listed_again() {
     assert_eq!(last_line(&answer)["warnings"][0]["code"], "coverage_early", "{answer:?}");
     assert_eq!(run(&shop, "fin()", &[]).1["state"], Value::Null);
 }
+
+#[test]
+fn a_key_that_is_called_collected_and_has_no_record_stays_visible_as_empty_until_a_record_comes() {
+    let shop = shop("hydrated-empty", ["", OF_LIST, ""]);
+    let lists = "rec('list', 'c1'); rec('list', 'c2'); rec('list', 'c3');";
+    let report = "cov('detail', 'list', ['c1', 'c2', 'c3'], ['c1', 'c2', 'c3']); state('list', 1); fin(); end()";
+    let script = format!("{MESSAGES}{FIELDS}{lists} fields('detail', 'm1', of='c1'); {report}");
+    let answer = shop.run(&script, &["--json"]);
+    let warning = &last_line(&answer)["warnings"][0];
+    assert_eq!((&warning["code"], &warning["count"]), (&json!("hydrated_empty"), &json!(2)), "{answer:?}");
+    // Also after a run that says nothing about them.
+    assert_eq!(run(&shop, "cov('detail', 'list', [], []); fin()", &[]).0, 0);
+    let says = |command: &[&str], text: &str| {
+        let answer = shop.gleaner(command);
+        assert!(answer.stdout.contains(text), "{command:?}: {answer:?}");
+    };
+    says(&["gaps", "shop"], "nothing is missing; 2 listed keys are empty");
+    says(&["gaps", "shop", "--recovered", "--json"], r#""record_key":"c3""#);
+    says(&["coverage", "shop"], "2 are empty");
+    says(&["why", "shop"], "2 gaps closed as empty");
+    // The connector brings one of them after all.
+    let script =
+        format!("{MESSAGES}{FIELDS}{lists} fields('detail', 'm1', of='c1'); fields('detail', 'm2', of='c2'); {report}");
+    assert_eq!(shop.run(&script, &["--full-refresh"]).code, 0);
+    says(&["gaps", "shop"], "nothing is missing; 1 listed keys are empty");
+    assert_eq!(shop.gleaner(&["verify"]).code, 0);
+}
+
+#[test]
+fn a_detail_in_quarantine_counts_as_that_also_where_only_a_field_has_the_key_of_the_list() {
+    let schema = r#","schema":{"type":"object","properties":{"id":{"type":"string"},"bad":false}}"#;
+    let shop = shop("quarantined-by-field", ["", &format!("{schema}{OF_LIST}"), ""]);
+    let script = "rec('list', 'c1'); rec('list', 'c2'); fields('detail', 'm1', of='c1'); fields('detail', 'm2', of='c2', bad=1); \
+                  cov('detail', 'list', ['c1', 'c2'], ['c1', 'c2']); state('list', 1); fin(); end()";
+    let answer = shop.run(&format!("{MESSAGES}{FIELDS}{script}"), &["--json"]);
+    let last = last_line(&answer);
+    assert_eq!((answer.code, &last["checkpoints_withheld"]), (3, &json!([])), "{answer:?}");
+    assert_eq!((&last["missing"], &last["coverage_shortfalls"]), (&json!(1), &json!([])), "{answer:?}");
+}

@@ -452,6 +452,7 @@ impl<T: Track> Run<T> {
                 (WarningCode::GapKeysIncomplete, tally.gaps_unlisted),
                 (WarningCode::EverythingSkipped, skipped),
                 (WarningCode::NotCovered, report.uncovered),
+                (WarningCode::HydratedEmpty, tally.empty),
             ];
             let warning = |(code, count)| Warning { code, stream: stream.clone(), count };
             counts.into_iter().filter(|(_, count)| *count > 0).map(warning).collect::<Vec<_>>()

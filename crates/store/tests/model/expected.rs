@@ -145,6 +145,15 @@ pub(crate) struct Expected {
 const MINUTE: u64 = 60_000;
 pub(crate) const SIX_HOURS: u64 = 360 * MINUTE;
 
+/// What there is for a key that a report calls hydrated.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Found {
+    Record,
+    InQuarantine,
+    Empty,
+    Nothing,
+}
+
 impl Expected {
     /// A new run settles what runs before it left open.
     pub(crate) fn begin(&mut self, id: &str, track: &'static str, streams: &'static [&'static str]) {
@@ -305,17 +314,62 @@ impl Expected {
         self.gaps.get(&detail_gap(key)).is_some_and(|gap| gap.state != State::Recovered)
     }
 
-    /// Whether what a report calls hydrated is here, in quarantine, or empty: only trips have it, and no detail has the
-    /// key of a trip.
+    /// Whether what a report calls hydrated is here, in quarantine, or empty.
     pub(crate) fn has_detail(&self, key: &str) -> bool {
+        self.found(key) != Found::Nothing
+    }
+
+    /// What there is for a key that a report calls hydrated. It is empty if only trips have it, and no detail has the key of
+    /// a trip.
+    fn found(&self, key: &str) -> Found {
         let of = |stream: &'static str| self.records.iter().filter(move |((of, _), _)| of == stream);
-        let is_it = |(place, kept): (&Place, &Kept)| {
-            place.1 == key || kept.body.as_deref().is_some_and(|body| fields_of(body).iter().any(|field| field == key))
-        };
+        let has_field = |body: &str| fields_of(body).iter().any(|field| field == key);
+        let is_it = |(place, kept): (&Place, &Kept)| place.1 == key || kept.body.as_deref().is_some_and(has_field);
         let is_trip = |wanted: &str| of("trips").any(|((_, trip), _)| trip == wanted);
         let may_be_empty = of("details").next().is_some() && !of("details").any(|((_, detail), _)| is_trip(detail));
-        let in_quarantine = self.quarantine.contains_key(&("details".to_owned(), key.to_owned()));
-        of("details").any(is_it) || in_quarantine || may_be_empty && is_trip(key)
+        let rejected = |place: &Place, by_field: bool| match self.quarantine.get(place) {
+            Some(body) if place.0 == "details" => place.1 == key || by_field && has_field(body),
+            _ => false,
+        };
+        if self.quarantine.keys().any(|place| rejected(place, false)) {
+            Found::InQuarantine
+        } else if of("details").any(is_it) {
+            Found::Record
+        } else if self.quarantine.keys().any(|place| rejected(place, true)) {
+            Found::InQuarantine
+        } else if may_be_empty && is_trip(key) {
+            Found::Empty
+        } else {
+            Found::Nothing
+        }
+    }
+
+    /// Keys that are called hydrated and are empty are kept as gaps that closed so. Answers the names of the new ones.
+    pub(crate) fn keep_empty(&mut self) -> Vec<GapName> {
+        let going = self.going.as_ref().unwrap();
+        let Some(report) = going.report.as_ref().filter(|report| report.unaccounted.is_some()) else {
+            return Vec::new();
+        };
+        let ([required, hydrated, gaps, skips], run) = (report.lists.clone(), going.id.clone());
+        let is_hydrated = |key: &&String| hydrated.contains(key) && !gaps.contains(key) && !skips.contains(key);
+        let mut names = Vec::new();
+        for key in required.iter().filter(is_hydrated) {
+            let (found, name) = (self.found(key), detail_gap(key));
+            match self.gaps.get_mut(&name) {
+                None if found == Found::Empty => {
+                    let cause = Cause { reason: "unaccounted", run_cap: false, status: None };
+                    self.open_gap(&name, cause, None, &run);
+                    let gap = self.gaps.get_mut(&name).unwrap();
+                    (gap.state, gap.confirmed_by) = (State::Recovered, Some("empty"));
+                    names.push(name);
+                }
+                Some(gap) if found == Found::Record && gap.confirmed_by == Some("empty") => {
+                    gap.confirmed_by = Some("record");
+                }
+                _ => {}
+            }
+        }
+        names
     }
 
     /// Keys that nothing accounts for are gaps now. Answers their names.
