@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The longest line that is held: what a runtime reads of a record. Longer ones have files inside.
-pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
 /// What some programs begin a text with.
@@ -17,7 +17,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'b> {
+pub(crate) enum Line<'b> {
     /// A whole one, without its line feed.
     Whole(&'b [u8]),
     /// What comes after the last line feed. It is not passed unless [`Lines::take_unfinished`] says so.
@@ -33,7 +33,7 @@ pub enum Line<'b> {
 
 /// Reads lines.
 #[derive(Debug)]
-pub struct Lines<'f> {
+pub(crate) struct Lines<'f> {
     file: &'f File,
     buffer: &'f mut Vec<u8>,
     /// The next line begins here, in the buffer and in the file.
@@ -47,23 +47,18 @@ pub struct Lines<'f> {
 
 impl<'f> Lines<'f> {
     /// Reads from a place that an earlier reader told. The buffer is the caller's, for one file after another.
-    pub const fn new(file: &'f File, from: u64, buffer: &'f mut Vec<u8>) -> Self {
+    pub(crate) const fn new(file: &'f File, from: u64, buffer: &'f mut Vec<u8>) -> Self {
         Self { file, buffer, start: 0, at: from, end: 0, scanned: 0, is_ended: false }
     }
 
     /// Where the next line begins.
-    #[must_use]
-    pub const fn offset(&self) -> u64 {
+    pub(crate) const fn offset(&self) -> u64 {
         self.at
     }
 
     /// The next line; `None` at the end.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
     #[expect(clippy::should_implement_trait, reason = "a line lives until the next one is asked for")]
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         if self.is_ended {
             return Ok(None);
         }
@@ -86,7 +81,7 @@ impl<'f> Lines<'f> {
     }
 
     /// Passes the unfinished line, too: its content showed that it is whole.
-    pub const fn take_unfinished(&mut self) {
+    pub(crate) const fn take_unfinished(&mut self) {
         self.pass(self.end);
     }
 

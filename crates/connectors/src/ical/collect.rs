@@ -9,7 +9,7 @@ use super::occurrences::{Occurrence, Window, occurrences};
 use super::rule::day_number;
 use super::sources::{Answer, Folder, Group, Named, Read, Rereader, Subscription, Validators};
 use super::{digest, name};
-use crate::files::{Place, Root, Spot, Trouble, Troubles, scope_word, setting};
+use crate::files::{Place, Root, Spot, Trouble, Troubles, scope_word, setting, time_zone};
 use gleaner_sdk::protocol::{Progress, RecoveryAction};
 use gleaner_sdk::{Client, Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::tz::TimeZone;
@@ -68,7 +68,7 @@ impl Connector for ICal {
         let asked = Stream::ALL.into_iter().filter(|stream| run.scope(stream.name()).is_some()).collect::<Vec<_>>();
         let Some(&first) = asked.first() else { return Ok(()) };
         let now = Zoned::now().with_time_zone(TimeZone::UTC);
-        let zone = zone()?;
+        let zone = time_zone(ZONE)?;
         let mut sources = Sources {
             folder: place.as_ref().map(Folder::open).transpose()?,
             subscription: address.as_deref().map(Subscription::new).transpose()?,
@@ -103,16 +103,6 @@ impl Connector for ICal {
         // Only a run that read everything knows that something is not missing any more.
         if is_finished { sources.settle(run.emitter()) } else { Ok(()) }
     }
-}
-
-/// Times without a zone are the owner's own.
-fn zone() -> Result<TimeZone, Stop> {
-    let Some(name) = setting(ZONE) else { return Ok(TimeZone::try_system().unwrap_or(TimeZone::UTC)) };
-    let name = name.to_string_lossy().into_owned();
-    TimeZone::get(&name).map_err(|_| {
-        let what = format!("{ZONE} is {name:?}, which is no time zone; give a name like Europe/Berlin");
-        Stop::for_good(what, RecoveryAction::ManualActionRequired)
-    })
 }
 
 /// What is taken apart of a series, in whole months, so that it stays the same for some weeks; and the month.

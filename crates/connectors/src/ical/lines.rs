@@ -23,6 +23,11 @@ impl Line {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
+    /// Whether it begins or ends a component of this name.
+    pub(crate) fn names(&self, component: &str) -> bool {
+        self.value.trim().eq_ignore_ascii_case(component)
+    }
+
     /// The value as text: without its escapes.
     pub(crate) fn text(&self) -> String {
         unescaped(&self.value)

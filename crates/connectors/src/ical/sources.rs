@@ -5,7 +5,8 @@
 //! it may read the calendar), so it is in no cursor, no record and no message; its host is.
 
 use super::calendar::{Calendar, Event};
-use super::{digest, hash};
+use super::digest;
+use crate::digest::hash;
 use crate::files::{FilePath, Listing, Place, Root, Spot, Stamp, Trouble, Troubles};
 use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Client, Cursor, Emitter, FetchError, FetchErrorKind, Stop};
