@@ -36,7 +36,6 @@ impl Browser {
     }
 
     /// Pages that were opened by pages since the last call. Those beyond the bound were closed and counted.
-    #[must_use]
     pub fn popups(&self) -> Vec<Page> {
         self.engine.take_popups().into_iter().map(Page::new).collect()
     }
@@ -51,7 +50,6 @@ impl Browser {
     }
 
     /// What was downloaded in this run. Files are deleted with the browser: move away what is to be kept.
-    #[must_use]
     pub fn downloads(&self) -> Vec<Download> {
         self.engine.downloads()
     }
@@ -79,43 +77,31 @@ impl Browser {
     }
 
     /// What was done without having been asked for, for the owner to know.
-    #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
     /// What pages tried, and how often.
-    #[must_use]
     pub fn counts(&self) -> BrowserCounts {
-        let counts = self.engine.counts();
-        BrowserCounts {
-            dialogs_dismissed: counts.dialogs_dismissed,
-            popups_closed: counts.popups_closed,
-            downloads_cancelled: counts.downloads_cancelled,
-            events_dropped: counts.events_dropped,
-        }
+        self.engine.counts()
     }
 
     /// What drives it.
-    #[must_use]
     pub fn engine(&self) -> EngineKind {
         self.engine.kind()
     }
 
     /// Whether an owner can see and use it.
-    #[must_use]
     pub fn has_window(&self) -> bool {
         self.window == Window::Headed
     }
 
     /// Where its profile is.
-    #[must_use]
     pub fn profile(&self) -> &Path {
         &self.profile
     }
 
     /// Why the browser is no longer there, if it is not.
-    #[must_use]
     pub fn gone(&self) -> Option<String> {
         self.engine.gone()
     }

@@ -4,14 +4,16 @@
 //! Events are not queued: each changes what is known of the [`Counterpart`] as it is read, and whoever waits for something
 //! looks there.
 
+use crate::browser::Download;
 use crate::engine::Deadline;
 use crate::error::BrowserError;
 use crate::message::{Frame, Framer, Message, Refusal};
+use crate::open_pages::OpenPages;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -47,14 +49,15 @@ pub(crate) struct Consequences {
 }
 
 /// Who is at the other end: how it is spoken to, and what is known about it. Pure.
-pub(crate) trait Counterpart: Debug + Send + 'static {
+pub(crate) trait Counterpart: Debug + Send + Sized + 'static {
     type Framer: Framer;
+    /// What is known of a page.
+    type Page: Debug;
     /// What it means that nothing more can come.
     const ENDED: &'static str;
 
-    fn framer(&self) -> Self::Framer;
-    fn message_bytes_max(&self) -> u64;
-    fn count_dropped(&mut self);
+    fn framer(message_bytes_max: usize) -> Self::Framer;
+    fn pages(&mut self) -> &mut OpenPages<Self::Page>;
     fn encode(id: u64, order: &Order, within: Duration) -> Vec<u8>;
     fn refused(method: &'static str, refusal: &Refusal) -> BrowserError;
     fn on_event(&mut self, method: &str, params: &Value, about: Option<&str>) -> Consequences;
@@ -88,6 +91,12 @@ struct State<C> {
     known: C,
 }
 
+impl<C: Counterpart> State<C> {
+    fn count_dropped(&mut self) {
+        self.known.pages().counts.events_dropped += 1;
+    }
+}
+
 #[derive(Debug)]
 struct Pending {
     to: Option<String>,
@@ -105,8 +114,8 @@ enum Answer {
 }
 
 impl<C: Counterpart> Connection<C> {
-    pub(crate) fn new(from_it: PipeReader, to_it: PipeWriter, known: C, downloads: PathBuf) -> Self {
-        let framer = known.framer();
+    pub(crate) fn new(from_it: PipeReader, to_it: PipeWriter, mut known: C, downloads: PathBuf) -> Self {
+        let framer = C::framer(known.pages().limits.message_bytes_max);
         let state = State { next_id: 0, pending: BTreeMap::new(), gone: None, known };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new(), downloads });
         let (outbox, to_write) = sync_channel(OUTBOX_MAX);
@@ -151,12 +160,10 @@ impl<C: Counterpart> Connection<C> {
             Answer::Refused(refusal) if refusal.name == "TimeoutError" => Err(deadline.timed_out(what)),
             Answer::Refused(refusal) => Err(C::refused(method, &refusal)),
             Answer::TooLong => {
-                let max = self.look(|known| known.message_bytes_max());
-                Err(BrowserError::TooLarge { what: "an answer of the browser", max })
+                let max = self.look(|known| known.pages().limits.message_bytes_max);
+                Err(BrowserError::TooLarge { what: "an answer of the browser", max: max as u64 })
             }
-            Answer::Unread => {
-                Err(BrowserError::Protocol { method: what.to_owned(), why: "it is no JSON, or too deep".to_owned() })
-            }
+            Answer::Unread => Err(BrowserError::protocol(what, "it is no JSON, or too deep")),
             Answer::PageGone(why) => Err(BrowserError::PageGone { why }),
             Answer::BrowserGone(why) => Err(BrowserError::Gone { why }),
         }
@@ -187,6 +194,47 @@ impl<C: Counterpart> Connection<C> {
 
     pub(crate) fn look<T>(&self, look: impl FnOnce(&mut C) -> T) -> T {
         look(&mut self.lock().known)
+    }
+
+    /// What is known of a page, or why it is gone.
+    pub(crate) fn of_page<T>(&self, page: &str, get: impl FnOnce(&mut C) -> Option<T>) -> Result<T, BrowserError> {
+        self.look(get).ok_or_else(|| self.page_gone(page))
+    }
+
+    /// Waits until a page is ready.
+    pub(crate) fn wait_for_page(
+        &self,
+        page: &str,
+        deadline: Deadline,
+        is_ready: impl Fn(&mut C) -> bool,
+    ) -> Result<(), BrowserError> {
+        let seen = self.wait(deadline, |known| match known.pages().get(page) {
+            Some(_) => is_ready(known).then_some(true),
+            None => Some(false),
+        })?;
+        match seen {
+            Some(true) => Ok(()),
+            Some(false) => Err(self.page_gone(page)),
+            None => Err(deadline.timed_out("open the page")),
+        }
+    }
+
+    /// Why a page is gone. With the browser gone, its pages are too, and that is the better reason.
+    pub(crate) fn page_gone(&self, page: &str) -> BrowserError {
+        let mut state = self.lock();
+        match &state.gone {
+            Some(why) => BrowserError::Gone { why: why.clone() },
+            None => BrowserError::PageGone { why: state.known.pages().why_closed(page) },
+        }
+    }
+
+    pub(crate) fn downloads(&self) -> Vec<Download> {
+        self.look(|known| known.pages().downloads(&self.shared.downloads))
+    }
+
+    /// The folder that downloads are put into.
+    pub(crate) fn downloads_folder(&self) -> &Path {
+        &self.shared.downloads
     }
 
     pub(crate) fn gone(&self) -> Option<String> {
@@ -242,7 +290,7 @@ impl<C: Counterpart> Shared<C> {
             Frame::Message(message) => self.take_message(*message, outbox),
             Frame::TooLong(Some(id)) => self.answer(id, Answer::TooLong),
             Frame::Garbage(Some(id)) => self.answer(id, Answer::Unread),
-            Frame::TooLong(None) | Frame::Garbage(None) => self.lock().known.count_dropped(),
+            Frame::TooLong(None) | Frame::Garbage(None) => self.lock().count_dropped(),
         }
     }
 
@@ -254,7 +302,7 @@ impl<C: Counterpart> Shared<C> {
         } else if let Some(method) = method {
             self.event(&method, &params, about.as_deref(), outbox);
         } else {
-            self.lock().known.count_dropped();
+            self.lock().count_dropped();
         }
     }
 
@@ -271,7 +319,7 @@ impl<C: Counterpart> Shared<C> {
             state.next_id += 1;
             let message = C::encode(state.next_id, &order, ORDER_MAX);
             if outbox.try_send(message).is_err() {
-                state.known.count_dropped();
+                state.count_dropped();
             }
         }
         for (lost, why) in lost {

@@ -6,12 +6,11 @@ use crate::error::BrowserError;
 use crate::notice::Notice;
 #[cfg(feature = "patchright")]
 use crate::patchright::{
-    PatchrightEngine,
+    self,
     driver::{self, Driver, Surroundings},
 };
-use crate::pipe::PipeEngine;
-use crate::program;
 use crate::request::{BrowserRequest, EngineChoice};
+use crate::{pipe, program};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,11 +98,9 @@ impl Chosen {
         deadline: Deadline,
     ) -> Result<Arc<dyn Engine>, BrowserError> {
         match self {
-            Self::Pipe => Ok(Arc::new(PipeEngine::start(program, start, downloads, deadline)?)),
+            Self::Pipe => Ok(Arc::new(pipe::start(program, start, downloads, deadline)?)),
             #[cfg(feature = "patchright")]
-            Self::Patchright(driver) => {
-                Ok(Arc::new(PatchrightEngine::start(driver, program, start, downloads, deadline)?))
-            }
+            Self::Patchright(driver) => Ok(Arc::new(patchright::start(driver, program, start, downloads, deadline)?)),
         }
     }
 }

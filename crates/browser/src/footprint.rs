@@ -1,7 +1,6 @@
 //! Watches over what a browser takes of memory and disk, and over its end.
 
 use crate::connection::{Connection, Counterpart};
-use crate::limits::Limits;
 use crate::process::BrowserProcess;
 use crate::profile::size;
 use std::path::Path;
@@ -20,13 +19,9 @@ const LEFT_MAX: Duration = Duration::from_secs(2);
 
 /// Ends a browser that takes too much memory or disk, and says so to whoever waits for it. When it is gone for another
 /// reason, nothing of it is left soon after, though nobody may have noticed yet.
-pub(crate) fn watch<C: Counterpart>(
-    connection: &Connection<C>,
-    process: &Weak<BrowserProcess>,
-    profile: &Path,
-    limits: &Limits,
-) {
+pub(crate) fn watch<C: Counterpart>(connection: &Connection<C>, process: &Weak<BrowserProcess>, profile: &Path) {
     let (mut waited, mut profile_due) = (Duration::ZERO, Instant::now());
+    let limits = connection.look(|known| known.pages().limits);
     // Downloads are in the profile, and have a bound of their own.
     let profile_max = limits.profile_bytes_max.saturating_add(limits.download_bytes_max);
     while connection.gone().is_none() {

@@ -25,5 +25,5 @@ const KEYS: [Key; 8] = [
 pub(crate) fn find(name: &str) -> Result<Key, BrowserError> {
     KEYS.into_iter()
         .find(|key| key.name == name)
-        .ok_or_else(|| BrowserError::Protocol { method: "press".to_owned(), why: format!("there is no key {name:?}") })
+        .ok_or_else(|| BrowserError::protocol("press", format!("there is no key {name:?}")))
 }

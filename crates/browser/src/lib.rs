@@ -45,6 +45,7 @@ mod arguments;
 mod browser;
 mod connection;
 mod downloads;
+mod driven;
 mod engine;
 mod engine_choice;
 mod error;
@@ -53,6 +54,7 @@ mod keys;
 mod limits;
 mod message;
 mod notice;
+mod open_pages;
 mod page;
 #[cfg(feature = "patchright")]
 mod patchright;

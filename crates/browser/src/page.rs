@@ -112,10 +112,8 @@ impl Page {
 
 fn typed<T: DeserializeOwned>(value: Value, method: &str) -> Result<T, BrowserError> {
     // The error of serde names types and fields, and may quote a value: only its kind is told.
-    serde_json::from_value(value).map_err(|error| BrowserError::Protocol {
-        method: method.to_owned(),
-        why: format!("the value has another type ({:?})", error.classify()),
-    })
+    serde_json::from_value(value)
+        .map_err(|error| BrowserError::protocol(method, format!("the value has another type ({:?})", error.classify())))
 }
 
 /// An address without what may be secret in it: everything after its path, and whoever signs in with it.

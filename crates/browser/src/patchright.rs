@@ -13,25 +13,20 @@ mod page;
 mod value;
 
 use crate::arguments::{self, Start};
-use crate::browser::{Cookie, Download};
 use crate::connection::Connection;
-use crate::engine::{Deadline, Engine, EngineCounts, EngineKind, EnginePage};
+use crate::driven::{Drive, Driven};
+use crate::engine::{Deadline, EngineKind, EnginePage};
 use crate::error::BrowserError;
-use crate::footprint;
-use crate::limits::Limits;
 use crate::process::BrowserProcess;
 use driver::Driver;
 use objects::{LAUNCH, Objects};
 use page::PatchrightPage;
 use serde_json::{Value, json};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a browser may take to end when it is dropped. What it knows is on the disk within a fifth of a second.
-const FAREWELL_MAX: Duration = Duration::from_secs(2);
 /// How long the driver may take to answer at all. It takes a second; a machine that is busy takes ten times that.
 const GREETING_MAX: Duration = Duration::from_secs(20);
 /// What makes node or the driver do other things than we think: open a port, load code, write down what is typed.
@@ -39,120 +34,73 @@ const UNWANTED: [&str; 7] = ["NODE_", "DEBUG", "PW_", "PWDEBUG", "PWTEST", "PLAY
 /// The one of them that names certificates, and changes nothing else.
 const WANTED: &str = "NODE_EXTRA_CA_CERTS";
 
-/// A browser that is driven through patchright.
-#[derive(Debug)]
-pub(crate) struct PatchrightEngine {
-    connection: Connection<Objects>,
-    process: Arc<BrowserProcess>,
-    context: String,
-    downloads: PathBuf,
-    limits: Limits,
-    /// A page that somebody asks for is not a popup that somebody else may take.
-    opening: Mutex<()>,
+/// Starts the driver, has it start a browser, and waits until both answer.
+pub(crate) fn start(
+    driver: &Driver,
+    program: &Path,
+    start: Start<'_>,
+    downloads: &Path,
+    deadline: Deadline,
+) -> Result<Driven<Objects>, BrowserError> {
+    let launched = launch_params(program, start, downloads)?;
+    let (process, from_it, to_it) = BrowserProcess::start(&driver.node, command(driver), start.profile)
+        // It is the driver that did not start: no reason to think ill of the profile.
+        .map_err(|error| unfit(error.to_string()))?;
+    let process = Arc::new(process);
+    let connection = Connection::new(from_it, to_it, Objects::new(*start.limits), downloads.to_owned());
+    // From here on, leaving ends the driver.
+    let chromium = greet(&connection, deadline).map_err(|error| does_not_answer(driver, &process, &error))?;
+    launch(&connection, &chromium, launched, deadline).and_then(|()| prepare(&connection, deadline)).map_err(
+        |error| match process.ended() {
+            // A driver that ended in the middle of it says nothing about the profile.
+            Some(_) => does_not_answer(driver, &process, &error),
+            None => did_not_start(program, &error),
+        },
+    )?;
+    Ok(Driven::new(connection, process).watched(start.profile))
 }
 
-impl PatchrightEngine {
-    /// Starts the driver, has it start a browser, and waits until both answer.
-    pub(crate) fn start(
-        driver: &Driver,
-        program: &Path,
-        start: Start<'_>,
-        downloads: &Path,
-        deadline: Deadline,
-    ) -> Result<Self, BrowserError> {
-        let launched = launch_params(program, start, downloads)?;
-        let (process, from_it, to_it) = BrowserProcess::start(&driver.node, command(driver), start.profile)
-            // It is the driver that did not start: no reason to think ill of the profile.
-            .map_err(|error| unfit(error.to_string()))?;
-        let (process, limits) = (Arc::new(process), *start.limits);
-        let connection = Connection::new(from_it, to_it, Objects::new(limits), downloads.to_owned());
-        // From here on, leaving ends the driver.
-        let chromium = greet(&connection, deadline).map_err(|error| does_not_answer(driver, &process, &error))?;
-        let context = launch(&connection, &chromium, &launched, deadline)
-            .and_then(|context| prepare(&connection, &context, downloads, deadline).map(|()| context))
-            .map_err(|error| match process.ended() {
-                // A driver that ended in the middle of it says nothing about the profile.
-                Some(_) => does_not_answer(driver, &process, &error),
-                None => did_not_start(program, &error),
-            })?;
-        let (watching, watched) = (connection.clone(), Arc::downgrade(&process));
-        let profile = start.profile.to_owned();
-        thread::spawn(move || footprint::watch(&watching, &watched, &profile, &limits));
-        let opening = Mutex::new(());
-        Ok(Self { connection, process, context, downloads: downloads.to_owned(), limits, opening })
-    }
+impl Drive for Objects {
+    const KIND: EngineKind = EngineKind::Patchright;
 
-    fn page(&self, page: String) -> Arc<dyn EnginePage> {
-        Arc::new(PatchrightPage { connection: self.connection.clone(), page })
-    }
-}
-
-impl Engine for PatchrightEngine {
-    fn kind(&self) -> EngineKind {
-        EngineKind::Patchright
-    }
-
-    fn new_page(&self, deadline: Deadline) -> Result<Arc<dyn EnginePage>, BrowserError> {
-        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        let too_many = || BrowserError::TooMany { what: "pages open", max: self.limits.pages_max as u64 };
-        if self.connection.look(|objects| objects.is_full()) {
-            return Err(too_many());
-        }
-        let answer = self.connection.call(Some(&self.context), "newPage", json!({}), "open a page", deadline)?;
+    fn open_page(connection: &Connection<Self>, deadline: Deadline) -> Result<String, BrowserError> {
+        let answer = call_context(connection, "newPage", json!({}), "open a page", deadline)?;
         let page = answer["page"]["guid"].as_str().unwrap_or_default().to_owned();
         // Another one may have been faster: then this was one too many, and is closed already.
-        let is_open = self.connection.look(|objects| {
-            objects.claim(&page);
-            objects.page(&page).is_some()
-        });
-        if is_open { Ok(self.page(page)) } else { Err(too_many()) }
+        connection.look(|objects| {
+            let is_open = objects.pages.claim(&page);
+            if is_open { Ok(()) } else { Err(objects.pages.too_many()) }
+        })?;
+        Ok(page)
     }
 
-    fn take_popups(&self) -> Vec<Arc<dyn EnginePage>> {
-        let _opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        let pages = self.connection.look(Objects::take_unclaimed);
-        pages.into_iter().map(|page| self.page(page)).collect()
+    fn page(connection: Connection<Self>, page: String) -> Arc<dyn EnginePage> {
+        Arc::new(PatchrightPage { connection, page })
     }
 
-    fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError> {
-        let params = json!({"urls": []});
-        let answer = self.connection.call(Some(&self.context), "cookies", params, "read its cookies", deadline)?;
-        let cookies = answer["cookies"].as_array().map(Vec::as_slice).unwrap_or_default();
-        Ok(cookies.iter().map(Cookie::from_json).collect())
+    fn cookies(connection: &Connection<Self>, deadline: Deadline) -> Result<Value, BrowserError> {
+        call_context(connection, "cookies", json!({"urls": []}), "read its cookies", deadline)
     }
 
-    fn downloads(&self) -> Vec<Download> {
-        self.connection.look(|objects| objects.downloads().list(&self.downloads))
-    }
-
-    fn counts(&self) -> EngineCounts {
-        self.connection.look(|objects| objects.counts())
-    }
-
-    fn gone(&self) -> Option<String> {
-        self.connection.gone()
-    }
-
-    fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        let browser = self.connection.look(|objects| objects.browser());
+    fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool {
+        let browser = connection.look(|objects| objects.browser.clone());
         // The driver may tell that the browser is gone while that is still saving what it knows: whether its process
         // ended is what counts.
-        drop(self.connection.call(browser.as_deref(), "close", json!({}), "close", deadline));
-        let ended = self.process.wait_for_browser(deadline.left());
-        self.connection.set_gone("it was closed");
-        self.process.kill();
-        if ended { Ok(()) } else { Err(deadline.timed_out("close")) }
+        drop(connection.call(browser.as_deref(), "close", json!({}), "close", deadline));
+        process.wait_for_browser(deadline.left())
     }
 }
 
-impl Drop for PatchrightEngine {
-    fn drop(&mut self) {
-        // A browser that was closed is gone already. One that was not is given the time to save what it knows.
-        if self.connection.gone().is_none() {
-            drop(self.close(Deadline::after(FAREWELL_MAX)));
-        }
-        self.process.kill();
-    }
+/// Calls what holds all pages and cookies.
+fn call_context(
+    connection: &Connection<Objects>,
+    method: &'static str,
+    params: Value,
+    what: &'static str,
+    deadline: Deadline,
+) -> Result<Value, BrowserError> {
+    let context = connection.look(|objects| objects.context.clone());
+    connection.call(Some(&context), method, params, what, deadline)
 }
 
 /// How the driver is started: so that nothing of our surroundings opens a port in it, or makes it write down what it hears.
@@ -176,10 +124,8 @@ fn greet(connection: &Connection<Objects>, deadline: Deadline) -> Result<String,
     let deadline = Deadline::after(deadline.left().min(GREETING_MAX));
     let params = json!({"sdkLanguage": "python"});
     connection.call(None, "initialize", params, "start its driver", deadline)?;
-    connection.look(|objects| objects.chromium()).ok_or_else(|| BrowserError::Protocol {
-        method: "initialize".to_owned(),
-        why: "the driver has no Chromium".to_owned(),
-    })
+    let chromium = connection.look(|objects| objects.chromium.clone());
+    chromium.ok_or_else(|| BrowserError::protocol("initialize", "the driver has no Chromium"))
 }
 
 /// What the driver is told about the browser. It speaks JSON, which has no other texts than Unicode.
@@ -209,39 +155,31 @@ fn launch_params(program: &Path, start: Start<'_>, downloads: &Path) -> Result<V
 fn launch(
     connection: &Connection<Objects>,
     chromium: &str,
-    params: &Value,
+    params: Value,
     deadline: Deadline,
-) -> Result<String, BrowserError> {
-    let answer = connection.call(Some(chromium), LAUNCH, params.clone(), "start", deadline)?;
-    let context = answer["context"]["guid"].as_str().map(str::to_owned);
-    let missing = || BrowserError::Protocol { method: LAUNCH.to_owned(), why: "there is no context".to_owned() };
-    context.ok_or_else(missing)
+) -> Result<(), BrowserError> {
+    let answer = connection.call(Some(chromium), LAUNCH, params, "start", deadline)?;
+    let context = answer["context"]["guid"].as_str();
+    let context = context.ok_or_else(|| BrowserError::protocol(LAUNCH, "there is no context"))?;
+    connection.look(|objects| context.clone_into(&mut objects.context));
+    Ok(())
 }
 
 /// Before any page: dialogs are ours to answer, and where downloads go.
-fn prepare(
-    connection: &Connection<Objects>,
-    context: &str,
-    downloads: &Path,
-    deadline: Deadline,
-) -> Result<(), BrowserError> {
+fn prepare(connection: &Connection<Objects>, deadline: Deadline) -> Result<(), BrowserError> {
     let call = |to: &str, method, params: Value| connection.call(Some(to), method, params, "start", deadline);
-    call(context, "updateSubscription", json!({"event": "dialog", "enabled": true}))?;
-    let browser = connection.look(|objects| objects.browser()).unwrap_or_default();
+    call_context(connection, "updateSubscription", json!({"event": "dialog", "enabled": true}), "start", deadline)?;
+    let browser = connection.look(|objects| objects.browser.clone()).unwrap_or_default();
     let answer = call(&browser, "newBrowserCDPSession", json!({}))?;
     let session = answer["session"]["guid"].as_str().unwrap_or_default().to_owned();
-    let behaviour =
-        json!({"behavior": "allowAndName", "downloadPath": downloads.to_string_lossy(), "eventsEnabled": true});
+    let downloads = connection.downloads_folder().to_string_lossy();
+    let behaviour = json!({"behavior": "allowAndName", "downloadPath": downloads, "eventsEnabled": true});
     call(&session, "send", json!({"method": "Browser.setDownloadBehavior", "params": behaviour})).map(drop)
 }
 
 fn does_not_answer(driver: &Driver, process: &BrowserProcess, error: &BrowserError) -> BrowserError {
-    // A process that has ended says more than the pipe that was closed with it.
-    process.wait(Duration::from_millis(200));
-    let why = process.ended().unwrap_or_else(|| error.to_string());
-    let said = process.last_words();
-    let said = if said.is_empty() { said } else { format!("; it said: {said}") };
-    unfit(format!("{} (version {}) does not answer: {why}{said}", driver.script.display(), driver.version))
+    let (script, version, why) = (driver.script.display(), &driver.version, process.why_silent(error));
+    unfit(format!("{script} (version {version}) does not answer: {why}"))
 }
 
 fn unfit(why: String) -> BrowserError {

@@ -23,7 +23,7 @@ mod setting;
 mod trouble;
 mod walk;
 
-pub(crate) use lines::{LINE_BYTES_MAX, Line, Lines};
+pub(crate) use lines::{LINE_BYTES_MAX, Line, Lines, ReadAt};
 pub(crate) use mark::Mark;
 pub(crate) use marks::{Marks, scope_word};
 pub(crate) use path::FilePath;

@@ -9,35 +9,38 @@ use std::time::Duration;
 
 /// The bounds of one run. `None` is off.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Caps {
+pub(crate) struct Caps {
     /// `PDPP_<CONNECTOR>_MAX_DETAIL_FETCHES_PER_RUN`: how many details one run may fetch.
-    pub max_detail_fetches: Option<u64>,
+    pub(crate) max_detail_fetches: Option<u64>,
     /// `PDPP_<CONNECTOR>_MAX_RUN_WALL_CLOCK_MS`: how long it may collect, from the first time that the
     /// budget is asked.
-    pub max_wall_clock: Option<Duration>,
+    pub(crate) max_wall_clock: Option<Duration>,
     /// `PDPP_<CONNECTOR>_MAX_TAIL_DEFERRAL_GAPS_PER_RUN`: how many gaps of single records one run may
     /// write for what a cap left; the rest becomes one backlog gap. A record that was requested and failed is
     /// not counted.
-    pub tail_chunk: Option<u64>,
+    pub(crate) tail_chunk: Option<u64>,
     /// `PDPP_<CONNECTOR>_PACING_MIN_INTERVAL_MS`: the owner's one number, the shortest time between two
     /// requests. Smaller is faster and risks the account; the default is that of the client.
-    pub min_interval: Option<Duration>,
+    pub(crate) min_interval: Option<Duration>,
     /// Requests of the run, retries included: `START.run_budget.max_requests` or `GLEANER_MAX_REQUESTS`,
     /// whichever is less.
-    pub max_requests: Option<u64>,
+    pub(crate) max_requests: Option<u64>,
     /// How long the run may take, from its START: `START.run_budget.max_duration_ms` or
     /// `GLEANER_MAX_DURATION_MS`, whichever is less.
-    pub max_duration: Option<Duration>,
+    pub(crate) max_duration: Option<Duration>,
 }
 
 /// How many gaps of single records are written for what a cap left, where the owner set a cap and not
 /// this. Written in a second, and few enough to be recovered in one later run.
-pub const TAIL_CHUNK_WITH_A_CAP: u64 = 500;
+pub(crate) const TAIL_CHUNK_WITH_A_CAP: u64 = 500;
 
 impl Caps {
     /// Reads the caps of a connector.
-    #[must_use]
-    pub fn read(connector_key: &str, variable: &dyn Fn(&str) -> Option<String>, budget: Option<RunBudget>) -> Self {
+    pub(crate) fn read(
+        connector_key: &str,
+        variable: &dyn Fn(&str) -> Option<String>,
+        budget: Option<RunBudget>,
+    ) -> Self {
         let own = |name: &str| number(variable(&variable_name(connector_key, name)));
         let [detail_fetches, wall_clock, tail_gaps, min_interval] = OWN_VARIABLES.map(own);
         let budget = budget.unwrap_or_default();
@@ -56,8 +59,7 @@ impl Caps {
     }
 
     /// Whether any cap could end a run early.
-    #[must_use]
-    pub const fn bounds_the_run(&self) -> bool {
+    pub(crate) const fn bounds_the_run(&self) -> bool {
         self.max_detail_fetches.is_some()
             || self.max_wall_clock.is_some()
             || self.max_requests.is_some()
@@ -65,8 +67,7 @@ impl Caps {
     }
 
     /// How many gaps of single records one run may write for a tail; `None` for any number.
-    #[must_use]
-    pub fn effective_chunk(&self) -> Option<u64> {
+    pub(crate) fn effective_chunk(&self) -> Option<u64> {
         self.tail_chunk.or_else(|| self.bounds_the_run().then_some(TAIL_CHUNK_WITH_A_CAP))
     }
 }
@@ -76,7 +77,6 @@ const OWN_VARIABLES: [&str; 4] =
     ["MAX_DETAIL_FETCHES_PER_RUN", "MAX_RUN_WALL_CLOCK_MS", "MAX_TAIL_DEFERRAL_GAPS_PER_RUN", "PACING_MIN_INTERVAL_MS"];
 
 /// The environment variables that an owner may set for a connector with this key.
-#[must_use]
 pub fn variable_names(connector_key: &str) -> [String; 4] {
     OWN_VARIABLES.map(|name| variable_name(connector_key, name))
 }

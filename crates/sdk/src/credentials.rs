@@ -6,13 +6,13 @@
 
 use crate::emit::Emitter;
 use crate::question::{self, Answered, Question};
-use crate::stop::{Failure, Stop};
+use crate::stop::Stop;
 use gleaner_protocol::{Auth, Manifest, RecoveryAction};
 use std::collections::BTreeMap;
 
 /// The credentials of one connection. Prints names, never values.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Credentials {
+pub(crate) struct Credentials {
     values: BTreeMap<String, String>,
 }
 
@@ -24,8 +24,7 @@ impl std::fmt::Debug for Credentials {
 
 impl Credentials {
     /// The value of a name that the manifest requires, or of one of its aliases.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&str> {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.values.get(name).map(String::as_str)
     }
 
@@ -72,7 +71,7 @@ pub(crate) fn obtain(
     let sentence = format!("{} needs {} to sign in", manifest.display_name, named(&missing));
     if !someone_can_answer {
         let advice = "set it for this connection, and run again";
-        return Err(missing_for_good(&format!("{sentence}, and nobody can be asked; {advice}")));
+        return Err(missing_for_good(format!("{sentence}, and nobody can be asked; {advice}")));
     }
     // One name of each group is enough to ask for.
     let names = missing.iter().filter_map(|group| group.first().cloned()).collect();
@@ -83,10 +82,10 @@ pub(crate) fn obtain(
             if still_missing.is_empty() {
                 return Ok(found);
             }
-            Err(missing_for_good(&format!("the answer does not have {}", named(&still_missing))))
+            Err(missing_for_good(format!("the answer does not have {}", named(&still_missing))))
         }
         Answered::Declined => Err(Stop::Cancelled),
-        Answered::NotAtAll => Err(missing_for_good(&format!("{sentence}, and nobody answered"))),
+        Answered::NotAtAll => Err(missing_for_good(format!("{sentence}, and nobody answered"))),
     }
 }
 
@@ -108,11 +107,6 @@ fn named(groups: &[&[String]]) -> String {
     groups.iter().map(|group| group.join(" or ")).collect::<Vec<_>>().join(", and ")
 }
 
-fn missing_for_good(message: &str) -> Stop {
-    Stop::Failed(Failure {
-        message: message.to_owned(),
-        retryable: false,
-        code: Some("missing_credentials".to_owned()),
-        action: Some(RecoveryAction::RefreshCredentials),
-    })
+fn missing_for_good(message: impl Into<String>) -> Stop {
+    Stop::for_good(message, RecoveryAction::RefreshCredentials).with_code("missing_credentials")
 }

@@ -50,38 +50,20 @@ fn circuit(change: CircuitTransition) -> Option<Progress> {
     Some(Progress { message: message.to_owned(), provider_budget: Evidence::Valid(budget), ..Progress::default() })
 }
 
-const fn backoff_reason(reason: governor::BackoffReason) -> BackoffReason {
-    match reason {
-        governor::BackoffReason::Throttle => BackoffReason::Throttle,
-        governor::BackoffReason::RetryAfter => BackoffReason::RetryAfter,
-        governor::BackoffReason::Latency => BackoffReason::Latency,
-        governor::BackoffReason::Quota => BackoffReason::Quota,
-        governor::BackoffReason::Ban => BackoffReason::Ban,
-    }
+/// Functions from a governor's enum to the protocol's, whose values have the same names.
+macro_rules! same_names {
+    ($($function:ident: $name:ident { $($value:ident),+ })+) => {
+        $(const fn $function(value: governor::$name) -> $name {
+            match value {
+                $(governor::$name::$value => $name::$value),+
+            }
+        })+
+    };
 }
 
-const fn circuit_state(state: governor::CircuitState) -> CircuitState {
-    match state {
-        governor::CircuitState::Closed => CircuitState::Closed,
-        governor::CircuitState::HalfOpen => CircuitState::HalfOpen,
-        governor::CircuitState::Open => CircuitState::Open,
-    }
-}
-
-const fn circuit_reason(reason: governor::CircuitReason) -> CircuitReason {
-    match reason {
-        governor::CircuitReason::ProviderFailure => CircuitReason::ProviderFailure,
-        governor::CircuitReason::ProviderThrottle => CircuitReason::ProviderThrottle,
-        governor::CircuitReason::ResetTimeout => CircuitReason::ResetTimeout,
-        governor::CircuitReason::Success => CircuitReason::Success,
-    }
-}
-
-const fn circuit_trigger(trigger: governor::CircuitTrigger) -> CircuitTrigger {
-    match trigger {
-        governor::CircuitTrigger::BeforeRequest => CircuitTrigger::BeforeRequest,
-        governor::CircuitTrigger::ProviderFailure => CircuitTrigger::ProviderFailure,
-        governor::CircuitTrigger::ProviderThrottle => CircuitTrigger::ProviderThrottle,
-        governor::CircuitTrigger::Success => CircuitTrigger::Success,
-    }
+same_names! {
+    backoff_reason: BackoffReason { Throttle, RetryAfter, Latency, Quota, Ban }
+    circuit_state: CircuitState { Closed, HalfOpen, Open }
+    circuit_reason: CircuitReason { ProviderFailure, ProviderThrottle, ResetTimeout, Success }
+    circuit_trigger: CircuitTrigger { BeforeRequest, ProviderFailure, ProviderThrottle, Success }
 }

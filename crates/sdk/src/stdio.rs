@@ -34,7 +34,7 @@ const UNREAD_AFTER_END_MAX: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Standard input and output.
-pub struct Stdio {
+pub(crate) struct Stdio {
     queue: Arc<Queue>,
     messages: Receiver<Result<RuntimeMessage, WireFault>>,
     /// Set by the reader.
@@ -49,11 +49,7 @@ impl std::fmt::Debug for Stdio {
 
 impl Stdio {
     /// Takes standard input and output over, for the rest of the process.
-    ///
-    /// # Errors
-    ///
-    /// When the output cannot be taken over or no thread can be started.
-    pub fn open() -> io::Result<Self> {
+    pub(crate) fn open() -> io::Result<Self> {
         // Not below 3, and closed in whatever this program starts: a child that held it would keep the
         // runtime waiting for more.
         let output = rustix::io::fcntl_dupfd_cloexec(io::stdout().as_fd(), 3)?;

@@ -5,49 +5,33 @@
 
 use super::frames::{LengthFirst, framed};
 use crate::connection::{Consequences, Counterpart, Order};
-use crate::downloads::{Downloads, Unwanted};
-use crate::engine::EngineCounts;
 use crate::error::BrowserError;
 use crate::limits::Limits;
 use crate::message::Refusal;
+use crate::open_pages::OpenPages;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How many frames are kept. Each page has one that counts; a page that comes to nothing leaves one behind.
 const FRAMES_MAX: usize = 64;
 /// How many statuses are kept: a page looks at that of its last document.
 const STATUSES_MAX: usize = 64;
-/// How many closed pages are remembered, for the words about them.
-const CLOSED_MAX: usize = 64;
-
 /// The call that starts a browser.
 pub(crate) const LAUNCH: &str = "launchPersistentContext";
 
 #[derive(Debug)]
 pub(crate) struct Objects {
-    limits: Limits,
-    /// What can start a Chromium, the Chromium, and what tells of its downloads.
-    chromium: Option<String>,
-    browser: Option<String>,
+    /// What can start a Chromium, the Chromium, what holds all of its pages, and what tells of its downloads.
+    pub(crate) chromium: Option<String>,
+    pub(crate) browser: Option<String>,
+    pub(crate) context: String,
     downloads_session: Option<String>,
-    pages: BTreeMap<String, PageState>,
+    /// Each page with the name of its outermost frame.
+    pub(crate) pages: OpenPages<String>,
     frames: VecDeque<(String, FrameState)>,
     /// Of requests for documents.
     statuses: VecDeque<(String, u16)>,
-    closed: VecDeque<(String, String)>,
-    /// Pages that nobody asked for and nobody has taken yet.
-    unclaimed: Vec<String>,
-    downloads: Downloads,
-    counts: EngineCounts,
-}
-
-/// A page that is open.
-#[derive(Debug)]
-pub(crate) struct PageState {
-    /// The outermost frame of it.
-    pub(crate) frame: String,
-    dialogs: u64,
 }
 
 #[derive(Debug, Default)]
@@ -60,30 +44,14 @@ struct FrameState {
 impl Objects {
     pub(crate) fn new(limits: Limits) -> Self {
         Self {
-            limits,
             chromium: None,
             browser: None,
+            context: String::new(),
             downloads_session: None,
-            pages: BTreeMap::new(),
+            pages: OpenPages::new(limits),
             frames: VecDeque::new(),
             statuses: VecDeque::new(),
-            closed: VecDeque::new(),
-            unclaimed: Vec::new(),
-            downloads: Downloads::new(limits),
-            counts: EngineCounts::default(),
         }
-    }
-
-    pub(crate) fn chromium(&self) -> Option<String> {
-        self.chromium.clone()
-    }
-
-    pub(crate) fn browser(&self) -> Option<String> {
-        self.browser.clone()
-    }
-
-    pub(crate) fn page(&self, page: &str) -> Option<&PageState> {
-        self.pages.get(page)
     }
 
     /// Where a page is.
@@ -100,33 +68,6 @@ impl Objects {
     pub(crate) fn status(&self, page: &str) -> Option<u16> {
         let request = self.frame_of(page)?.request.as_ref()?;
         self.statuses.iter().rev().find(|(of, _)| of == request).map(|(_, status)| *status)
-    }
-
-    /// Why a page is not open.
-    pub(crate) fn why_closed(&self, page: &str) -> String {
-        let known = self.closed.iter().find(|(closed, _)| closed == page);
-        known.map_or_else(|| "it was closed".to_owned(), |(_, why)| why.clone())
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.pages.len() >= self.limits.pages_max
-    }
-
-    /// Whoever asked for this page has it now.
-    pub(crate) fn claim(&mut self, page: &str) {
-        self.unclaimed.retain(|other| other != page);
-    }
-
-    pub(crate) fn take_unclaimed(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.unclaimed)
-    }
-
-    pub(crate) const fn downloads(&self) -> &Downloads {
-        &self.downloads
-    }
-
-    pub(crate) const fn counts(&self) -> EngineCounts {
-        self.counts
     }
 
     fn on_created(&mut self, kind: &str, object: &str, about: &Value) -> Consequences {
@@ -156,13 +97,8 @@ impl Objects {
     }
 
     fn on_page(&mut self, page: &str, frame: String) -> Consequences {
-        if self.is_full() {
-            self.counts.popups_closed += 1;
-            return Consequences { orders: vec![close(page)], ..Consequences::default() };
-        }
-        self.pages.insert(page.to_owned(), PageState { frame, dialogs: 0 });
-        self.unclaimed.push(page.to_owned());
-        Consequences::default()
+        let orders = if self.pages.add(page, frame) { Vec::new() } else { vec![close(page)] };
+        Consequences { orders, ..Consequences::default() }
     }
 
     fn on_response(&mut self, request: String, status: &Value) {
@@ -174,16 +110,9 @@ impl Objects {
     }
 
     fn on_dialog(&mut self, dialog: &str, page: &str, kind: &str) -> Consequences {
-        let max = self.limits.dialogs_max;
-        if let Some(state) = self.pages.get_mut(page) {
-            state.dialogs += 1;
-            if state.dialogs > max {
-                // Its script waits for an answer, and would open the next: it gets none.
-                self.remember(page, &format!("it opened more than {max} dialogs"));
-                return Consequences { orders: vec![close(page)], ..Consequences::default() };
-            }
+        if !self.pages.allows_dialog(page) {
+            return Consequences { orders: vec![close(page)], ..Consequences::default() };
         }
-        self.counts.dialogs_dismissed += 1;
         // "Do you want to leave": yes. Anything else: no.
         let method = if kind == "beforeunload" { "accept" } else { "dismiss" };
         let answer = Order { to: Some(dialog.to_owned()), method, params: json!({}) };
@@ -191,15 +120,9 @@ impl Objects {
     }
 
     fn on_lost(&mut self, page: &str, why: &str) -> Consequences {
-        let Some(state) = self.pages.remove(page) else { return Consequences::default() };
-        self.unclaimed.retain(|other| other != page);
-        self.frames.retain(|(frame, _)| *frame != state.frame);
-        // A page that was closed for a reason keeps it.
-        if !self.closed.iter().any(|(closed, _)| closed == page) {
-            self.remember(page, why);
-        }
-        let why = self.why_closed(page);
-        let lost = [page.to_owned(), state.frame].map(|lost| (lost, why.clone()));
+        let Some((frame, why)) = self.pages.lose(page, why) else { return Consequences::default() };
+        self.frames.retain(|(known, _)| *known != frame);
+        let lost = [page.to_owned(), frame].map(|lost| (lost, why.clone()));
         Consequences { lost: lost.to_vec(), ..Consequences::default() }
     }
 
@@ -231,44 +154,30 @@ impl Objects {
 
     fn on_download(&mut self, params: &Value) -> Consequences {
         let method = params["method"].as_str().unwrap_or_default();
-        let guid = match self.downloads.on_event(method, &params["params"]) {
-            None => return Consequences::default(),
-            Some(Unwanted::Complete(guid)) => return Consequences { delete: vec![guid], ..Consequences::default() },
-            Some(Unwanted::Coming(guid)) => guid,
-        };
-        self.counts.downloads_cancelled += 1;
-        let params = json!({"method": "Browser.cancelDownload", "params": {"guid": guid}});
-        let order = Order { to: self.downloads_session.clone(), method: "send", params };
-        Consequences { orders: vec![order], delete: vec![guid], ..Consequences::default() }
-    }
-
-    fn remember(&mut self, page: &str, why: &str) {
-        self.closed.push_back((page.to_owned(), why.to_owned()));
-        if self.closed.len() > CLOSED_MAX {
-            self.closed.pop_front();
-        }
+        let to = self.downloads_session.clone();
+        self.pages.on_download(method, &params["params"], |guid| {
+            let params = json!({"method": "Browser.cancelDownload", "params": {"guid": guid}});
+            Order { to, method: "send", params }
+        })
     }
 
     fn frame_of(&self, page: &str) -> Option<&FrameState> {
-        let frame = &self.pages.get(page)?.frame;
+        let frame = self.pages.get(page)?;
         self.frames.iter().find(|(known, _)| known == frame).map(|(_, state)| state)
     }
 }
 
 impl Counterpart for Objects {
     type Framer = LengthFirst;
+    type Page = String;
     const ENDED: &'static str = "the process of its driver ended";
 
-    fn framer(&self) -> LengthFirst {
-        LengthFirst::new(self.limits.message_bytes_max)
+    fn framer(message_bytes_max: usize) -> LengthFirst {
+        LengthFirst::new(message_bytes_max)
     }
 
-    fn message_bytes_max(&self) -> u64 {
-        self.limits.message_bytes_max as u64
-    }
-
-    fn count_dropped(&mut self) {
-        self.counts.events_dropped += 1;
+    fn pages(&mut self) -> &mut OpenPages<String> {
+        &mut self.pages
     }
 
     fn encode(id: u64, order: &Order, within: Duration) -> Vec<u8> {
@@ -288,7 +197,7 @@ impl Counterpart for Objects {
         let Refusal { name, message, log } = refusal;
         let first = message.lines().next().unwrap_or_default();
         if method == LAUNCH {
-            return BrowserError::Protocol { method: method.to_owned(), why: why_not_launched(first, log) };
+            return BrowserError::protocol(method, why_not_launched(first, log));
         }
         if ELSEWHERE.iter().any(|words| first.starts_with(words)) {
             return BrowserError::Replaced;
@@ -296,7 +205,7 @@ impl Counterpart for Objects {
         if name == "TargetClosedError" || CLOSED.iter().any(|words| first.contains(words)) {
             return BrowserError::PageGone { why: "it was closed".to_owned() };
         }
-        BrowserError::Protocol { method: method.to_owned(), why: first.chars().take(300).collect() }
+        BrowserError::protocol(method, first.chars().take(300).collect::<String>())
     }
 
     fn on_event(&mut self, method: &str, params: &Value, about: Option<&str>) -> Consequences {

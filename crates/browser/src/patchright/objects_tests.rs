@@ -28,12 +28,12 @@ fn methods(consequences: &Consequences) -> Vec<(Option<&str>, &str)> {
 fn pages_beyond_the_bound_are_closed_and_those_nobody_asked_for_are_handed_out_once() {
     let mut objects = objects(Limits { pages_max: 2, ..Limits::default() });
     assert!(page(&mut objects, "a").orders.is_empty() && page(&mut objects, "b").orders.is_empty());
-    assert!(objects.is_full());
+    assert!(objects.pages.check_room().is_err());
     assert_eq!(methods(&page(&mut objects, "c")), [(Some("page@c"), "close")]);
-    assert_eq!((objects.counts().popups_closed, objects.page("page@c").is_none()), (1, true));
-    objects.claim("page@a");
-    assert_eq!(objects.take_unclaimed(), ["page@b"]);
-    assert!(objects.take_unclaimed().is_empty());
+    assert_eq!((objects.pages.counts.popups_closed, objects.pages.get("page@c").is_none()), (1, true));
+    objects.pages.claim("page@a");
+    assert_eq!(objects.pages.take_unclaimed(), ["page@b"]);
+    assert!(objects.pages.take_unclaimed().is_empty());
 }
 
 #[test]
@@ -74,8 +74,11 @@ fn dialogs_are_answered_and_end_a_page_that_floods_them() {
     let why = "it opened more than 2 dialogs".to_owned();
     assert_eq!(lost, [("page@a".to_owned(), why.clone()), ("frame@a".to_owned(), why.clone())]);
     assert!(objects.on_event("__dispose__", &json!({}), Some("page@a")).lost.is_empty());
-    assert_eq!((objects.why_closed("page@a"), objects.why_closed("unknown").as_str()), (why, "it was closed"));
-    assert_eq!(objects.counts().dialogs_dismissed, 2);
+    assert_eq!(
+        (objects.pages.why_closed("page@a"), objects.pages.why_closed("unknown").as_str()),
+        (why, "it was closed")
+    );
+    assert_eq!(objects.pages.counts.dialogs_dismissed, 2);
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn a_renderer_that_dies_takes_its_page_and_a_browser_that_ends_takes_all() {
     page(&mut objects, "a");
     let crashed = objects.on_event("crash", &Value::Null, Some("page@a"));
     assert_eq!((methods(&crashed), crashed.lost.len()), (vec![(Some("page@a"), "close")], 2));
-    assert_eq!((objects.why_closed("page@a").as_str(), crashed.gone), ("its renderer died", None));
+    assert_eq!((objects.pages.why_closed("page@a").as_str(), crashed.gone), ("its renderer died", None));
     assert!(objects.on_event("close", &Value::Null, Some("browser@1")).gone.is_some());
 }
 
@@ -110,7 +113,7 @@ fn what_is_remembered_stays_small_and_nothing_that_a_driver_says_is_too_strange(
         created(&mut objects, "Response", "response@1", &response);
     }
     assert!(objects.frames.len() <= FRAMES_MAX && objects.statuses.len() <= STATUSES_MAX);
-    assert!(objects.closed.len() <= CLOSED_MAX && objects.pages.is_empty());
+    assert!(objects.pages.find(|_| true).is_none());
     page(&mut objects, "a");
     let methods = ["__create__", "__dispose__", "__adopt__", "close", "crash", "event", "navigated", "loadstate", "?"];
     let kinds = ["Page", "Frame", "Dialog", "Response", "Browser", "Playwright", "CDPSession", "Nobody"];

@@ -3,11 +3,10 @@
 use super::objects::Objects;
 use super::value;
 use crate::connection::Connection;
-use crate::engine::{Deadline, EnginePage};
+use crate::engine::{Deadline, EnginePage, picture};
 use crate::error::BrowserError;
 use crate::keys;
 use crate::page::{Navigation, address};
-use base64::Engine as _;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -37,21 +36,14 @@ impl PatchrightPage {
         what: &'static str,
         deadline: Deadline,
     ) -> Result<Value, BrowserError> {
-        let found = self.connection.look(|objects| match (part, objects.page(&self.page)) {
-            (Part::Page, Some(_)) => Ok(self.page.clone()),
-            (Part::Frame, Some(page)) => Ok(page.frame.clone()),
-            (_, None) => Err(objects.why_closed(&self.page)),
-        });
-        let to = found.map_err(|why| self.gone(why))?;
+        let to = self.connection.of_page(&self.page, |objects| {
+            let frame = objects.pages.get(&self.page)?;
+            Some(match part {
+                Part::Page => self.page.clone(),
+                Part::Frame => frame.clone(),
+            })
+        })?;
         self.connection.call(Some(&to), method, params, what, deadline).map_err(|error| self.settled(error))
-    }
-
-    /// With the browser gone, its pages are too, and that is the better reason.
-    fn gone(&self, why: String) -> BrowserError {
-        match self.connection.gone() {
-            Some(why) => BrowserError::Gone { why },
-            None => BrowserError::PageGone { why },
-        }
     }
 
     /// An answer may overtake the reason of it.
@@ -60,22 +52,12 @@ impl PatchrightPage {
             return error;
         }
         let never = self.connection.wait(Deadline::after(GONE_TOLD_MAX), |_| None::<()>);
-        match never {
-            Err(gone) => gone,
-            Ok(_) => self.gone(self.connection.look(|objects| objects.why_closed(&self.page))),
-        }
+        never.err().unwrap_or_else(|| self.connection.page_gone(&self.page))
     }
 
     /// Waits until the document is all there.
     fn wait_loaded(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        let loaded = self.connection.wait(deadline, |objects| match objects.page(&self.page) {
-            Some(_) => objects.is_loaded(&self.page).then_some(Ok(())),
-            None => Some(Err(objects.why_closed(&self.page))),
-        })?;
-        match loaded {
-            Some(loaded) => loaded.map_err(|why| self.gone(why)),
-            None => Err(deadline.timed_out("open the page")),
-        }
+        self.connection.wait_for_page(&self.page, deadline, |objects| objects.is_loaded(&self.page))
     }
 }
 
@@ -94,9 +76,9 @@ impl EnginePage for PatchrightPage {
             }
             Err(error) => return Err(error),
         }
-        let found = self.connection.look(|objects| Some((objects.url(&self.page)?, objects.status(&self.page))));
-        let (url, status) = found.ok_or_else(|| self.gone("it was closed".to_owned()))?;
-        Ok(Navigation { url, status })
+        self.connection.of_page(&self.page, |objects| {
+            Some(Navigation { url: objects.url(&self.page)?, status: objects.status(&self.page) })
+        })
     }
 
     fn evaluate(&self, expression: &str, deadline: Deadline) -> Result<Value, BrowserError> {
@@ -112,8 +94,7 @@ impl EnginePage for PatchrightPage {
             }
             error => error,
         })?;
-        value::read(&answer["value"])
-            .map_err(|why| BrowserError::Protocol { method: METHOD.to_owned(), why: why.to_owned() })
+        value::read(&answer["value"]).map_err(|why| BrowserError::protocol(METHOD, why))
     }
 
     fn click_at(&self, x: f64, y: f64, deadline: Deadline) -> Result<(), BrowserError> {
@@ -131,11 +112,7 @@ impl EnginePage for PatchrightPage {
 
     fn screenshot(&self, deadline: Deadline) -> Result<Vec<u8>, BrowserError> {
         let answer = self.call(Part::Page, "screenshot", json!({"type": "png"}), "draw the page", deadline)?;
-        let data = answer["binary"].as_str().unwrap_or_default();
-        base64::engine::general_purpose::STANDARD.decode(data).map_err(|_| BrowserError::Protocol {
-            method: "screenshot".to_owned(),
-            why: "the picture is no base64".to_owned(),
-        })
+        picture(&answer["binary"], "screenshot")
     }
 
     fn url(&self, _: Deadline) -> Result<String, BrowserError> {
@@ -143,9 +120,7 @@ impl EnginePage for PatchrightPage {
         if let Some(why) = self.connection.gone() {
             return Err(BrowserError::Gone { why });
         }
-        let found =
-            self.connection.look(|objects| objects.url(&self.page).ok_or_else(|| objects.why_closed(&self.page)));
-        found.map_err(|why| self.gone(why))
+        self.connection.of_page(&self.page, |objects| objects.url(&self.page))
     }
 
     fn show(&self, deadline: Deadline) -> Result<(), BrowserError> {

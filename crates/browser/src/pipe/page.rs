@@ -2,11 +2,10 @@
 
 use super::world::World;
 use crate::connection::Connection;
-use crate::engine::{Deadline, EnginePage};
+use crate::engine::{Deadline, EnginePage, picture};
 use crate::error::BrowserError;
 use crate::keys;
 use crate::page::{Navigation, address};
-use base64::Engine as _;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -35,33 +34,9 @@ impl PipePage {
         what: &'static str,
         deadline: Deadline,
     ) -> Result<Value, BrowserError> {
-        let found = self.connection.look(|world| match world.page(&self.target) {
-            Some(page) => Ok(page.session.clone()),
-            None => Err(world.why_closed(&self.target)),
-        });
-        let session = found.map_err(|why| self.gone(why))?;
+        let session =
+            self.connection.of_page(&self.target, |world| Some(world.pages.get(&self.target)?.session.clone()))?;
         self.connection.call(Some(&session), method, params, what, deadline)
-    }
-
-    /// With the browser gone, its pages are too, and that is the better reason.
-    fn gone(&self, why: String) -> BrowserError {
-        match self.connection.gone() {
-            Some(why) => BrowserError::Gone { why },
-            None => BrowserError::PageGone { why },
-        }
-    }
-
-    /// Waits until the document of this loader is there.
-    fn wait_ready(&self, loader: &str, deadline: Deadline) -> Result<(), BrowserError> {
-        let seen = self.connection.wait(deadline, |world| match world.page(&self.target) {
-            Some(page) if page.is_ready(loader) => Some(Ok(())),
-            Some(_) => None,
-            None => Some(Err(world.why_closed(&self.target))),
-        })?;
-        match seen {
-            Some(ready) => ready.map_err(|why| self.gone(why)),
-            None => Err(deadline.timed_out("open the page")),
-        }
     }
 }
 
@@ -73,7 +48,8 @@ impl EnginePage for PipePage {
         }
         // Without a loader the document stayed the same: only the place in it changed.
         if let Some(loader) = answer["loaderId"].as_str() {
-            self.wait_ready(loader, deadline)?;
+            let is_ready = |world: &mut World| world.pages.get(&self.target).is_some_and(|page| page.is_ready(loader));
+            self.connection.wait_for_page(&self.target, deadline, is_ready)?;
         }
         loop {
             match self.evaluate(WHERE, Deadline::after(deadline.left().min(WHERE_MAX))) {
@@ -129,12 +105,7 @@ impl EnginePage for PipePage {
 
     fn screenshot(&self, deadline: Deadline) -> Result<Vec<u8>, BrowserError> {
         let answer = self.call("Page.captureScreenshot", json!({"format": "png"}), "draw the page", deadline)?;
-        let data = answer["data"].as_str().unwrap_or_default();
-        let decoded = base64::engine::general_purpose::STANDARD.decode(data);
-        decoded.map_err(|_| BrowserError::Protocol {
-            method: "Page.captureScreenshot".to_owned(),
-            why: "the picture is no base64".to_owned(),
-        })
+        picture(&answer["data"], "Page.captureScreenshot")
     }
 
     fn url(&self, deadline: Deadline) -> Result<String, BrowserError> {
@@ -142,15 +113,13 @@ impl EnginePage for PipePage {
         // hangs to another one: then it is where it was.
         let params = json!({"targetId": self.target});
         let answer = self.connection.call(None, "Target.getTargetInfo", params, "say where the page is", deadline);
-        let before = || self.connection.look(|world| world.page(&self.target).map(|page| page.url.clone()));
+        let before = || self.connection.look(|world| world.pages.get(&self.target).map(|page| page.url.clone()));
         match answer {
             Ok(answer) => match answer["targetInfo"]["url"].as_str() {
                 Some(url) if !url.is_empty() => Ok(url.to_owned()),
                 _ => Ok(before().unwrap_or_default()),
             },
-            Err(BrowserError::PageGone { .. }) => {
-                Err(self.gone(self.connection.look(|world| world.why_closed(&self.target))))
-            }
+            Err(BrowserError::PageGone { .. }) => Err(self.connection.page_gone(&self.target)),
             Err(error) => Err(error),
         }
     }
@@ -161,14 +130,14 @@ impl EnginePage for PipePage {
     }
 
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
-        let Some(session) = self.connection.look(|world| Some(world.page(&self.target)?.session.clone())) else {
+        let Some(session) = self.connection.look(|world| Some(world.pages.get(&self.target)?.session.clone())) else {
             return Ok(());
         };
         let is_closed = |within| {
             let params = json!({"targetId": self.target});
             // It is closed when it is no longer there, whatever is answered.
             drop(self.connection.call(None, "Target.closeTarget", params, "close the page", Deadline::after(within)));
-            self.connection.wait(Deadline::after(within), |world| world.page(&self.target).is_none().then_some(()))
+            self.connection.wait(Deadline::after(within), |world| world.pages.get(&self.target).is_none().then_some(()))
         };
         if is_closed(deadline.left().min(CLOSE_ASKED_MAX))?.is_some() {
             return Ok(());

@@ -1,35 +1,22 @@
 //! What the browser has open, and what is done about what happens in it. Pure: an event in, orders out.
-//!
-//! Whatever pages do, this stays small: pages, downloads and the memory of closed pages each have a bound, and what is
-//! beyond it is closed, cancelled or forgotten, and counted.
 
 use super::frames::ZeroEnded;
 use crate::connection::{Consequences, Counterpart, Order};
-use crate::downloads::{Downloads, Unwanted};
-use crate::engine::EngineCounts;
 use crate::error::BrowserError;
 use crate::limits::Limits;
 use crate::message::Refusal;
+use crate::open_pages::OpenPages;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How many documents of a page are remembered: enough for those that replace each other in a row.
 const COMMITS_MAX: usize = 32;
 /// The longest address that is remembered. Pages may have megabytes in theirs.
 const URL_BYTES_MAX: usize = 8 * 1024;
-/// How many closed pages are remembered, for the words about them.
-const CLOSED_MAX: usize = 64;
-
 #[derive(Debug)]
 pub(crate) struct World {
-    limits: Limits,
-    pages: BTreeMap<String, PageState>,
-    closed: VecDeque<(String, String)>,
-    /// Pages that nobody asked for and nobody has taken yet.
-    unclaimed: Vec<String>,
-    downloads: Downloads,
-    counts: EngineCounts,
+    pub(crate) pages: OpenPages<PageState>,
 }
 
 /// A page that is open.
@@ -38,52 +25,13 @@ pub(crate) struct PageState {
     pub(crate) session: String,
     /// Where it was last seen.
     pub(crate) url: String,
-    dialogs: u64,
     commits: VecDeque<String>,
     ready: Option<String>,
 }
 
 impl World {
-    pub(crate) const fn new(limits: Limits) -> Self {
-        Self {
-            limits,
-            pages: BTreeMap::new(),
-            closed: VecDeque::new(),
-            unclaimed: Vec::new(),
-            downloads: Downloads::new(limits),
-            counts: EngineCounts { dialogs_dismissed: 0, popups_closed: 0, downloads_cancelled: 0, events_dropped: 0 },
-        }
-    }
-
-    pub(crate) fn page(&self, target: &str) -> Option<&PageState> {
-        self.pages.get(target)
-    }
-
-    /// Why a page is not open.
-    pub(crate) fn why_closed(&self, target: &str) -> String {
-        let known = self.closed.iter().find(|(closed, _)| closed == target);
-        known.map_or_else(|| "it was closed".to_owned(), |(_, why)| why.clone())
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
-        self.pages.len() >= self.limits.pages_max
-    }
-
-    /// Whoever asked for this page has it now.
-    pub(crate) fn claim(&mut self, target: &str) {
-        self.unclaimed.retain(|other| other != target);
-    }
-
-    pub(crate) fn take_unclaimed(&mut self) -> Vec<String> {
-        std::mem::take(&mut self.unclaimed)
-    }
-
-    pub(crate) const fn downloads(&self) -> &Downloads {
-        &self.downloads
-    }
-
-    pub(crate) const fn counts(&self) -> EngineCounts {
-        self.counts
+    pub(crate) fn new(limits: Limits) -> Self {
+        Self { pages: OpenPages::new(limits) }
     }
 
     fn on_attached(&mut self, params: &Value) -> Consequences {
@@ -97,13 +45,10 @@ impl World {
             let leave = Order { to: None, method: "Target.detachFromTarget", params: json!({"sessionId": session}) };
             return Consequences { orders: vec![resume, leave], ..Consequences::default() };
         }
-        if self.is_full() {
-            self.counts.popups_closed += 1;
+        if !self.pages.add(&target, PageState { session: session.clone(), ..PageState::default() }) {
             let close = Order { to: None, method: "Target.closeTarget", params: json!({"targetId": target}) };
             return Consequences { orders: vec![resume, close], ..Consequences::default() };
         }
-        self.pages.insert(target.clone(), PageState { session: session.clone(), ..PageState::default() });
-        self.unclaimed.push(target);
         let orders = vec![
             told("Page.enable", json!({})),
             told("Page.setLifecycleEventsEnabled", json!({"enabled": true})),
@@ -114,28 +59,16 @@ impl World {
     }
 
     fn on_lost(&mut self, session: &str, why: &str) -> Consequences {
-        let Some(target) = self.target_of(session) else { return Consequences::default() };
-        self.pages.remove(&target);
-        self.unclaimed.retain(|other| *other != target);
-        // A page that was closed for a reason keeps it.
-        if !self.closed.iter().any(|(closed, _)| *closed == target) {
-            self.remember(target.clone(), why);
-        }
-        let why = self.why_closed(&target);
-        Consequences { lost: vec![(session.to_owned(), why)], ..Consequences::default() }
+        let lost = self.target_of(session).and_then(|target| self.pages.lose(&target, why));
+        let lost = lost.map(|(page, why)| (page.session, why));
+        Consequences { lost: lost.into_iter().collect(), ..Consequences::default() }
     }
 
     fn on_dialog(&mut self, session: &str, kind: &str) -> Consequences {
         let Some(target) = self.target_of(session) else { return Consequences::default() };
-        let max = self.limits.dialogs_max;
-        let page = self.pages.entry(target.clone()).or_default();
-        page.dialogs += 1;
-        if page.dialogs > max {
-            // Its script waits for an answer, and would open the next: it gets none.
-            self.remember(target.clone(), &format!("it opened more than {max} dialogs"));
+        if !self.pages.allows_dialog(&target) {
             return Consequences { orders: end_page(session, &target), ..Consequences::default() };
         }
-        self.counts.dialogs_dismissed += 1;
         // "Do you want to leave": yes. Anything else: no.
         let answer = json!({"accept": kind == "beforeunload"});
         let dismiss = Order { to: Some(session.to_owned()), method: "Page.handleJavaScriptDialog", params: answer };
@@ -173,44 +106,27 @@ impl World {
         Consequences::default()
     }
 
-    fn on_download(&mut self, unwanted: Option<Unwanted>) -> Consequences {
-        match unwanted {
-            None => Consequences::default(),
-            Some(Unwanted::Complete(guid)) => Consequences { delete: vec![guid], ..Consequences::default() },
-            Some(Unwanted::Coming(guid)) => {
-                self.counts.downloads_cancelled += 1;
-                let order = Order { to: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
-                Consequences { orders: vec![order], delete: vec![guid], ..Consequences::default() }
-            }
-        }
-    }
-
-    fn remember(&mut self, target: String, why: &str) {
-        self.closed.push_back((target, why.to_owned()));
-        if self.closed.len() > CLOSED_MAX {
-            self.closed.pop_front();
-        }
+    fn on_download(&mut self, method: &str, params: &Value) -> Consequences {
+        let cancel = |guid: &str| Order { to: None, method: "Browser.cancelDownload", params: json!({"guid": guid}) };
+        self.pages.on_download(method, params, cancel)
     }
 
     fn target_of(&self, session: &str) -> Option<String> {
-        self.pages.iter().find(|(_, page)| page.session == session).map(|(target, _)| target.clone())
+        self.pages.find(|page| page.session == session)
     }
 }
 
 impl Counterpart for World {
     type Framer = ZeroEnded;
+    type Page = PageState;
     const ENDED: &'static str = "its process ended";
 
-    fn framer(&self) -> ZeroEnded {
-        ZeroEnded::new(self.limits.message_bytes_max)
+    fn framer(message_bytes_max: usize) -> ZeroEnded {
+        ZeroEnded::new(message_bytes_max)
     }
 
-    fn message_bytes_max(&self) -> u64 {
-        self.limits.message_bytes_max as u64
-    }
-
-    fn count_dropped(&mut self) {
-        self.counts.events_dropped += 1;
+    fn pages(&mut self) -> &mut OpenPages<PageState> {
+        &mut self.pages
     }
 
     fn encode(id: u64, order: &Order, _: Duration) -> Vec<u8> {
@@ -240,27 +156,21 @@ impl Counterpart for World {
         if CLOSED.iter().any(|words| why.contains(words)) {
             return BrowserError::PageGone { why: "it was closed".to_owned() };
         }
-        BrowserError::Protocol { method: method.to_owned(), why: why.chars().take(300).collect() }
+        BrowserError::protocol(method, why.chars().take(300).collect::<String>())
     }
 
     fn on_event(&mut self, method: &str, params: &Value, session: Option<&str>) -> Consequences {
         let text = |key: &str| params[key].as_str().unwrap_or_default();
+        let session = session.unwrap_or_default();
         match method {
             "Target.attachedToTarget" => self.on_attached(params),
             "Target.detachedFromTarget" => self.on_lost(text("sessionId"), "it was closed"),
-            "Inspector.targetCrashed" => self.on_lost(session.unwrap_or_default(), "its renderer died"),
-            "Page.javascriptDialogOpening" => self.on_dialog(session.unwrap_or_default(), text("type")),
-            "Page.frameNavigated" => {
-                self.on_moved(session.unwrap_or_default(), &params["frame"]["id"], &params["frame"]["url"])
-            }
-            "Page.navigatedWithinDocument" => {
-                self.on_moved(session.unwrap_or_default(), &params["frameId"], &params["url"])
-            }
-            "Page.lifecycleEvent" => self.on_lifecycle(session.unwrap_or_default(), params),
-            "Browser.downloadWillBegin" | "Browser.downloadProgress" => {
-                let unwanted = self.downloads.on_event(method, params);
-                self.on_download(unwanted)
-            }
+            "Inspector.targetCrashed" => self.on_lost(session, "its renderer died"),
+            "Page.javascriptDialogOpening" => self.on_dialog(session, text("type")),
+            "Page.frameNavigated" => self.on_moved(session, &params["frame"]["id"], &params["frame"]["url"]),
+            "Page.navigatedWithinDocument" => self.on_moved(session, &params["frameId"], &params["url"]),
+            "Page.lifecycleEvent" => self.on_lifecycle(session, params),
+            "Browser.downloadWillBegin" | "Browser.downloadProgress" => self.on_download(method, params),
             _ => Consequences::default(),
         }
     }
@@ -319,11 +229,11 @@ mod tests {
             ["Runtime.runIfWaitingForDebugger", "Target.detachFromTarget"]
         );
         attach(&mut world, "b", "page");
-        assert!(world.is_full());
+        assert!(world.pages.check_room().is_err());
         assert!(attach(&mut world, "c", "page").contains(&"Target.closeTarget"));
-        assert_eq!((world.counts().popups_closed, world.page("c").is_none()), (1, true));
-        world.claim("a");
-        assert_eq!(world.take_unclaimed(), ["b"]);
+        assert_eq!((world.pages.counts.popups_closed, world.pages.get("c").is_none()), (1, true));
+        world.pages.claim("a");
+        assert_eq!(world.pages.take_unclaimed(), ["b"]);
     }
 
     #[test]
@@ -332,11 +242,11 @@ mod tests {
         attach(&mut world, "a", "page");
         lifecycle(&mut world, "a", "a", "one", "init");
         lifecycle(&mut world, "a", "inner", "one", "DOMContentLoaded");
-        assert!(!world.page("a").unwrap().is_ready("one"), "a frame inside is not the page");
+        assert!(!world.pages.get("a").unwrap().is_ready("one"), "a frame inside is not the page");
         lifecycle(&mut world, "a", "a", "two", "init");
-        assert!(!world.page("a").unwrap().is_ready("one"));
+        assert!(!world.pages.get("a").unwrap().is_ready("one"));
         lifecycle(&mut world, "a", "a", "two", "DOMContentLoaded");
-        let page = world.page("a").unwrap();
+        let page = world.pages.get("a").unwrap();
         assert!(page.is_ready("one") && page.is_ready("two") && !page.is_ready("three"));
     }
 
@@ -353,8 +263,8 @@ mod tests {
         let lost = world.on_event("Inspector.targetCrashed", &json!({}), Some("s-a")).lost;
         assert_eq!(lost, [("s-a".to_owned(), "it opened more than 1 dialogs".to_owned())]);
         assert!(world.on_event("Target.detachedFromTarget", &json!({"sessionId": "s-a"}), None).lost.is_empty());
-        assert_eq!(world.why_closed("a"), "it opened more than 1 dialogs");
-        assert_eq!(world.why_closed("unknown"), "it was closed");
+        assert_eq!(world.pages.why_closed("a"), "it opened more than 1 dialogs");
+        assert_eq!(world.pages.why_closed("unknown"), "it was closed");
     }
 
     #[test]

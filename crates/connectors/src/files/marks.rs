@@ -8,7 +8,6 @@
 use super::mark::Mark;
 use super::path::{self, FilePath};
 use super::walk::{Found, Listing};
-use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Cursor, Emitter, Stop};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -90,7 +89,7 @@ impl Marks {
             return Ok(());
         }
         let message = format!("there are more files than fit on a cursor; every run reads this one again: {path}");
-        emitter.progress(Progress { message, ..Progress::default() })
+        emitter.say(message)
     }
 
     /// Forgets a file.

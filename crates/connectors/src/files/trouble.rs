@@ -6,7 +6,7 @@
 //! makes a million faults.
 
 use super::path::FilePath;
-use gleaner_sdk::protocol::{AbsenceReason, DetailGap, GapReason, LastError, Progress, RawJson, ServedGap};
+use gleaner_sdk::protocol::{AbsenceReason, DetailGap, GapReason, LastError, RawJson, ServedGap};
 use gleaner_sdk::{Collect, Emitter, Stop};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -260,6 +260,18 @@ impl Troubles {
         Ok(true)
     }
 
+    /// Reports something that was found so many times; nothing for none.
+    pub(crate) fn tell_times(
+        &mut self,
+        emitter: &mut Emitter<'_>,
+        trouble: Trouble,
+        spot: &Spot,
+        count: u64,
+    ) -> Result<bool, Stop> {
+        let times = (count > 1).then(|| format!("{count} times"));
+        if count == 0 { Ok(true) } else { self.tell_why(emitter, trouble, spot, times.as_deref()) }
+    }
+
     /// Writes the gap, in every stream in which it was served.
     fn gap(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, locator: String, message: &str) -> Result<(), Stop> {
         let served = self.served.remove(&locator).unwrap_or_default();
@@ -310,7 +322,7 @@ impl Troubles {
             None => true,
         })?;
         match self.summary() {
-            Some(message) => emitter.progress(Progress { message, ..Progress::default() }),
+            Some(message) => emitter.say(message),
             None => Ok(()),
         }
     }

@@ -144,8 +144,8 @@ impl Calendar {
     }
 
     /// The event that stands in these bytes.
-    pub(crate) fn event(&self, bytes: &[u8]) -> io::Result<Option<Event>> {
-        let (mut reader, mut event, mut faults) = (Reader::of_part(bytes), Opened::default(), Faults::default());
+    pub(crate) fn event(&self, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<Option<Event>> {
+        let (mut reader, mut event, mut faults) = (Reader::new(&bytes, buffer), Opened::default(), Faults::default());
         while let Some(content) = reader.next()? {
             if let Content::Line(line) = content
                 && !matches!((line.name.as_str(), line.names("VEVENT")), ("BEGIN" | "END", true))

@@ -10,7 +10,7 @@ use super::rule::day_number;
 use super::sources::{Answer, Folder, Group, Named, Read, Rereader, Subscription, Validators};
 use super::{digest, name};
 use crate::files::{Place, Root, Spot, Trouble, Troubles, scope_word, setting, time_zone};
-use gleaner_sdk::protocol::{Progress, RecoveryAction};
+use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Client, Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::tz::TimeZone;
 use jiff::{ToSpan, Zoned};
@@ -171,7 +171,7 @@ impl Sources {
             folder.read(&self.zone, emitter, &mut self.troubles, &mut read)?;
             if folder.is_empty() && self.subscription.is_none() {
                 let message = "there is no .ics file in the folder; nothing is taken for deleted".to_owned();
-                emitter.progress(Progress { message, ..Progress::default() })?;
+                emitter.say(message)?;
             }
         }
         Ok(Some(read))
@@ -269,7 +269,7 @@ impl<'i> Walk<'i> {
         self.work = Some(work);
         if left > 0 {
             let message = format!("{left} {} or series of them are still to be sent", self.stream.name());
-            emitter.progress(Progress { message, ..Progress::default() })?;
+            emitter.say(message)?;
             return Ok(SliceEnd::Then(self.cursor(false, &sources.validators)));
         }
         let rest = self.gone.len().saturating_sub(self.slice_records);

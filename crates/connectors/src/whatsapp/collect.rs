@@ -14,7 +14,7 @@ use crate::files::{
     time_zone,
 };
 use crate::record::record;
-use gleaner_sdk::protocol::{Progress, RecoveryAction};
+use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -170,7 +170,7 @@ impl<'w> Work<'w> {
         }
         let message =
             format!("{} exports are still to be read", self.exports.len() + usize::from(self.current.is_some()));
-        emitter.progress(Progress { message, ..Progress::default() })?;
+        emitter.say(message)?;
         Ok(false)
     }
 
@@ -218,9 +218,8 @@ impl<'w> Work<'w> {
             (u64::from(loaded.has_others), SEVERAL_CHATS),
         ];
         let (spot, mut is_unmarked) = (Spot::file(&path), false);
-        for (count, trouble) in told.into_iter().filter(|(count, _)| *count > 0) {
-            let times = (count > 1).then(|| format!("{count} times"));
-            is_unmarked |= !self.troubles.tell_why(emitter, trouble, &spot, times.as_deref())?;
+        for (count, trouble) in told {
+            is_unmarked |= !self.troubles.tell_times(emitter, trouble, &spot, count)?;
         }
         let from = sent.filter(|_| outline.goes_on).map_or(0, |sent| sent.byte);
         let (chat_id, messages) = (key(&["chat", &loaded.name]), Messages::new(outline));
@@ -396,7 +395,7 @@ impl<'w> Work<'w> {
     fn finish(&mut self, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
         if self.others > 0 {
             let message = format!("{} texts or archives in the folder are no exported chats", self.others);
-            emitter.progress(Progress { message, ..Progress::default() })?;
+            emitter.say(message)?;
         }
         let Self { listing, paths, troubles, .. } = self;
         troubles.close(emitter, |path| !paths.contains(path) && listing.is_gone(path))

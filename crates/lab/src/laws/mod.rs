@@ -67,7 +67,6 @@ impl LawName {
     ];
 
     /// The name as typed and printed.
-    #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Gleaner => "gleaner",
@@ -83,14 +82,12 @@ impl LawName {
     }
 
     /// The law of that name.
-    #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|law| law.as_str() == name)
     }
 }
 
 /// A fresh law for a scenario. The numbers are those of the law `gleaner`; the others have their own.
-#[must_use]
 pub fn build(name: LawName, scenario: &Scenario, tuning: &'static Tuning) -> Box<dyn Law> {
     match name {
         LawName::Gleaner => Box::new(Gleaner::new(scenario, tuning)),
@@ -167,20 +164,17 @@ impl Answer {
     }
 
     /// Whether the provider did what was asked.
-    #[must_use]
     pub fn is_accepted(&self) -> bool {
         self.decision == Decision::Accepted && !self.lost
     }
 
     /// Whether the provider refused, because of a limit or of a suspension.
-    #[must_use]
     pub fn is_refused(&self) -> bool {
         self.decision != Decision::Accepted
     }
 
     /// Retry-After as a client that reads it correctly would, for an answer that arrives at
     /// `now_s`.
-    #[must_use]
     pub fn retry_after(&self, now_s: f64) -> Option<Duration> {
         let value = self.header("retry-after")?;
         if let Ok(seconds) = value.parse::<u64>() {
@@ -212,7 +206,6 @@ fn epoch_s(date: SystemTime) -> f64 {
 }
 
 /// The calendar at a point of the simulation.
-#[must_use]
 pub fn wall(now: Time) -> WallTime {
     WallTime::from_unix_millis((EPOCH_S * 1000.0) as u64 + now.as_nanos() / 1_000_000)
 }

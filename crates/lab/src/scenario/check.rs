@@ -4,6 +4,7 @@
 //! corrected or defaulted here, a file that says something impossible is refused.
 
 use super::{Expect, HORIZON_MAX_S, Latency, Limit, LimitKind, Noise, Penalty, Scenario, ScenarioError, WORKERS_MAX};
+use crate::report::kind_name;
 
 /// The rules for numbers, each with the words for breaking it.
 pub(super) struct Check<'a> {
@@ -117,8 +118,8 @@ impl Check<'_> {
     }
 
     fn misplaced(&self, name: &str, kind: LimitKind, problem: &str) -> ScenarioError {
-        let keys = kind.needs().join(", ");
-        let message = format!("{name} {problem} kind \"{}\", whose keys are {keys}", kind.name());
+        let (keys, kind) = (kind.needs().join(", "), kind_name(kind).replace(' ', "_"));
+        let message = format!("{name} {problem} kind \"{kind}\", whose keys are {keys}");
         ScenarioError::Format { file: self.file.to_owned(), message }
     }
 

@@ -363,15 +363,7 @@ fn is_secret_field(name: &str) -> bool {
 
 /// Without `%XX` and `+`.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let pair = after.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        let byte = pair.filter(|_| first == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        rest = if byte.is_some() { &after[2..] } else { after };
-        bytes.push(byte.unwrap_or(if first == b'+' { b' ' } else { first }));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]
