@@ -5,8 +5,6 @@ use crate::error::BrowserError;
 use crate::notice::Notice;
 use crate::page::Page;
 use crate::request::Window;
-use serde_json::Value;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,15 +36,6 @@ impl Browser {
     /// Pages that were opened by pages since the last call. Those beyond the bound were closed and counted.
     pub fn popups(&self) -> Vec<Page> {
         self.engine.take_popups().into_iter().map(Page::new).collect()
-    }
-
-    /// All cookies of the profile.
-    ///
-    /// # Errors
-    ///
-    /// When the browser is gone, or it takes too long.
-    pub fn cookies(&self, within: Duration) -> Result<Vec<Cookie>, BrowserError> {
-        self.engine.cookies(Deadline::after(within))
     }
 
     /// What was downloaded in this run. Files are deleted with the browser: move away what is to be kept.
@@ -127,53 +116,6 @@ pub struct BrowserCounts {
     pub downloads_cancelled: u64,
     /// Messages of the browser's that nobody waited for, beyond the bound.
     pub events_dropped: u64,
-}
-
-/// A cookie. Its value is a secret: it is not in its `Debug`.
-#[derive(Clone, PartialEq)]
-pub struct Cookie {
-    /// The name.
-    pub name: String,
-    /// The secret.
-    pub value: String,
-    /// Of which host.
-    pub domain: String,
-    /// Below which path.
-    pub path: String,
-    /// Its end, in seconds since 1970; `None` for the end of the session.
-    pub expires: Option<f64>,
-    /// Whether scripts cannot see it.
-    pub http_only: bool,
-    /// Whether it is sent over TLS only.
-    pub secure: bool,
-}
-
-impl Cookie {
-    /// As a browser describes it, and its driver does in the same words.
-    pub(crate) fn from_json(value: &Value) -> Self {
-        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-        Self {
-            name: text("name"),
-            value: text("value"),
-            domain: text("domain"),
-            path: text("path"),
-            expires: value["expires"].as_f64().filter(|&at| at >= 0.0),
-            http_only: value["httpOnly"] == true,
-            secure: value["secure"] == true,
-        }
-    }
-}
-
-impl fmt::Debug for Cookie {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, domain, path, expires, .. } = self;
-        f.debug_struct("Cookie")
-            .field("name", name)
-            .field("domain", domain)
-            .field("path", path)
-            .field("expires", expires)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A download.

@@ -1,12 +1,11 @@
 //! A browser that is driven over a connection: what both engines do in the same way.
 
-use crate::browser::{BrowserCounts, Cookie, Download};
+use crate::browser::{BrowserCounts, Download};
 use crate::connection::{Connection, Counterpart};
 use crate::engine::{Deadline, Engine, EngineKind, EnginePage};
 use crate::error::BrowserError;
 use crate::footprint;
 use crate::process::BrowserProcess;
-use serde_json::Value;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -22,8 +21,6 @@ pub(crate) trait Drive: Counterpart {
     /// Opens a page, and gives its name.
     fn open_page(connection: &Connection<Self>, deadline: Deadline) -> Result<String, BrowserError>;
     fn page(connection: Connection<Self>, name: String) -> Arc<dyn EnginePage>;
-    /// An answer with `cookies` in it.
-    fn cookies(connection: &Connection<Self>, deadline: Deadline) -> Result<Value, BrowserError>;
     /// Asks the browser to end, and says whether it did.
     fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool;
 }
@@ -71,11 +68,6 @@ impl<C: Drive> Engine for Driven<C> {
         let _opening = self.opening();
         let names = self.connection.look(|known| known.pages().take_unclaimed());
         names.into_iter().map(|name| C::page(self.connection.clone(), name)).collect()
-    }
-
-    fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError> {
-        let answer = C::cookies(&self.connection, deadline)?;
-        Ok(answer["cookies"].as_array().into_iter().flatten().map(Cookie::from_json).collect())
     }
 
     fn downloads(&self) -> Vec<Download> {

@@ -3,7 +3,7 @@
 //! An engine knows how to do few things: open a page, go to an address, run a script, press keys, draw. Everything else
 //! is made of these in `page.rs`, once for all engines.
 
-use crate::browser::{BrowserCounts, Cookie, Download};
+use crate::browser::{BrowserCounts, Download};
 use crate::error::BrowserError;
 use crate::page::Navigation;
 use base64::Engine as _;
@@ -64,7 +64,6 @@ pub(crate) trait Engine: Debug + Send + Sync {
     fn new_page(&self, deadline: Deadline) -> Result<Arc<dyn EnginePage>, BrowserError>;
     /// Pages that were opened by other pages and not yet handed out.
     fn take_popups(&self) -> Vec<Arc<dyn EnginePage>>;
-    fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError>;
     fn downloads(&self) -> Vec<Download>;
     fn counts(&self) -> BrowserCounts;
     /// Why the browser is no longer there, if it is not.

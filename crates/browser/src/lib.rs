@@ -26,7 +26,7 @@
 //! | for | see |
 //! |---|---|
 //! | what is started, and where | [`BrowserRequest`], [`ProfileName`], [`Limits`]; [`outlook`] |
-//! | the browser: pages, cookies, downloads, what it did on its own | [`Browser`], [`Notice`] |
+//! | the browser: pages, downloads, what it did on its own | [`Browser`], [`Notice`] |
 //! | one page | [`Page`], [`PageRequest`] |
 //! | signing in: checkpoints, a watchdog, questions to the owner | [`session`] |
 //! | what can go wrong | [`BrowserError`] |
@@ -67,7 +67,7 @@ mod request;
 pub mod session;
 
 pub use acquire::acquire_isolated_browser;
-pub use browser::{Browser, BrowserCounts, Cookie, Download};
+pub use browser::{Browser, BrowserCounts, Download};
 pub use engine::EngineKind;
 pub use engine_choice::{Outlook, outlook};
 pub use error::BrowserError;

@@ -70,18 +70,6 @@ impl Page {
         self.page.url(Deadline::after(within))
     }
 
-    /// The document as it is now, as HTML: at most so many bytes of it.
-    ///
-    /// # Errors
-    ///
-    /// When the page is gone, or it takes too long.
-    pub fn html(&self, bytes_max: usize, within: Duration) -> Result<String, BrowserError> {
-        // Cut in the page, so that what is too long never comes through the pipe. A character is at most 3 bytes here.
-        let text: String =
-            self.evaluate(&format!("document.documentElement.outerHTML.slice(0, {bytes_max})"), within)?;
-        Ok(text[..text.floor_char_boundary(bytes_max)].to_owned())
-    }
-
     /// What the window shows, as PNG.
     ///
     /// # Errors

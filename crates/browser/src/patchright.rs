@@ -78,10 +78,6 @@ impl Drive for Objects {
         Arc::new(PatchrightPage { connection, page })
     }
 
-    fn cookies(connection: &Connection<Self>, deadline: Deadline) -> Result<Value, BrowserError> {
-        call_context(connection, "cookies", json!({"urls": []}), "read its cookies", deadline)
-    }
-
     fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool {
         let browser = connection.look(|objects| objects.browser.clone());
         // The driver may tell that the browser is gone while that is still saving what it knows: whether its process

@@ -74,10 +74,6 @@ impl Drive for World {
         Arc::new(PipePage { connection, target })
     }
 
-    fn cookies(connection: &Connection<Self>, deadline: Deadline) -> Result<Value, BrowserError> {
-        connection.call(None, "Storage.getCookies", json!({}), "read its cookies", deadline)
-    }
-
     fn end(connection: &Connection<Self>, process: &BrowserProcess, deadline: Deadline) -> bool {
         // It may be gone before it answers; whether it ended is what counts.
         drop(connection.call(None, "Browser.close", json!({}), "close", deadline));

@@ -1,7 +1,11 @@
-//! As much of HTTP/1.1 as a browser needs from a test: one request per connection, with bounds.
+//! A server on loopback: as much of HTTP/1.1 as a test needs, one request per connection, with bounds.
 
+use percent_encoding::percent_decode_str;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// A head longer than this is nobody's that we test.
@@ -10,71 +14,138 @@ const BODY_BYTES_MAX: u64 = 1024 * 1024;
 /// A browser opens connections that it does not use.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
 
+/// A server that answers each request on a thread of its own, until it is dropped.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    is_over: Arc<AtomicBool>,
+    listening: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Starts it on a port of its own.
+    ///
+    /// # Panics
+    ///
+    /// When loopback cannot be listened on: without it there is nothing to test.
+    pub fn start(answer: impl Fn(&Request) -> Response + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be listened on");
+        let address = listener.local_addr().expect("a listener has an address");
+        let (is_over, answer) = (Arc::new(AtomicBool::new(false)), Arc::new(answer));
+        let ends = Arc::clone(&is_over);
+        let listening = thread::spawn(move || {
+            while !ends.load(Ordering::SeqCst) {
+                let Ok((stream, _)) = listener.accept() else { return };
+                let answer = Arc::clone(&answer);
+                thread::spawn(move || serve(&stream, &*answer));
+            }
+        });
+        Self { address, is_over, listening: Some(listening) }
+    }
+
+    /// Where it is, without a slash at the end.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::SeqCst);
+        // A last caller wakes it up.
+        drop(TcpStream::connect(self.address));
+        if let Some(listening) = self.listening.take() {
+            drop(listening.join());
+        }
+    }
+}
+
 /// What was asked.
-#[derive(Debug, Default)]
-pub(crate) struct Request {
-    pub(crate) method: String,
-    /// Without its query.
-    pub(crate) path: String,
-    pub(crate) query: Vec<(String, String)>,
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// The method.
+    pub method: String,
+    /// The path with its query, as it came.
+    pub target: String,
+    /// The path without its query.
+    pub path: String,
+    /// The query, with `%` and `+` undone.
+    pub query: Vec<(String, String)>,
     headers: Vec<(String, String)>,
-    pub(crate) body: String,
+    /// The body, as text.
+    pub body: String,
 }
 
 impl Request {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    /// A header, whatever the case of its name.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    pub(crate) fn cookie(&self, name: &str) -> Option<&str> {
+    /// A cookie.
+    #[must_use]
+    pub fn cookie(&self, name: &str) -> Option<&str> {
         let mut cookies = self.header("cookie")?.split("; ").filter_map(|cookie| cookie.split_once('='));
         cookies.find(|(own, _)| *own == name).map(|(_, value)| value)
     }
 
-    pub(crate) fn asked_for(&self, name: &str) -> Option<&str> {
+    /// A part of the query.
+    #[must_use]
+    pub fn asked_for(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(own, _)| own == name).map(|(_, value)| value.as_str())
     }
 
     /// A field of the form that was sent.
-    pub(crate) fn field(&self, name: &str) -> String {
+    #[must_use]
+    pub fn field(&self, name: &str) -> String {
         pairs(&self.body).into_iter().find(|(own, _)| own == name).map(|(_, value)| value).unwrap_or_default()
     }
 }
 
 /// What is answered.
-#[derive(Debug)]
-pub(crate) struct Response {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(&'static str, String)>,
-    pub(crate) body: String,
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
 }
 
 impl Response {
-    pub(crate) fn of(status: u16, kind: &str, body: impl Into<String>) -> Self {
+    /// A status with a body.
+    pub fn of(status: u16, kind: &str, body: impl Into<Vec<u8>>) -> Self {
         Self { status, headers: vec![("Content-Type", kind.to_owned())], body: body.into() }
     }
 
-    pub(crate) fn page(html: impl Into<String>) -> Self {
+    /// A page.
+    pub fn page(html: impl Into<Vec<u8>>) -> Self {
         Self::of(200, "text/html; charset=utf-8", html)
     }
 
     /// A status and nothing else.
-    pub(crate) const fn bare(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: String::new() }
+    #[must_use]
+    pub const fn bare(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Vec::new() }
     }
 
-    pub(crate) fn redirect(to: &str) -> Self {
-        Self { status: 302, headers: vec![("Location", to.to_owned())], body: String::new() }
+    /// The way to another page.
+    #[must_use]
+    pub fn redirect(to: &str) -> Self {
+        Self::bare(302).with("Location", to)
     }
 
-    pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+    /// The same with a header.
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
     }
 }
 
 /// Reads one request and answers it. Whoever says nothing or nonsense gets nothing.
-pub(crate) fn serve(stream: &TcpStream, answer: impl FnOnce(&Request) -> Response) {
+fn serve(stream: &TcpStream, answer: impl FnOnce(&Request) -> Response) {
     // Without a time-out a thread would be left behind; what fails here fails below, too.
     drop(stream.set_read_timeout(Some(SILENCE_MAX)));
     let Some(request) = read(stream) else { return };
@@ -89,7 +160,8 @@ fn read(stream: &TcpStream) -> Option<Request> {
     let mut words = line.split_ascii_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
-    let mut request = Request { method, path: path.to_owned(), query: pairs(query), ..Request::default() };
+    let (path, query) = (path.to_owned(), pairs(query));
+    let mut request = Request { method, target, path, query, ..Request::default() };
     loop {
         let mut line = String::new();
         if lines.read_line(&mut line).ok()? == 0 {
@@ -116,39 +188,18 @@ fn write(mut stream: &TcpStream, response: &Response) -> std::io::Result<()> {
     }
     head.push_str(&format!("Content-Length: {}\r\n\r\n", response.body.len()));
     stream.write_all(head.as_bytes())?;
-    stream.write_all(response.body.as_bytes())?;
+    stream.write_all(&response.body)?;
     stream.flush()
 }
 
 /// `a=b&c=d`, with `%` and `+` undone.
 fn pairs(text: &str) -> Vec<(String, String)> {
+    let plain = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let parts = text.split('&').filter(|part| !part.is_empty());
     parts
         .map(|part| part.split_once('=').unwrap_or((part, "")))
         .map(|(name, value)| (plain(name), plain(value)))
         .collect()
-}
-
-fn plain(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, others @ ..] = rest {
-        let hex = others.get(..2).and_then(|two| std::str::from_utf8(two).ok());
-        match (first, hex.and_then(|two| u8::from_str_radix(two, 16).ok())) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &others[2..];
-            }
-            (b'+', _) => {
-                bytes.push(b' ');
-                rest = others;
-            }
-            (byte, _) => {
-                bytes.push(*byte);
-                rest = others;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

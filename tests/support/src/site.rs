@@ -7,7 +7,6 @@
 
 mod bucket;
 mod history;
-mod http;
 mod pages;
 mod route;
 mod world;
@@ -16,25 +15,21 @@ pub use bucket::Limit;
 pub use history::{Conversation, History};
 pub use world::{Asked, Books, Owner, World};
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use crate::http::Server;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Instant;
 
 /// A site that runs until it is dropped.
 #[derive(Debug)]
 pub struct Site {
-    address: SocketAddr,
+    server: Server,
     shared: Arc<Shared>,
-    listening: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug)]
 struct Shared {
     world: Mutex<World>,
     started: Instant,
-    is_over: AtomicBool,
 }
 
 impl Site {
@@ -45,21 +40,15 @@ impl Site {
     /// When loopback cannot be listened on: without it there is nothing to test.
     #[must_use]
     pub fn start(world: World) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback can be listened on");
-        let address = listener.local_addr().expect("a listener has an address");
-        let shared =
-            Arc::new(Shared { world: Mutex::new(world), started: Instant::now(), is_over: AtomicBool::new(false) });
-        let listening = {
-            let shared = Arc::clone(&shared);
-            std::thread::spawn(move || listen(&listener, &shared))
-        };
-        Self { address, shared, listening: Some(listening) }
+        let shared = Arc::new(Shared { world: Mutex::new(world), started: Instant::now() });
+        let answering = Arc::clone(&shared);
+        Self { server: Server::start(move |request| route::answer(&answering, request)), shared }
     }
 
     /// Where it is, without a slash at the end.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        self.server.url()
     }
 
     /// What it is like now, and what was asked. Nothing is answered while this is held.
@@ -77,24 +66,5 @@ impl Site {
 impl Shared {
     fn world(&self) -> MutexGuard<'_, World> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Site {
-    fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::SeqCst);
-        // A last caller wakes it up.
-        drop(TcpStream::connect(self.address));
-        if let Some(listening) = self.listening.take() {
-            drop(listening.join());
-        }
-    }
-}
-
-fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
-    while !shared.is_over.load(Ordering::SeqCst) {
-        let Ok((stream, _)) = listener.accept() else { return };
-        let shared = Arc::clone(shared);
-        std::thread::spawn(move || http::serve(&stream, |request| route::answer(&shared, request)));
     }
 }

@@ -214,10 +214,10 @@ impl<'w, T: Transcripts> Work<'w, T> {
             let at = lines.offset();
             let Some(line) = lines.next()? else { break };
             let trouble = match line {
-                Line::Whole(bytes) => self.transcripts.read_line(file, bytes, emitter)?,
+                Line::Whole(bytes) => read_line(self.transcripts, file, bytes, emitter)?,
                 Line::Unfinished(bytes) => {
                     // A whole object is one, with a line feed or without; half of one waits.
-                    let trouble = self.transcripts.read_line(file, bytes, emitter)?;
+                    let trouble = read_line(self.transcripts, file, bytes, emitter)?;
                     let is_half = trouble == Some(Trouble::NOT_READABLE);
                     if !is_half {
                         lines.take_unfinished();
@@ -277,29 +277,24 @@ fn gone(marks: &mut Marks, listing: &Listing) -> Vec<FilePath> {
     gone
 }
 
-trait ReadLine: Transcripts {
-    /// A line as bytes; what is wrong with it. Zeroes around it are what a lost block leaves behind in a file.
-    fn read_line(
-        &self,
-        file: &mut Self::File,
-        bytes: &[u8],
-        emitter: &mut Emitter<'_>,
-    ) -> Result<Option<Trouble>, Stop> {
-        let is_filling = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
-        let Some(from) = bytes.iter().position(|byte| !is_filling(byte)) else { return Ok(None) };
-        let to = bytes.iter().rposition(|byte| !is_filling(byte)).map_or(from, |last| last + 1);
-        // Names and meanings are ASCII; where bytes are replaced, single letters of a text are lost.
-        let text = String::from_utf8_lossy(&bytes[from..to]);
-        let is_replaced = matches!(text, Cow::Owned(_));
-        let rejected_before = emitter.counts().rejected;
-        let read = self.line(file, &text, emitter)?;
-        Ok(match read {
-            LineRead::NotAtAll => Some(Trouble::NOT_READABLE),
-            _ if emitter.counts().rejected > rejected_before => Some(Trouble::REJECTED),
-            LineRead::InPart => Some(Trouble::PART_LEFT_OUT),
-            LineRead::Whole => is_replaced.then_some(Trouble::WRONG_ENCODING),
-        })
-    }
+/// A line as bytes; what is wrong with it. Zeroes around it are what a lost block leaves behind in a file.
+fn read_line<T: Transcripts>(
+    transcripts: &T,
+    file: &mut T::File,
+    bytes: &[u8],
+    emitter: &mut Emitter<'_>,
+) -> Result<Option<Trouble>, Stop> {
+    let is_filling = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    let Some(from) = bytes.iter().position(|byte| !is_filling(byte)) else { return Ok(None) };
+    let to = bytes.iter().rposition(|byte| !is_filling(byte)).map_or(from, |last| last + 1);
+    // Names and meanings are ASCII; where bytes are replaced, single letters of a text are lost.
+    let text = String::from_utf8_lossy(&bytes[from..to]);
+    let is_replaced = matches!(text, Cow::Owned(_));
+    let rejected_before = emitter.counts().rejected;
+    Ok(match transcripts.line(file, &text, emitter)? {
+        LineRead::NotAtAll => Some(Trouble::NOT_READABLE),
+        _ if emitter.counts().rejected > rejected_before => Some(Trouble::REJECTED),
+        LineRead::InPart => Some(Trouble::PART_LEFT_OUT),
+        LineRead::Whole => is_replaced.then_some(Trouble::WRONG_ENCODING),
+    })
 }
-
-impl<T: Transcripts> ReadLine for T {}

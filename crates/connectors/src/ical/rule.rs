@@ -27,6 +27,17 @@ pub(crate) enum Frequency {
     Yearly,
 }
 
+impl Frequency {
+    /// How long a step shorter than a day is.
+    const fn seconds(self) -> i64 {
+        match self {
+            Self::Hourly => 3600,
+            Self::Minutely => 60,
+            _ => 1,
+        }
+    }
+}
+
 /// A rule as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
@@ -171,23 +182,14 @@ impl Rule {
     fn steps_before(&self, start: DateTime, from: DateTime) -> u64 {
         let (a, b) = (start.date(), from.date());
         let days = day_number(b) - day_number(a);
-        let units = match self.frequency {
-            Frequency::Yearly => i64::from(b.year()) - i64::from(a.year()),
-            Frequency::Monthly => {
-                12 * (i64::from(b.year()) - i64::from(a.year())) + i64::from(b.month()) - i64::from(a.month())
-            }
-            Frequency::Weekly => days / 7,
-            Frequency::Daily => days,
-            Frequency::Hourly => days * 24,
-            Frequency::Minutely => days * 24 * 60,
-            Frequency::Secondly => days * 86_400,
-        };
+        let years = i64::from(b.year()) - i64::from(a.year());
         // Two units of room for beginnings of weeks and days.
-        let room = match self.frequency {
-            Frequency::Hourly => 48,
-            Frequency::Minutely => 48 * 60,
-            Frequency::Secondly => 48 * 3600,
-            _ => 2,
+        let (units, room) = match self.frequency {
+            Frequency::Yearly => (years, 2),
+            Frequency::Monthly => (12 * years + i64::from(b.month()) - i64::from(a.month()), 2),
+            Frequency::Weekly => (days / 7, 2),
+            Frequency::Daily => (days, 2),
+            shorter => (days * 86_400 / shorter.seconds(), 48 * 3600 / shorter.seconds()),
         };
         u64::try_from((units - room) / self.interval).unwrap_or(0)
     }
@@ -213,9 +215,7 @@ impl Rule {
                 Some(self.days(date_of(week)?, 7))
             }
             Frequency::Daily => Some(self.days(date_of(first + by)?, 1)),
-            Frequency::Hourly => self.clock(start, by.checked_mul(3600)?),
-            Frequency::Minutely => self.clock(start, by.checked_mul(60)?),
-            Frequency::Secondly => self.clock(start, by),
+            shorter => self.clock(start, by.checked_mul(shorter.seconds())?),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The pages, as text. Fields have the names and types that the services of this kind use, and the cursor, as there.
 
-use crate::world::World;
+use super::world::World;
 use std::time::Duration;
 
 /// A page with a title.

@@ -1,9 +1,9 @@
 //! Which answer a request gets. Every one of them is written down with its time.
 
-use crate::Shared;
+use super::Shared;
+use super::pages;
+use super::world::{Asked, Step, World};
 use crate::http::{Request, Response};
-use crate::pages;
-use crate::world::{Asked, Step, World};
 use serde_json::{Value, json};
 use std::time::Duration;
 

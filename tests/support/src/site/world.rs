@@ -1,7 +1,7 @@
 //! What the site is like: its owner, its sessions, its limit, and what was asked of it.
 
-use crate::bucket::{Bucket, Limit};
-use crate::history::History;
+use super::bucket::{Bucket, Limit};
+use super::history::History;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
