@@ -3,6 +3,17 @@
 //! An engine knows how to do few things: open a page, go to an address, run a script, press keys, draw. Everything else
 //! is made of these in `page.rs`, once for all engines.
 
+pub(crate) mod choice;
+pub(crate) mod connection;
+pub(crate) mod downloads;
+pub(crate) mod driven;
+pub(crate) mod keys;
+pub(crate) mod message;
+pub(crate) mod open_pages;
+#[cfg(feature = "patchright")]
+pub(crate) mod patchright;
+pub(crate) mod pipe;
+
 use crate::browser::{BrowserCounts, Download};
 use crate::error::BrowserError;
 use crate::page::Navigation;

@@ -41,35 +41,21 @@
 #![warn(missing_docs)]
 
 mod acquire;
-mod arguments;
 mod browser;
-mod connection;
-mod downloads;
-mod driven;
 mod engine;
-mod engine_choice;
 mod error;
-mod footprint;
-mod keys;
 mod limits;
-mod message;
 mod notice;
-mod open_pages;
 mod page;
-#[cfg(feature = "patchright")]
-mod patchright;
-mod pipe;
 mod process;
-mod process_tree;
 mod profile;
-mod program;
 mod request;
 pub mod session;
 
 pub use acquire::acquire_isolated_browser;
 pub use browser::{Browser, BrowserCounts, Download};
 pub use engine::EngineKind;
-pub use engine_choice::{Outlook, outlook};
+pub use engine::choice::{Outlook, outlook};
 pub use error::BrowserError;
 pub use limits::Limits;
 pub use notice::Notice;

@@ -5,8 +5,12 @@
 //! killed. A keeper, a shell in its group that waits for our end, kills that group, and whatever has the profile open, if
 //! they have not gone by then. And dropping this kills everything at once.
 
+pub(crate) mod arguments;
+pub(crate) mod footprint;
+pub(crate) mod program;
+mod tree;
+
 use crate::error::BrowserError;
-use crate::process_tree;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
@@ -116,7 +120,7 @@ impl BrowserProcess {
     /// Waits until the browser that it drives has ended by itself.
     #[cfg(feature = "patchright")]
     pub(crate) fn wait_for_browser(&self, within: Duration) -> bool {
-        is_over_within(within, || !process_tree::browser_runs(&self.profile))
+        is_over_within(within, || !tree::browser_runs(&self.profile))
     }
 
     /// Why it does not answer, and what it said. A process that has ended says more than the pipe that was closed with it.
@@ -136,7 +140,7 @@ impl BrowserProcess {
 
     /// What all its processes take.
     pub(crate) fn memory(&self) -> u64 {
-        process_tree::memory(self.leader, &self.profile)
+        tree::memory(self.leader, &self.profile)
     }
 
     /// Ends everything that came out of it, at once.
@@ -145,7 +149,7 @@ impl BrowserProcess {
         let Some(mut child) = child.take() else { return };
         // First those in the group, all in the same moment; then whoever left it.
         let _ = kill_process_group(self.leader, Signal::KILL);
-        process_tree::kill(self.leader, &self.profile, KILL_MAX);
+        tree::kill(self.leader, &self.profile, KILL_MAX);
         // Both are dead: this only takes notice.
         drop(child.wait());
         if let Ok(mut keeper) = self.keeper.lock()

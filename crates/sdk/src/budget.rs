@@ -4,7 +4,9 @@
 //! its own. Pure: times are arguments. Without a cap nothing is counted and nothing is asked. It says yes
 //! or no between fetches and never interrupts one, so a run may go over its time by one fetch.
 
-use crate::caps::Caps;
+pub(crate) mod caps;
+
+use crate::budget::caps::Caps;
 use gleaner_engine::Time;
 use gleaner_protocol::DeferReason;
 use std::time::Duration;

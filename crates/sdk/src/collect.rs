@@ -4,17 +4,17 @@
 //! client that is governed for this run, cursors, and what is accounted for.
 
 use crate::budget::Budget;
-use crate::caps::Caps;
+use crate::budget::caps::Caps;
 use crate::clock::Clock;
 use crate::connector::ACCOUNT_VARIABLE;
-use crate::credentials::Credentials;
+use crate::connector::credentials::Credentials;
 use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Played, Recording, Tape};
 use crate::gaps::GapPages;
-use crate::rate;
+use crate::pace::rate;
+use crate::pace::waits::Waits;
+use crate::pace::warm_start::Learned;
 use crate::stop::Stop;
-use crate::waits::Waits;
-use crate::warm_start::Learned;
 use gleaner_engine::Time;
 use gleaner_http::blocking::Client;
 use gleaner_http::client::ClientBuilder;

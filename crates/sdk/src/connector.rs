@@ -3,20 +3,22 @@
 //! Everything that an author's code may do wrong ends in an honest last message: an error, a budget, a
 //! panic, a message that the contract forbids. The exit code is zero exactly when the run has succeeded.
 
+pub(crate) mod credentials;
+mod panics;
+
 use crate::budget::Budget;
-use crate::caps::Caps;
+use crate::budget::caps::Caps;
 use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
 use crate::collect::{Collect, Variables};
-use crate::credentials::{self, Credentials};
 use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Recording, Tape};
 use crate::gaps::GapPages;
-use crate::panics;
-use crate::stdio::Stdio;
+use crate::pace::waits::Waits;
+use crate::pace::warm_start::Learned;
 use crate::stop::{Failure, Stop};
-use crate::waits::Waits;
-use crate::warm_start::Learned;
 use crate::wire::Wire;
+use crate::wire::stdio::Stdio;
+use credentials::Credentials;
 use gleaner_engine::{Schemas, ScopeFilter};
 use gleaner_http::Governors;
 use gleaner_protocol::{

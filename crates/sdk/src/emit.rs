@@ -5,6 +5,7 @@
 //! never counted as collected. A cursor can only be written for a stream of the manifest. Lines are built
 //! whole before they go out; a coverage report, which may have a million keys, goes out in pieces.
 
+pub(crate) mod new_record;
 mod rejected;
 
 use crate::clock::{Clock, rfc3339};

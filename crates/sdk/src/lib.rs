@@ -29,37 +29,29 @@
 #![warn(missing_docs)]
 
 mod budget;
-mod caps;
 mod clock;
 mod collect;
 mod connector;
-mod credentials;
 mod emit;
 pub mod exchanges;
 mod fetch_error;
 mod gaps;
 pub mod lane;
-mod new_record;
-mod page;
+mod pace;
 mod pages;
-mod panics;
 mod question;
-mod rate;
 mod replay;
-mod stdio;
 mod stop;
-mod waits;
-mod warm_start;
 mod wire;
 
-pub use caps::variable_names;
+pub use budget::caps::variable_names;
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use collect::{Collect, Habits};
 pub use connector::{ACCOUNT_VARIABLE, Connector, PACING_VARIABLE, Surroundings, run_connector, run_on};
 pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};
 pub use gleaner_http::blocking::Client;
-pub use page::Page;
+pub use pages::page::Page;
 pub use pages::{Left, REST_OF_STREAM, SliceEnd};
 pub use question::{Question, Reply};
 pub use replay::{Replay, Replayed, replay};

@@ -5,10 +5,12 @@
 //! rest of the stream, with the last cursor that was sent; it is closed by the run that reaches the end.
 //! An open circuit is waited for while the budget allows.
 
+pub(crate) mod page;
+
 use crate::collect::Collect;
 use crate::emit::{Cursor, Emitter};
 use crate::fetch_error::{FetchError, FetchErrorKind, last_error, run_cap};
-use crate::page::Page;
+use crate::pages::page::Page;
 use crate::stop::Stop;
 use gleaner_protocol::{DeferReason, DetailGap, ErrorClass, GapKey, GapReason, RawJson, ServedGap};
 use serde_json::Value;

@@ -1,16 +1,17 @@
 //! Which engine drives a browser: what was asked for, what is built in, and what is there.
 
-use crate::arguments::Start;
-use crate::engine::{Deadline, Engine, EngineKind};
-use crate::error::BrowserError;
-use crate::notice::Notice;
 #[cfg(feature = "patchright")]
-use crate::patchright::{
+use crate::engine::patchright::{
     self,
     driver::{self, Driver, Surroundings},
 };
+use crate::engine::pipe;
+use crate::engine::{Deadline, Engine, EngineKind};
+use crate::error::BrowserError;
+use crate::notice::Notice;
+use crate::process::arguments::Start;
+use crate::process::program;
 use crate::request::{BrowserRequest, EngineChoice};
-use crate::{pipe, program};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -6,9 +6,9 @@
 
 use crate::browser::Download;
 use crate::engine::Deadline;
+use crate::engine::message::{Frame, Framer, Message, Refusal};
+use crate::engine::open_pages::OpenPages;
 use crate::error::BrowserError;
-use crate::message::{Frame, Framer, Message, Refusal};
-use crate::open_pages::OpenPages;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

@@ -1,11 +1,11 @@
 //! A browser that is driven over a connection: what both engines do in the same way.
 
 use crate::browser::{BrowserCounts, Download};
-use crate::connection::{Connection, Counterpart};
+use crate::engine::connection::{Connection, Counterpart};
 use crate::engine::{Deadline, Engine, EngineKind, EnginePage};
 use crate::error::BrowserError;
-use crate::footprint;
 use crate::process::BrowserProcess;
+use crate::process::footprint;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;

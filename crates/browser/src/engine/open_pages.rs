@@ -4,8 +4,8 @@
 //! and the memory of closed pages each have a bound, and what is beyond it is refused, cancelled or forgotten, and counted.
 
 use crate::browser::{BrowserCounts, Download};
-use crate::connection::{Consequences, Order};
-use crate::downloads::{Downloads, Unwanted};
+use crate::engine::connection::{Consequences, Order};
+use crate::engine::downloads::{Downloads, Unwanted};
 use crate::error::BrowserError;
 use crate::limits::Limits;
 use serde_json::Value;

@@ -12,12 +12,12 @@ mod objects;
 mod page;
 mod value;
 
-use crate::arguments::{self, Start};
-use crate::connection::Connection;
-use crate::driven::{Drive, Driven};
+use crate::engine::connection::Connection;
+use crate::engine::driven::{Drive, Driven};
 use crate::engine::{Deadline, EngineKind, EnginePage};
 use crate::error::BrowserError;
 use crate::process::BrowserProcess;
+use crate::process::arguments::{self, Start};
 use driver::Driver;
 use objects::{LAUNCH, Objects};
 use page::PatchrightPage;

@@ -7,12 +7,12 @@ mod frames;
 mod page;
 mod world;
 
-use crate::arguments::{self, Start};
-use crate::connection::Connection;
-use crate::driven::{Drive, Driven};
+use crate::engine::connection::Connection;
+use crate::engine::driven::{Drive, Driven};
 use crate::engine::{Deadline, EngineKind, EnginePage};
 use crate::error::BrowserError;
 use crate::process::BrowserProcess;
+use crate::process::arguments::{self, Start};
 use page::PipePage;
 use serde_json::{Value, json};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Watches over what a browser takes of memory and disk, and over its end.
 
-use crate::connection::{Connection, Counterpart};
+use crate::engine::connection::{Connection, Counterpart};
 use crate::process::BrowserProcess;
 use crate::profile::size;
 use std::path::Path;

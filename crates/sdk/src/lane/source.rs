@@ -1,8 +1,8 @@
 //! What an author says about a provider: how it lists, and how one detail is fetched.
 
 use super::place::Timestamp;
+use crate::emit::new_record::{Body, NewRecord};
 use crate::fetch_error::FetchError;
-use crate::new_record::{Body, NewRecord};
 use gleaner_protocol::{RawJson, RecordKey};
 use serde::Serialize;
 

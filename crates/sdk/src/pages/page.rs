@@ -1,7 +1,7 @@
 //! One page of a stream that goes forward: its records, and where the next one begins.
 
+use crate::emit::new_record::{Body, NewRecord};
 use crate::emit::{Cursor, Emitter};
-use crate::new_record::{Body, NewRecord};
 use crate::stop::Stop;
 use gleaner_protocol::RecordKey;
 use serde::Serialize;

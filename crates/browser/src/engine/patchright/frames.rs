@@ -3,7 +3,7 @@
 //! A message that is too long is skipped, not collected: its first bytes tell which call it answers, and that call fails
 //! by itself.
 
-use crate::message::{self, BEGINNING_BYTES, Frame};
+use crate::engine::message::{self, BEGINNING_BYTES, Frame};
 
 /// How many bytes say how long a message is.
 const LENGTH_BYTES: usize = 4;
@@ -80,7 +80,7 @@ pub(crate) fn framed(text: &str) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Framer as _;
+    use crate::engine::message::Framer as _;
 
     fn id(frame: &Frame) -> Option<u64> {
         match frame {

@@ -4,11 +4,11 @@
 //! the last documents are kept, each within a bound; the rest is forgotten as it is told.
 
 use super::frames::{LengthFirst, framed};
-use crate::connection::{Consequences, Counterpart, Order};
+use crate::engine::connection::{Consequences, Counterpart, Order};
+use crate::engine::message::Refusal;
+use crate::engine::open_pages::OpenPages;
 use crate::error::BrowserError;
 use crate::limits::Limits;
-use crate::message::Refusal;
-use crate::open_pages::OpenPages;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -2,10 +2,10 @@
 
 use super::objects::Objects;
 use super::value;
-use crate::connection::Connection;
+use crate::engine::connection::Connection;
+use crate::engine::keys;
 use crate::engine::{Deadline, EnginePage, picture};
 use crate::error::BrowserError;
-use crate::keys;
 use crate::page::{Navigation, address};
 use serde_json::{Value, json};
 use std::time::Duration;

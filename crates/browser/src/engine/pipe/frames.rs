@@ -3,7 +3,7 @@
 //! A message that is too long is skipped, not collected: its first bytes tell which call it answers, and that call fails
 //! by itself.
 
-use crate::message::{self, BEGINNING_BYTES, Frame};
+use crate::engine::message::{self, BEGINNING_BYTES, Frame};
 
 /// Collects bytes until there is a message.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ impl message::Framer for ZeroEnded {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::Framer as _;
+    use crate::engine::message::Framer as _;
 
     fn id(frame: &Frame) -> Option<u64> {
         match frame {

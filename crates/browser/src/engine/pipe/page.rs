@@ -1,10 +1,10 @@
 //! A page through the pipe.
 
 use super::world::World;
-use crate::connection::Connection;
+use crate::engine::connection::Connection;
+use crate::engine::keys;
 use crate::engine::{Deadline, EnginePage, picture};
 use crate::error::BrowserError;
-use crate::keys;
 use crate::page::{Navigation, address};
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -1,11 +1,11 @@
 //! What the browser has open, and what is done about what happens in it. Pure: an event in, orders out.
 
 use super::frames::ZeroEnded;
-use crate::connection::{Consequences, Counterpart, Order};
+use crate::engine::connection::{Consequences, Counterpart, Order};
+use crate::engine::message::Refusal;
+use crate::engine::open_pages::OpenPages;
 use crate::error::BrowserError;
 use crate::limits::Limits;
-use crate::message::Refusal;
-use crate::open_pages::OpenPages;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::time::Duration;
