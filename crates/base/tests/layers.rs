@@ -21,7 +21,7 @@ const LAYERS: [(&[&str], &str); 12] = [
     (&["gleaner-app"], "what an owner can do"),
     (&["gleaner-console"], "pages and API over the application"),
     (&["gleaner"], "the program"),
-    (&["gleaner-site", "gleaner-test-support"], "what tests share: nothing that is shipped depends on it"),
+    (&["gleaner-test-support"], "what tests share: nothing that is shipped depends on it"),
 ];
 
 /// These decide and never act: time, randomness and bytes are arguments. The lab reads scenario files, with `std`.
@@ -148,7 +148,7 @@ fn an_edge_that_is_wrong_is_found() {
     for (name, needed) in [
         ("gleaner-engine", "gleaner-store"),
         ("gleaner-store", "gleaner-http"),
-        ("gleaner-store", "gleaner-site"),
+        ("gleaner-store", "gleaner-test-support"),
         ("gleaner-base", "gleaner-protocol"),
         ("gleaner-console", "gleaner"),
     ] {

@@ -1,13 +1,13 @@
 //! The one way to a browser.
 
-use crate::arguments::Start;
 use crate::browser::Browser;
 use crate::engine::Deadline;
-use crate::engine_choice;
+use crate::engine::choice;
 use crate::error::BrowserError;
 use crate::notice::Notice;
+use crate::process::arguments::Start;
+use crate::process::program;
 use crate::profile::HeldProfile;
-use crate::program;
 use crate::request::{BrowserRequest, Window};
 
 /// Starts a browser for this run, with a profile that nobody else has until it is dropped.
@@ -19,7 +19,7 @@ use crate::request::{BrowserRequest, Window};
 pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, BrowserError> {
     let path = std::env::var("PATH").ok();
     let program = program::find(request.program.as_deref(), path.as_deref())?;
-    let (chosen, of_choice) = engine_choice::choose(request)?;
+    let (chosen, of_choice) = choice::choose(request)?;
     let window = window(request);
     let is_root = rustix::process::geteuid().is_root();
     let mut notices = of_choice.into_iter().collect::<Vec<_>>();

@@ -5,8 +5,6 @@ use crate::error::BrowserError;
 use crate::notice::Notice;
 use crate::page::Page;
 use crate::request::Window;
-use serde_json::Value;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,22 +34,11 @@ impl Browser {
     }
 
     /// Pages that were opened by pages since the last call. Those beyond the bound were closed and counted.
-    #[must_use]
     pub fn popups(&self) -> Vec<Page> {
         self.engine.take_popups().into_iter().map(Page::new).collect()
     }
 
-    /// All cookies of the profile.
-    ///
-    /// # Errors
-    ///
-    /// When the browser is gone, or it takes too long.
-    pub fn cookies(&self, within: Duration) -> Result<Vec<Cookie>, BrowserError> {
-        self.engine.cookies(Deadline::after(within))
-    }
-
     /// What was downloaded in this run. Files are deleted with the browser: move away what is to be kept.
-    #[must_use]
     pub fn downloads(&self) -> Vec<Download> {
         self.engine.downloads()
     }
@@ -79,43 +66,31 @@ impl Browser {
     }
 
     /// What was done without having been asked for, for the owner to know.
-    #[must_use]
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
     /// What pages tried, and how often.
-    #[must_use]
     pub fn counts(&self) -> BrowserCounts {
-        let counts = self.engine.counts();
-        BrowserCounts {
-            dialogs_dismissed: counts.dialogs_dismissed,
-            popups_closed: counts.popups_closed,
-            downloads_cancelled: counts.downloads_cancelled,
-            events_dropped: counts.events_dropped,
-        }
+        self.engine.counts()
     }
 
     /// What drives it.
-    #[must_use]
     pub fn engine(&self) -> EngineKind {
         self.engine.kind()
     }
 
     /// Whether an owner can see and use it.
-    #[must_use]
     pub fn has_window(&self) -> bool {
         self.window == Window::Headed
     }
 
     /// Where its profile is.
-    #[must_use]
     pub fn profile(&self) -> &Path {
         &self.profile
     }
 
     /// Why the browser is no longer there, if it is not.
-    #[must_use]
     pub fn gone(&self) -> Option<String> {
         self.engine.gone()
     }
@@ -141,53 +116,6 @@ pub struct BrowserCounts {
     pub downloads_cancelled: u64,
     /// Messages of the browser's that nobody waited for, beyond the bound.
     pub events_dropped: u64,
-}
-
-/// A cookie. Its value is a secret: it is not in its `Debug`.
-#[derive(Clone, PartialEq)]
-pub struct Cookie {
-    /// The name.
-    pub name: String,
-    /// The secret.
-    pub value: String,
-    /// Of which host.
-    pub domain: String,
-    /// Below which path.
-    pub path: String,
-    /// Its end, in seconds since 1970; `None` for the end of the session.
-    pub expires: Option<f64>,
-    /// Whether scripts cannot see it.
-    pub http_only: bool,
-    /// Whether it is sent over TLS only.
-    pub secure: bool,
-}
-
-impl Cookie {
-    /// As a browser describes it, and its driver does in the same words.
-    pub(crate) fn from_json(value: &Value) -> Self {
-        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
-        Self {
-            name: text("name"),
-            value: text("value"),
-            domain: text("domain"),
-            path: text("path"),
-            expires: value["expires"].as_f64().filter(|&at| at >= 0.0),
-            http_only: value["httpOnly"] == true,
-            secure: value["secure"] == true,
-        }
-    }
-}
-
-impl fmt::Debug for Cookie {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, domain, path, expires, .. } = self;
-        f.debug_struct("Cookie")
-            .field("name", name)
-            .field("domain", domain)
-            .field("path", path)
-            .field("expires", expires)
-            .finish_non_exhaustive()
-    }
 }
 
 /// A download.

@@ -3,9 +3,21 @@
 //! An engine knows how to do few things: open a page, go to an address, run a script, press keys, draw. Everything else
 //! is made of these in `page.rs`, once for all engines.
 
-use crate::browser::{Cookie, Download};
+pub(crate) mod choice;
+pub(crate) mod connection;
+pub(crate) mod downloads;
+pub(crate) mod driven;
+pub(crate) mod keys;
+pub(crate) mod message;
+pub(crate) mod open_pages;
+#[cfg(feature = "patchright")]
+pub(crate) mod patchright;
+pub(crate) mod pipe;
+
+use crate::browser::{BrowserCounts, Download};
 use crate::error::BrowserError;
 use crate::page::Navigation;
+use base64::Engine as _;
 use serde_json::Value;
 use std::fmt::{self, Debug};
 use std::sync::Arc;
@@ -63,22 +75,12 @@ pub(crate) trait Engine: Debug + Send + Sync {
     fn new_page(&self, deadline: Deadline) -> Result<Arc<dyn EnginePage>, BrowserError>;
     /// Pages that were opened by other pages and not yet handed out.
     fn take_popups(&self) -> Vec<Arc<dyn EnginePage>>;
-    fn cookies(&self, deadline: Deadline) -> Result<Vec<Cookie>, BrowserError>;
     fn downloads(&self) -> Vec<Download>;
-    fn counts(&self) -> EngineCounts;
+    fn counts(&self) -> BrowserCounts;
     /// Why the browser is no longer there, if it is not.
     fn gone(&self) -> Option<String>;
     /// Asks the browser to end, and waits for it.
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError>;
-}
-
-/// What a browser did that nobody asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EngineCounts {
-    pub(crate) dialogs_dismissed: u64,
-    pub(crate) popups_closed: u64,
-    pub(crate) downloads_cancelled: u64,
-    pub(crate) events_dropped: u64,
 }
 
 /// A page of it.
@@ -100,4 +102,10 @@ pub(crate) trait EnginePage: Debug + Send + Sync {
     /// Brings its window to the front.
     fn show(&self, deadline: Deadline) -> Result<(), BrowserError>;
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError>;
+}
+
+/// A picture out of an answer.
+pub(crate) fn picture(data: &Value, method: &str) -> Result<Vec<u8>, BrowserError> {
+    let decoded = base64::engine::general_purpose::STANDARD.decode(data.as_str().unwrap_or_default());
+    decoded.map_err(|_| BrowserError::protocol(method, "the picture is no base64"))
 }

@@ -169,9 +169,12 @@ pub enum BrowserError {
 
 impl BrowserError {
     /// Whether a call ran out of its time.
-    #[must_use]
     pub const fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut { .. } | Self::NotThere { .. })
+    }
+
+    pub(crate) fn protocol(method: &str, why: impl Into<String>) -> Self {
+        Self::Protocol { method: method.to_owned(), why: why.into() }
     }
 
     pub(crate) fn file(what: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Self {

@@ -26,7 +26,7 @@
 //! | for | see |
 //! |---|---|
 //! | what is started, and where | [`BrowserRequest`], [`ProfileName`], [`Limits`]; [`outlook`] |
-//! | the browser: pages, cookies, downloads, what it did on its own | [`Browser`], [`Notice`] |
+//! | the browser: pages, downloads, what it did on its own | [`Browser`], [`Notice`] |
 //! | one page | [`Page`], [`PageRequest`] |
 //! | signing in: checkpoints, a watchdog, questions to the owner | [`session`] |
 //! | what can go wrong | [`BrowserError`] |
@@ -41,33 +41,21 @@
 #![warn(missing_docs)]
 
 mod acquire;
-mod arguments;
 mod browser;
-mod connection;
-mod downloads;
 mod engine;
-mod engine_choice;
 mod error;
-mod footprint;
-mod keys;
 mod limits;
-mod message;
 mod notice;
 mod page;
-#[cfg(feature = "patchright")]
-mod patchright;
-mod pipe;
 mod process;
-mod process_tree;
 mod profile;
-mod program;
 mod request;
 pub mod session;
 
 pub use acquire::acquire_isolated_browser;
-pub use browser::{Browser, BrowserCounts, Cookie, Download};
+pub use browser::{Browser, BrowserCounts, Download};
 pub use engine::EngineKind;
-pub use engine_choice::{Outlook, outlook};
+pub use engine::choice::{Outlook, outlook};
 pub use error::BrowserError;
 pub use limits::Limits;
 pub use notice::Notice;

@@ -70,18 +70,6 @@ impl Page {
         self.page.url(Deadline::after(within))
     }
 
-    /// The document as it is now, as HTML: at most so many bytes of it.
-    ///
-    /// # Errors
-    ///
-    /// When the page is gone, or it takes too long.
-    pub fn html(&self, bytes_max: usize, within: Duration) -> Result<String, BrowserError> {
-        // Cut in the page, so that what is too long never comes through the pipe. A character is at most 3 bytes here.
-        let text: String =
-            self.evaluate(&format!("document.documentElement.outerHTML.slice(0, {bytes_max})"), within)?;
-        Ok(text[..text.floor_char_boundary(bytes_max)].to_owned())
-    }
-
     /// What the window shows, as PNG.
     ///
     /// # Errors
@@ -112,10 +100,8 @@ impl Page {
 
 fn typed<T: DeserializeOwned>(value: Value, method: &str) -> Result<T, BrowserError> {
     // The error of serde names types and fields, and may quote a value: only its kind is told.
-    serde_json::from_value(value).map_err(|error| BrowserError::Protocol {
-        method: method.to_owned(),
-        why: format!("the value has another type ({:?})", error.classify()),
-    })
+    serde_json::from_value(value)
+        .map_err(|error| BrowserError::protocol(method, format!("the value has another type ({:?})", error.classify())))
 }
 
 /// An address without what may be secret in it: everything after its path, and whoever signs in with it.

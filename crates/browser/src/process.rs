@@ -5,8 +5,12 @@
 //! killed. A keeper, a shell in its group that waits for our end, kills that group, and whatever has the profile open, if
 //! they have not gone by then. And dropping this kills everything at once.
 
+pub(crate) mod arguments;
+pub(crate) mod footprint;
+pub(crate) mod program;
+mod tree;
+
 use crate::error::BrowserError;
-use crate::process_tree;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read as _};
@@ -110,31 +114,25 @@ impl BrowserProcess {
 
     /// Waits until it has ended by itself.
     pub(crate) fn wait(&self, within: Duration) -> bool {
-        let began = Instant::now();
-        while self.ended().is_none() {
-            if began.elapsed() >= within {
-                return false;
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
-        true
+        is_over_within(within, || self.ended().is_some())
     }
 
     /// Waits until the browser that it drives has ended by itself.
     #[cfg(feature = "patchright")]
     pub(crate) fn wait_for_browser(&self, within: Duration) -> bool {
-        let began = Instant::now();
-        while process_tree::browser_runs(&self.profile) {
-            if began.elapsed() >= within {
-                return false;
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
-        true
+        is_over_within(within, || !tree::browser_runs(&self.profile))
+    }
+
+    /// Why it does not answer, and what it said. A process that has ended says more than the pipe that was closed with it.
+    pub(crate) fn why_silent(&self, error: &BrowserError) -> String {
+        self.wait(Duration::from_millis(200));
+        let why = self.ended().unwrap_or_else(|| error.to_string());
+        let said = self.last_words();
+        if said.is_empty() { why } else { format!("{why}; it said: {said}") }
     }
 
     /// The last line of what it wrote to its errors that is not about the machine's message bus.
-    pub(crate) fn last_words(&self) -> String {
+    fn last_words(&self) -> String {
         let text = self.errors.lock().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
         let mut lines = text.lines().filter(|line| !line.trim().is_empty() && !line.contains("dbus"));
         lines.next_back().unwrap_or_default().chars().take(300).collect()
@@ -142,7 +140,7 @@ impl BrowserProcess {
 
     /// What all its processes take.
     pub(crate) fn memory(&self) -> u64 {
-        process_tree::memory(self.leader, &self.profile)
+        tree::memory(self.leader, &self.profile)
     }
 
     /// Ends everything that came out of it, at once.
@@ -151,7 +149,7 @@ impl BrowserProcess {
         let Some(mut child) = child.take() else { return };
         // First those in the group, all in the same moment; then whoever left it.
         let _ = kill_process_group(self.leader, Signal::KILL);
-        process_tree::kill(self.leader, &self.profile, KILL_MAX);
+        tree::kill(self.leader, &self.profile, KILL_MAX);
         // Both are dead: this only takes notice.
         drop(child.wait());
         if let Ok(mut keeper) = self.keeper.lock()
@@ -168,6 +166,18 @@ impl Drop for BrowserProcess {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// Looks again and again whether something is over.
+fn is_over_within(within: Duration, is_over: impl Fn() -> bool) -> bool {
+    let began = Instant::now();
+    while !is_over() {
+        if began.elapsed() >= within {
+            return false;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+    true
 }
 
 /// A word that no other start of a browser has, on this machine.

@@ -10,6 +10,12 @@ use std::time::Duration;
 /// How long a browser may take to start. It takes half a second; a machine that is busy takes ten times that.
 const START_MAX: Duration = Duration::from_secs(30);
 
+/// What the owner may set.
+const ENGINES: [(&str, EngineChoice); 3] =
+    [("auto", EngineChoice::Auto), ("pipe", EngineChoice::Pipe), ("patchright", EngineChoice::Patchright)];
+const WINDOWS: [(&str, Window); 3] =
+    [("auto", Window::Auto), ("headed", Window::Headed), ("headless", Window::Headless)];
+
 /// One browser.
 #[derive(Clone, Debug)]
 pub struct BrowserRequest {
@@ -87,8 +93,8 @@ impl BrowserRequest {
             profile,
             program: set("PDPP_BROWSER_PATH").map(PathBuf::from),
             driver: set("PDPP_PATCHRIGHT_DRIVER").map(PathBuf::from),
-            engine: engine_choice(set("PDPP_BROWSER_ENGINE").as_deref())?,
-            window: window(set("PDPP_BROWSER_WINDOW").as_deref())?,
+            engine: choice("PDPP_BROWSER_ENGINE", &set, ENGINES, "it may be auto, pipe or patchright")?,
+            window: choice("PDPP_BROWSER_WINDOW", &set, WINDOWS, "it may be auto, headed or headless")?,
             limits: Limits::default(),
             start_within: START_MAX,
             has_display: set("DISPLAY").is_some() || set("WAYLAND_DISPLAY").is_some(),
@@ -107,30 +113,16 @@ fn data_root(set: &dyn Fn(&str) -> Option<String>) -> Result<PathBuf, BrowserErr
     })
 }
 
-fn engine_choice(value: Option<&str>) -> Result<EngineChoice, BrowserError> {
-    match value {
-        None | Some("auto") => Ok(EngineChoice::Auto),
-        Some("pipe") => Ok(EngineChoice::Pipe),
-        Some("patchright") => Ok(EngineChoice::Patchright),
-        Some(other) => Err(BrowserError::Setting {
-            name: "PDPP_BROWSER_ENGINE",
-            value: other.to_owned(),
-            allowed: "it may be auto, pipe or patchright",
-        }),
-    }
-}
-
-fn window(value: Option<&str>) -> Result<Window, BrowserError> {
-    match value {
-        None | Some("auto") => Ok(Window::Auto),
-        Some("headed") => Ok(Window::Headed),
-        Some("headless") => Ok(Window::Headless),
-        Some(other) => Err(BrowserError::Setting {
-            name: "PDPP_BROWSER_WINDOW",
-            value: other.to_owned(),
-            allowed: "it may be auto, headed or headless",
-        }),
-    }
+/// One of the words that a setting may be; the first is the one that is meant without it.
+fn choice<T: Copy>(
+    name: &'static str,
+    set: &dyn Fn(&str) -> Option<String>,
+    words: [(&str, T); 3],
+    allowed: &'static str,
+) -> Result<T, BrowserError> {
+    let Some(value) = set(name) else { return Ok(words[0].1) };
+    let known = words.into_iter().find(|(word, _)| *word == value);
+    known.map(|(_, choice)| choice).ok_or(BrowserError::Setting { name, value, allowed })
 }
 
 #[cfg(test)]

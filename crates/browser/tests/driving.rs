@@ -67,8 +67,6 @@ fn a_page_is_opened_read_and_drawn(engine: EngineChoice) {
     assert_eq!(page.evaluate::<Value>(same, SOON).unwrap(), json!({"one": one, "again": one}));
     // Which engine drives is for the page to see: our own does not hide.
     assert_eq!(page.evaluate::<bool>("navigator.webdriver", SOON).unwrap(), engine == EngineChoice::Pipe);
-    assert!(page.html(1000, SOON).unwrap().contains("<h1>Hello</h1>"));
-    assert_eq!(page.html(5, SOON).unwrap(), "<html");
     assert!(page.screenshot(SOON).unwrap().starts_with(b"\x89PNG"));
     // Only the place in the document changes.
     assert_eq!(page.navigate(&site.at("/#more"), SOON).unwrap().url, site.at("/#more"));
@@ -125,7 +123,7 @@ fn a_click_waits_until_the_page_is_drawn_with_what_is_clicked_in_its_place(engin
 }
 
 fn the_page_asks_with_its_own_session(engine: EngineChoice) {
-    let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
+    let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     page.navigate(&site.at("/set?sid=abc"), SOON).unwrap();
     let asked = PageRequest::new("POST", "/whoami").header("content-type", "text/plain").body("hel\"lo");
     let answer = page.fetch(&asked, SOON).unwrap();
@@ -142,9 +140,6 @@ fn the_page_asks_with_its_own_session(engine: EngineChoice) {
     // A page that forbids scripts that are made of texts does not forbid ours.
     page.navigate(&site.at("/strict"), SOON).unwrap();
     assert_eq!(page.fetch(&PageRequest::get("/whoami"), SOON).unwrap().json::<Value>().unwrap()["cookies"], "sid=abc");
-    let cookies = browser.cookies(SOON).unwrap();
-    assert_eq!((cookies[0].name.as_str(), cookies[0].value.as_str(), cookies[0].http_only), ("sid", "abc", true));
-    assert!(!format!("{cookies:?}").contains("abc"), "a cookie's value is a secret");
 }
 
 fn a_wedged_renderer_never_blocks_the_caller(engine: EngineChoice) {

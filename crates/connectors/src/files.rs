@@ -13,7 +13,7 @@
 //!
 //! It never writes, locks, or follows a link beneath the folder that the owner named.
 
-pub mod jsonl;
+pub(crate) mod jsonl;
 mod lines;
 mod mark;
 mod marks;
@@ -23,11 +23,11 @@ mod setting;
 mod trouble;
 mod walk;
 
-pub use lines::{LINE_BYTES_MAX, Line, Lines};
-pub use mark::{Change, Mark};
-pub use marks::{MARKS_BYTES_MAX, Marks, scope_word};
-pub use path::FilePath;
-pub use root::{Opened, Root, Stamp};
-pub use setting::{Place, setting};
-pub use trouble::{Spot, Trouble, Troubles};
-pub use walk::{FILES_MAX, Found, Listing};
+pub(crate) use lines::{LINE_BYTES_MAX, Line, Lines, ReadAt};
+pub(crate) use mark::Mark;
+pub(crate) use marks::{Marks, scope_word};
+pub(crate) use path::FilePath;
+pub(crate) use root::{Opened, Root, Stamp};
+pub(crate) use setting::{Place, setting, time_zone};
+pub(crate) use trouble::{Failed, Spot, Trouble, Troubles};
+pub(crate) use walk::{Found, Listing};

@@ -10,7 +10,7 @@ mod sources;
 mod zones;
 
 use crate::FirstParty;
-use xxhash_rust::xxh3::Xxh3;
+use crate::digest::hash;
 
 /// The row of the table.
 pub(crate) const ICAL: FirstParty = FirstParty {
@@ -20,7 +20,7 @@ pub(crate) const ICAL: FirstParty = FirstParty {
     connector: &collect::ICal,
 };
 
-/// A sum over parts, each told apart from the next.
+/// A sum over parts.
 fn digest(parts: &[&str]) -> u64 {
     hash(parts).digest()
 }
@@ -30,13 +30,4 @@ fn name(parts: &[&str]) -> memory::Name {
     let mut name = [0; 12];
     name.copy_from_slice(&hash(parts).digest128().to_be_bytes()[..12]);
     name
-}
-
-fn hash(parts: &[&str]) -> Xxh3 {
-    let mut hash = Xxh3::new();
-    for part in parts {
-        hash.update(&(part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    hash
 }

@@ -8,10 +8,12 @@
 mod chatgpt;
 mod claude_code;
 mod codex;
-pub mod files;
+mod digest;
+mod files;
 mod ical;
 mod imessage;
 mod loose;
+mod record;
 mod whatsapp;
 
 use gleaner_sdk::Connector;

@@ -3,87 +3,86 @@
 //! Such files have no contract. A field that was a text yesterday may be a number tomorrow, and a whole line must not be
 //! lost for it. Long texts stay as they were written, with their escapes, from the file to the record.
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserializer as _;
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
-/// A text, if it is one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Text<'a>(Option<Cow<'a, str>>);
+/// The fields of an object. Each is looked at when it is asked for, and one of another kind reads as not there.
+#[derive(Debug, Default)]
+pub(crate) struct Object<'a>(BTreeMap<String, &'a RawValue>);
 
-impl Text<'_> {
-    /// The text, unless it is empty.
-    pub(crate) fn get(&self) -> Option<&str> {
-        self.0.as_deref().filter(|text| !text.is_empty())
-    }
-
-    /// The text, or none.
-    pub(crate) fn or_empty(&self) -> &str {
-        self.0.as_deref().unwrap_or_default()
-    }
-}
-
-impl<'de: 'a, 'a> Deserialize<'de> for Text<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TextVisitor).map(Self)
-    }
-}
-
-struct TextVisitor;
-
-/// Everything else than a text reads as none, whatever it is.
-macro_rules! none_for {
-    ($($visit:ident: $kind:ty),*) => {
-        $(fn $visit<E>(self, _: $kind) -> Result<Self::Value, E> { Ok(None) })*
-    };
-}
-
-impl<'de> Visitor<'de> for TextVisitor {
-    type Value = Option<Cow<'de, str>>;
+/// One that has a field twice is none: nobody could say which of them is meant.
+impl<'de> Visitor<'de> for Object<'de> {
+    type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("anything")
+        f.write_str("an object")
     }
 
-    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Borrowed(text)))
-    }
-
-    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Some(Cow::Owned(text.to_owned())))
-    }
-
-    none_for!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(None)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
-        while elements.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(None)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Self::Value, A::Error> {
-        while members.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(None)
+    fn visit_map<A: MapAccess<'de>>(mut self, mut fields: A) -> Result<Self, A::Error> {
+        while let Some((name, value)) = fields.next_entry()? {
+            if self.0.insert(name, value).is_some() {
+                return Err(A::Error::custom("a field is there twice"));
+            }
+        }
+        Ok(self)
     }
 }
 
-/// Yes, no, or not said.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Flag(pub(crate) Option<bool>);
-
-impl<'de> Deserialize<'de> for Flag {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let raw = <&RawValue>::deserialize(deserializer)?;
-        Ok(Self(match raw.get() {
-            "true" => Some(true),
-            "false" => Some(false),
-            _ => None,
-        }))
+impl<'a> Object<'a> {
+    /// Reads an object; `None` when it is none.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let object = reader.deserialize_map(Self::default()).ok()?;
+        reader.end().ok().map(|()| object)
     }
+
+    /// A field as it is written. `null` is no value.
+    pub(crate) fn raw(&self, name: &str) -> Option<&'a RawValue> {
+        self.0.get(name).copied().filter(|raw| raw.get() != "null")
+    }
+
+    /// A text that is not empty.
+    pub(crate) fn text(&self, name: &str) -> Option<Cow<'a, str>> {
+        self.raw(name).and_then(decoded).filter(|text| !text.is_empty())
+    }
+
+    /// The same for a text that is not missed.
+    pub(crate) fn text_or_empty(&self, name: &str) -> Cow<'a, str> {
+        self.text(name).unwrap_or_default()
+    }
+
+    /// Yes, no, or not said.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        serde_json::from_str(self.raw(name)?.get()).ok()
+    }
+
+    /// An object within it; without fields where there is none.
+    pub(crate) fn object(&self, name: &str) -> Self {
+        self.raw(name).and_then(|raw| Self::parse(raw.get())).unwrap_or_default()
+    }
+
+    /// The objects of a list within it, as [`objects`] reads them.
+    pub(crate) fn objects(&self, name: &str) -> (Vec<Self>, bool) {
+        self.raw(name).map_or_else(|| (Vec::new(), true), objects)
+    }
+}
+
+/// The objects of a list, none where there is no list; and whether all of its elements are objects.
+pub(crate) fn objects(raw: &RawValue) -> (Vec<Object<'_>>, bool) {
+    let elements = serde_json::from_str::<Vec<&RawValue>>(raw.get()).unwrap_or_default();
+    let read = elements.iter().filter_map(|element| Object::parse(element.get())).collect::<Vec<_>>();
+    let is_whole = read.len() == elements.len();
+    (read, is_whole)
+}
+
+/// The text that a JSON text stands for.
+fn decoded(raw: &RawValue) -> Option<Cow<'_, str>> {
+    let borrowed = serde_json::from_str::<&str>(raw.get()).map(Cow::Borrowed);
+    borrowed.or_else(|_| serde_json::from_str(raw.get()).map(Cow::Owned)).ok()
 }
 
 /// The kind of a value, by its first byte.
@@ -111,26 +110,24 @@ impl<'a> Joined<'a> {
         if !is_string(raw) {
             return;
         }
-        *self = match std::mem::take(self) {
-            Self::None => Self::One(raw),
-            Self::One(first) => Self::Many([body(first), "\\n", body(raw)].concat()),
-            Self::Many(mut text) => {
-                text.push_str("\\n");
-                text.push_str(body(raw));
-                Self::Many(text)
-            }
-        };
+        match self {
+            Self::None => *self = Self::One(raw),
+            _ => self.add_body(body(raw)),
+        }
     }
 
     /// Adds a text of ours.
     pub(crate) fn add_words(&mut self, words: &str) {
         let quoted = serde_json::to_string(words).unwrap_or_default();
-        let inner = quoted.trim_matches('"');
-        *self = match std::mem::take(self) {
-            Self::None => Self::Many(inner.to_owned()),
-            Self::One(first) => Self::Many([body(first), "\\n", inner].concat()),
-            Self::Many(text) => Self::Many([&text, "\\n", inner].concat()),
-        };
+        self.add_body(quoted.trim_matches('"'));
+    }
+
+    fn add_body(&mut self, more: &str) {
+        *self = Self::Many(match std::mem::take(self) {
+            Self::None => more.to_owned(),
+            Self::One(first) => [body(first), "\\n", more].concat(),
+            Self::Many(text) => text + "\\n" + more,
+        });
     }
 
     /// As JSON: a text, or nothing.
@@ -151,33 +148,12 @@ fn body(raw: &RawValue) -> &str {
 
 /// The beginning of a text, decoded: at most so many characters.
 pub(crate) fn preview(raw: &RawValue, characters_max: usize) -> Option<String> {
-    let text = serde_json::from_str::<Cow<'_, str>>(raw.get()).ok()?;
-    Some(text.chars().take(characters_max).collect())
-}
-
-/// The elements of a list, or none where there is none; and whether all of them could be read.
-pub(crate) fn list<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> (Vec<T>, bool) {
-    if !raw.get().starts_with('[') {
-        return (Vec::new(), true);
-    }
-    let elements = serde_json::from_str::<Vec<&'a RawValue>>(raw.get()).unwrap_or_default();
-    let read = elements.iter().filter_map(|element| serde_json::from_str(element.get()).ok()).collect::<Vec<_>>();
-    let is_whole = read.len() == elements.len();
-    (read, is_whole)
+    decoded(raw).map(|text| text.chars().take(characters_max).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde::Deserialize;
-
-    #[derive(Deserialize)]
-    struct Line<'a> {
-        #[serde(borrow, default)]
-        a: Text<'a>,
-        #[serde(default)]
-        b: Flag,
-    }
 
     #[test]
     fn a_field_of_another_kind_reads_as_not_there_and_the_rest_is_kept() {
@@ -187,20 +163,25 @@ mod tests {
             (r#"{"a":7,"b":false,"c":[]}"#, None, Some(false)),
             (r#"{"a":{"x":[1]},"b":null}"#, None, None),
             (r#"{"a":[1,{}]}"#, None, None),
-            (r#"{"a":null}"#, None, None),
+            (r#"{"a":null,"b\n":"\ud800"}"#, None, None),
         ] {
-            let read = serde_json::from_str::<Line<'_>>(line).unwrap();
-            assert_eq!((read.a.get(), read.b.0), (a, b), "{line}");
+            let read = Object::parse(line).unwrap();
+            assert_eq!((read.text("a").as_deref(), read.flag("b")), (a, b), "{line}");
+        }
+        for none in ["[1]", "{", r#"{"a":1,"a":1}"#, "{} {}", "7"] {
+            assert!(Object::parse(none).is_none(), "{none}");
         }
     }
 
     #[test]
     fn an_element_of_another_kind_takes_no_other_with_it() {
-        let raw = RawValue::from_string(r#"[{"a":"x"},7,{"a":"y"}]"#.to_owned()).unwrap();
-        let (read, is_whole) = list::<Line<'_>>(&raw);
-        assert_eq!((read.iter().map(|line| line.a.or_empty()).collect::<Vec<_>>(), is_whole), (vec!["x", "y"], false));
-        let text = RawValue::from_string(r#""[""#.to_owned()).unwrap();
-        assert!(list::<Line<'_>>(&text).1);
+        let line = Object::parse(r#"{"list":[{"a":"x"},7,{"a":"y"}],"text":"["}"#).unwrap();
+        let (read, is_whole) = line.objects("list");
+        assert_eq!(
+            (read.iter().map(|line| line.text_or_empty("a")).collect::<String>(), is_whole),
+            ("xy".into(), false)
+        );
+        assert!(line.objects("text").1 && line.objects("absent").1);
     }
 
     #[test]

@@ -53,7 +53,6 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// The scenario called `name`; `None` when there is none of that name.
-#[must_use]
 pub fn find(name: &str) -> Option<Result<Scenario, ScenarioError>> {
     FILES
         .iter()

@@ -19,7 +19,6 @@ pub struct Best {
 }
 
 /// Runs the oracle.
-#[must_use]
 pub fn best(scenario: &Scenario, seed: u64) -> Best {
     let (mut latency, mut noise) = (Rng::new(seed, SALT_LATENCY), Rng::new(seed, SALT_NOISE));
     let mut limits: Vec<LimitState> =

@@ -33,7 +33,6 @@ pub(crate) const EPSILON_S: f64 = 1e-9;
 
 impl LimitState {
     /// A limit at the start of its active period: nothing used.
-    #[must_use]
     pub fn new(spec: &Limit) -> Self {
         let number = |value: Option<f64>| value.unwrap_or(1.0);
         let (rate, burst) = (number(spec.rate_per_s), number(spec.burst));
@@ -57,19 +56,16 @@ impl LimitState {
     }
 
     /// Whether the limit is enforced at `now`.
-    #[must_use]
     pub fn is_active(&self, now: f64) -> bool {
         self.spec.from_s <= now && now < self.until_s
     }
 
     /// When the limit becomes active, and when it stops being so.
-    #[must_use]
     pub fn period(&self) -> (f64, f64) {
         (self.spec.from_s, self.until_s)
     }
 
     /// The long-run rate that the limit allows; a concurrency limit depends on the latency.
-    #[must_use]
     pub fn sustained_rate(&self, latency_s: f64) -> f64 {
         match &self.state {
             State::Bucket { rate, .. } | State::Queue { rate, .. } => *rate,
@@ -267,7 +263,6 @@ pub struct Decided {
 
 impl Provider {
     /// The scenario's provider, before its first request.
-    #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         Self {
             limits: scenario.limits.iter().map(LimitState::new).collect(),

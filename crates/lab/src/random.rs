@@ -31,7 +31,6 @@ const KINDS: [LimitKind; 10] = [
 ];
 
 /// Scenario number `index` of the family `seed`.
-#[must_use]
 pub fn scenario(seed: u64, index: u64) -> Scenario {
     let stream = |salt| Rng::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ index, salt);
     let (mut rng, mut rare) = (stream(SALT_RANDOM), stream(SALT_RARE));
@@ -171,11 +170,8 @@ fn nest(rng: &mut Rng, limits: &mut Vec<Limit>, rate: f64) {
 fn step(rng: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
     let at_s = (horizon_s * rng.range(0.3, 0.7)).round();
     let factor = rng.log_range(1.0 / 3.0, 3.0);
-    let mut after = limits[0].clone();
+    let after = changed(&limits[0], at_s, factor);
     limits[0].until_s = at_s;
-    after.from_s = at_s;
-    after.limit = after.limit.map(|l| (l * factor).round().max(1.0));
-    after.rate_per_s = after.rate_per_s.map(|r| r * factor);
     // Headers describe the first limit that is active, so the successor goes second.
     limits.insert(1, after);
 }
@@ -191,11 +187,17 @@ fn steps(rare: &mut Rng, limits: &mut Vec<Limit>, horizon_s: f64) {
         let at_s = (start_s + (horizon_s - start_s) * f64::from(index + 1) / f64::from(count + 1)).round();
         factor = (factor * rare.log_range(1.0 / 3.0, 3.0)).clamp(0.1, 10.0);
         limits[index as usize + 1].until_s = at_s;
-        let mut after = template.clone();
-        after.from_s = at_s;
-        after.limit = template.limit.map(|l| (l * factor).round().max(1.0));
-        after.rate_per_s = template.rate_per_s.map(|r| r * factor);
-        limits.insert(index as usize + 2, after);
+        limits.insert(index as usize + 2, changed(&template, at_s, factor));
+    }
+}
+
+/// The same limit from a moment on, with another rate.
+fn changed(limit: &Limit, from_s: f64, factor: f64) -> Limit {
+    Limit {
+        from_s,
+        limit: limit.limit.map(|l| (l * factor).round().max(1.0)),
+        rate_per_s: limit.rate_per_s.map(|r| r * factor),
+        ..limit.clone()
     }
 }
 

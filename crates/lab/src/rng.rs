@@ -10,7 +10,6 @@ pub struct Rng(u64);
 
 impl Rng {
     /// The stream `salt` of the run `seed`.
-    #[must_use]
     pub fn new(seed: u64, salt: u64) -> Self {
         let mut rng = Self(seed ^ salt.wrapping_mul(0xD1B5_4A32_D192_ED03));
         rng.next_u64();

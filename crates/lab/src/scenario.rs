@@ -53,7 +53,6 @@ pub struct Scenario {
     #[serde(default)]
     pub signal: Signal,
     /// Suspension by strikes.
-    #[serde(default)]
     pub penalty: Option<Penalty>,
     /// Ranges that a run of law `gleaner` is held to.
     #[serde(default)]
@@ -119,17 +118,6 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::TokenBucket => "token_bucket",
-            Self::FixedWindow => "fixed_window",
-            Self::SlidingWindow => "sliding_window",
-            Self::Concurrency => "concurrency",
-            Self::DelayQueue => "delay_queue",
-            Self::Tarpit => "tarpit",
-        }
-    }
-
     /// The keys that a limit of this kind must have.
     const fn needs(self) -> &'static [&'static str] {
         match self {
@@ -148,22 +136,16 @@ pub struct Limit {
     /// What kind of limit.
     pub kind: LimitKind,
     /// Requests per window, or in flight.
-    #[serde(default)]
     pub limit: Option<f64>,
     /// Length of the window.
-    #[serde(default)]
     pub window_s: Option<f64>,
     /// Windows begin at `k * window_s - phase_s`.
-    #[serde(default)]
     pub phase_s: Option<f64>,
     /// Rate of a bucket, a queue or a tarpit.
-    #[serde(default)]
     pub rate_per_s: Option<f64>,
     /// Depth of a bucket or a queue.
-    #[serde(default)]
     pub burst: Option<f64>,
     /// By how much a tarpit slows down.
-    #[serde(default)]
     pub factor: Option<f64>,
     /// Whether rejected requests use up quota.
     #[serde(default)]
@@ -337,7 +319,6 @@ impl Scenario {
     }
 
     /// The same provider met by another number of workers.
-    #[must_use]
     pub fn with_workers(&self, workers: usize) -> Self {
         Self { workers, ..self.clone() }
     }

@@ -50,13 +50,11 @@ pub struct Figures {
 
 impl Figures {
     /// Whether violations are within `share`, or so few that a share says nothing.
-    #[must_use]
     pub fn violations_within(&self, share: f64) -> bool {
         self.violation_ratio <= share || self.counts.rejected <= REJECTIONS_FORGIVEN
     }
 
     /// What the scenario expects and this run missed, in words; empty when all is well.
-    #[must_use]
     pub fn missed(&self, scenario: &Scenario) -> Vec<String> {
         let expect = &scenario.expect;
         let mut missed = Vec::new();
@@ -77,19 +75,16 @@ impl Figures {
 }
 
 /// Runs one law on one scenario, with the numbers that ship.
-#[must_use]
 pub fn measure(scenario: &Scenario, law: LawName, seed: u64) -> Figures {
     measure_traced(scenario, law, seed).0
 }
 
 /// The same, with the samples behind the figures.
-#[must_use]
 pub fn measure_traced(scenario: &Scenario, law: LawName, seed: u64) -> (Figures, Trace) {
     measure_tuned(scenario, law, seed, Tuning::SHIPPED)
 }
 
 /// The same with other numbers of the law `gleaner`.
-#[must_use]
 pub fn measure_tuned(scenario: &Scenario, law: LawName, seed: u64, tuning: &'static Tuning) -> (Figures, Trace) {
     let best = oracle::best(scenario, seed);
     let mut trace = Trace::new(scenario.horizon_s);
@@ -142,26 +137,17 @@ fn reached(scenario: &Scenario, trace: &Trace) -> (Option<f64>, Option<f64>) {
 }
 
 /// The moments at which the possible rate changes, the start first, and the rate from then on.
-fn changes(scenario: &Scenario) -> Vec<(f64, f64)> {
-    let mut moments: Vec<f64> = scenario
-        .limits
-        .iter()
-        .flat_map(|limit| [limit.from_s, limit.until_s])
-        .filter(|&at_s| at_s > 0.0 && at_s < scenario.horizon_s)
-        .collect();
+pub(crate) fn changes(scenario: &Scenario) -> Vec<(f64, f64)> {
+    let moments = scenario.limits.iter().flat_map(|limit| [limit.from_s, limit.until_s]);
+    let mut moments: Vec<f64> = moments.filter(|&at_s| at_s > 0.0 && at_s < scenario.horizon_s).collect();
     moments.sort_by(f64::total_cmp);
-    let mut changes = vec![(0.0, limit_at(scenario, 0.0))];
-    for at_s in moments {
-        let rate = limit_at(scenario, at_s);
-        if changes.last().is_some_and(|&(_, before)| before != rate) {
-            changes.push((at_s, rate));
-        }
-    }
+    let mut changes: Vec<(f64, f64)> =
+        [0.0].into_iter().chain(moments).map(|at_s| (at_s, limit_at(scenario, at_s))).collect();
+    changes.dedup_by(|later, earlier| later.1 == earlier.1);
     changes
 }
 
 /// The long-run rate that is possible at `at_s`: by limits, workers and the owner's ceiling.
-#[must_use]
 pub fn limit_at(scenario: &Scenario, at_s: f64) -> f64 {
     // The mean of a log-normal, not its median: it is the mean that keeps a worker busy.
     let latency_s = scenario.latency.base_ms / 1000.0 * (scenario.latency.sigma.powi(2) / 2.0).exp();
@@ -201,7 +187,7 @@ from_s = 1800
             let now = tick as f64 / 10.0;
             let (_, accepted, refused) = parts.iter().rev().find(|part| part.0 <= now).copied().unwrap_or_default();
             let due = |rate: f64| (rate * (now + 0.1) + 1e-6).floor() > (rate * now + 1e-6).floor();
-            due(accepted).then(|| trace.accepted(now, 0.1));
+            due(accepted).then(|| trace.accepted(now));
             due(refused).then(|| trace.rejected(now));
         }
         trace

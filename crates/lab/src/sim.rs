@@ -115,13 +115,11 @@ pub fn run(scenario: &Scenario, law: &mut dyn Law, seed: u64, trace: &mut Trace)
 }
 
 /// Seconds since the start.
-#[must_use]
 pub fn seconds(time: Time) -> f64 {
     time.as_nanos() as f64 / 1e9
 }
 
 /// The point `seconds` after the start.
-#[must_use]
 pub fn at(seconds: f64) -> Time {
     Time::ZERO + Duration::from_secs_f64(seconds.max(0.0))
 }
@@ -244,7 +242,7 @@ impl Run<'_> {
         if answer.is_accepted() {
             self.counts.accepted += 1;
             self.latencies_ms.push((latency_s * 1000.0) as f32);
-            self.trace.accepted(sent_s, latency_s);
+            self.trace.accepted(sent_s);
         } else if answer.is_refused() {
             self.counts.rejected += 1;
             self.trace.rejected(sent_s);

@@ -16,13 +16,11 @@ pub struct Trace {
     refused: Vec<u32>,
     rate_sum: Vec<f64>,
     rate_samples: Vec<u32>,
-    latency_sum: Vec<f64>,
     rejections: Vec<f64>,
 }
 
 impl Trace {
     /// An empty trace over `horizon_s`.
-    #[must_use]
     pub fn new(horizon_s: f64) -> Self {
         Self {
             bin_s: horizon_s / BINS as f64,
@@ -30,7 +28,6 @@ impl Trace {
             refused: vec![0; BINS],
             rate_sum: vec![0.0; BINS],
             rate_samples: vec![0; BINS],
-            latency_sum: vec![0.0; BINS],
             rejections: Vec::new(),
         }
     }
@@ -39,10 +36,9 @@ impl Trace {
         ((at_s / self.bin_s) as usize).min(BINS - 1)
     }
 
-    pub(crate) fn accepted(&mut self, at_s: f64, latency_s: f64) {
+    pub(crate) fn accepted(&mut self, at_s: f64) {
         let bin = self.bin(at_s);
         self.accepted[bin] += 1;
-        self.latency_sum[bin] += latency_s;
     }
 
     pub(crate) fn rejected(&mut self, at_s: f64) {
@@ -62,54 +58,39 @@ impl Trace {
     }
 
     /// Length of a bin.
-    #[must_use]
     pub fn bin_s(&self) -> f64 {
         self.bin_s
     }
 
     /// Number of bins.
-    #[must_use]
     pub fn bins(&self) -> usize {
         BINS
     }
 
     /// When requests were refused.
-    #[must_use]
     pub fn rejections(&self) -> &[f64] {
         &self.rejections
     }
 
     /// Accepted requests in bins `from..to`.
-    #[must_use]
     pub fn accepted_in(&self, from: usize, to: usize) -> u64 {
         self.accepted[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
     }
 
     /// Refused requests in bins `from..to`, all of them.
-    #[must_use]
     pub fn refused_in(&self, from: usize, to: usize) -> u64 {
         self.refused[from.min(BINS)..to.min(BINS)].iter().map(|&n| u64::from(n)).sum()
     }
 
     /// Mean rate that the law said it was at in bins `from..to`, if it said one.
-    #[must_use]
     pub fn rate_in(&self, from: usize, to: usize) -> Option<f64> {
         let samples: u32 = self.rate_samples[from.min(BINS)..to.min(BINS)].iter().sum();
         let sum: f64 = self.rate_sum[from.min(BINS)..to.min(BINS)].iter().sum();
         (samples > 0).then(|| sum / f64::from(samples))
     }
 
-    /// Mean latency of accepted requests in bins `from..to`.
-    #[must_use]
-    pub fn latency_in(&self, from: usize, to: usize) -> Option<f64> {
-        let accepted = self.accepted_in(from, to);
-        let sum: f64 = self.latency_sum[from.min(BINS)..to.min(BINS)].iter().sum();
-        (accepted > 0).then(|| sum / accepted as f64)
-    }
-
     /// How long after `from_s` the law begins to hold `goal` for its span; `None` when it never
     /// does before `until_s`.
-    #[must_use]
     pub fn reaches(&self, goal: &Goal, from_s: f64, until_s: f64) -> Option<f64> {
         let span = ((goal.span_s / self.bin_s).ceil() as usize).max(1);
         let needed = goal.accepted_per_s * span as f64 * self.bin_s;

@@ -4,21 +4,22 @@
 //! its own. Pure: times are arguments. Without a cap nothing is counted and nothing is asked. It says yes
 //! or no between fetches and never interrupts one, so a run may go over its time by one fetch.
 
-use crate::caps::Caps;
+pub(crate) mod caps;
+
+use crate::budget::caps::Caps;
 use gleaner_engine::Time;
 use gleaner_protocol::DeferReason;
 use std::time::Duration;
 
 /// How much a run may still do.
 #[derive(Clone, Debug, Default)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// `None` without a cap: then no question is ever answered with no.
     limits: Option<Limits>,
     /// How many gaps of single records may still be written for what a cap left; `None` for any number.
     gap_rows_left: Option<u64>,
     /// Our own stop that something else reported, after which nothing is fetched.
     ended: Option<DeferReason>,
-    consultations: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -34,8 +35,7 @@ struct Limits {
 
 impl Budget {
     /// The budget of a run that was started at `started`.
-    #[must_use]
-    pub fn new(caps: &Caps, started: Time) -> Self {
+    pub(crate) fn new(caps: &Caps, started: Time) -> Self {
         let limits = caps.bounds_the_run().then(|| Limits {
             requests_left: caps.max_requests,
             details_left: caps.max_detail_fetches,
@@ -43,16 +43,15 @@ impl Budget {
             wall_clock: caps.max_wall_clock,
             wall_clock_ends: None,
         });
-        Self { limits, gap_rows_left: caps.effective_chunk(), ended: None, consultations: 0 }
+        Self { limits, gap_rows_left: caps.effective_chunk(), ended: None }
     }
 
     /// Why nothing more may be fetched, if so. The first question starts the wall clock.
-    pub fn exhausted(&mut self, now: Time) -> Option<DeferReason> {
+    pub(crate) fn exhausted(&mut self, now: Time) -> Option<DeferReason> {
         if self.ended.is_some() {
             return self.ended;
         }
         let limits = self.limits.as_mut()?;
-        self.consultations += 1;
         if limits.wall_clock_ends.is_none() {
             limits.wall_clock_ends = limits.wall_clock.map(|length| now + length);
         }
@@ -67,29 +66,21 @@ impl Budget {
     }
 
     /// Why no further detail may be fetched, if so.
-    pub fn detail_exhausted(&mut self, now: Time) -> Option<DeferReason> {
+    pub(crate) fn detail_exhausted(&mut self, now: Time) -> Option<DeferReason> {
         let exhausted = self.exhausted(now);
         let no_details = self.limits.as_ref().is_some_and(|limits| limits.details_left == Some(0));
         exhausted.or_else(|| no_details.then_some(DeferReason::RequestCap))
     }
 
     /// Takes one fetch of a list out of the budget.
-    ///
-    /// # Errors
-    ///
-    /// Why it may not be fetched. Nothing is taken then.
-    pub fn take_list(&mut self, now: Time) -> Result<(), DeferReason> {
+    pub(crate) fn take_list(&mut self, now: Time) -> Result<(), DeferReason> {
         self.exhausted(now).map_or(Ok(()), Err)?;
         self.count_request();
         Ok(())
     }
 
     /// Takes one fetch of a detail out of the budget.
-    ///
-    /// # Errors
-    ///
-    /// Why it may not be fetched. Nothing is taken then.
-    pub fn take_detail(&mut self, now: Time) -> Result<(), DeferReason> {
+    pub(crate) fn take_detail(&mut self, now: Time) -> Result<(), DeferReason> {
         self.detail_exhausted(now).map_or(Ok(()), Err)?;
         self.count_request();
         if let Some(left) = self.limits.as_mut().and_then(|limits| limits.details_left.as_mut()) {
@@ -107,28 +98,26 @@ impl Budget {
     }
 
     /// Somebody else found that the run is over: the governed client, which sees every attempt.
-    pub const fn end(&mut self, reason: DeferReason) {
+    pub(crate) const fn end(&mut self, reason: DeferReason) {
         if self.ended.is_none() {
             self.ended = Some(reason);
         }
     }
 
     /// How long one may wait for something; `None` without a bound in time. Does not start the wall clock.
-    #[must_use]
-    pub fn time_left(&self, now: Time) -> Option<Duration> {
+    pub(crate) fn time_left(&self, now: Time) -> Option<Duration> {
         let limits = self.limits.as_ref()?;
         let end = limits.run_ends.into_iter().chain(limits.wall_clock_ends).min()?;
         Some(Duration::from_millis(end.as_millis().saturating_sub(now.as_millis())))
     }
 
     /// How many gaps of single records this run may still write for what a cap left; `None` for any number.
-    #[must_use]
-    pub const fn gap_rows_left(&self) -> Option<u64> {
+    pub(crate) const fn gap_rows_left(&self) -> Option<u64> {
         self.gap_rows_left
     }
 
     /// Takes one such gap; `false` when there is none left and the rest has to go into a backlog gap.
-    pub const fn take_gap_row(&mut self) -> bool {
+    pub(crate) const fn take_gap_row(&mut self) -> bool {
         match &mut self.gap_rows_left {
             None => true,
             Some(0) => false,
@@ -137,18 +126,6 @@ impl Budget {
                 true
             }
         }
-    }
-
-    /// Whether any cap is set.
-    #[must_use]
-    pub const fn is_bounded(&self) -> bool {
-        self.limits.is_some()
-    }
-
-    /// How often a cap was looked at. Stays zero when none is set.
-    #[must_use]
-    pub const fn consultations(&self) -> u64 {
-        self.consultations
     }
 }
 
@@ -172,7 +149,6 @@ mod tests {
             assert_eq!(budget.take_list(at(second)), Ok(()));
             assert!(budget.take_gap_row());
         }
-        assert_eq!((budget.consultations(), budget.is_bounded()), (0, false), "no cap was even looked at");
         assert_eq!((budget.time_left(at(0)), budget.gap_rows_left()), (None, None));
     }
 

@@ -24,17 +24,10 @@ pub struct SystemClock {
     origin: Instant,
 }
 
-impl SystemClock {
-    /// Clocks whose origin is now.
-    #[must_use]
-    pub fn new() -> Self {
-        Self { origin: Instant::now() }
-    }
-}
-
+/// Clocks whose origin is now.
 impl Default for SystemClock {
     fn default() -> Self {
-        Self::new()
+        Self { origin: Instant::now() }
     }
 }
 
@@ -85,7 +78,6 @@ impl Clock for JumpClock<'_> {
 }
 
 /// A date as RFC 3339 with milliseconds, in UTC.
-#[must_use]
 pub fn rfc3339(at: WallTime) -> String {
     gleaner_base::date::rfc3339_millis(at.as_unix_millis())
 }

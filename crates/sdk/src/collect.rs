@@ -4,24 +4,24 @@
 //! client that is governed for this run, cursors, and what is accounted for.
 
 use crate::budget::Budget;
-use crate::caps::Caps;
+use crate::budget::caps::Caps;
 use crate::clock::Clock;
 use crate::connector::ACCOUNT_VARIABLE;
-use crate::credentials::Credentials;
+use crate::connector::credentials::Credentials;
 use crate::emit::{Cursor, Emitter};
-use crate::exchanges::{Played, Recording, Tape, for_author};
+use crate::exchanges::{Played, Recording, Tape};
 use crate::gaps::GapPages;
-use crate::rate;
+use crate::pace::rate;
+use crate::pace::waits::Waits;
+use crate::pace::warm_start::Learned;
 use crate::stop::Stop;
-use crate::waits::Waits;
-use crate::warm_start::Learned;
 use gleaner_engine::Time;
 use gleaner_http::blocking::Client;
 use gleaner_http::client::ClientBuilder;
 use gleaner_http::elsewhere::Elsewhere;
 use gleaner_http::governor::RunBudgetConfig;
 use gleaner_http::{Governors, SendGovernor, Settings};
-use gleaner_protocol::{CollectionMode, Manifest, Progress, RecoveryAction, StreamScope};
+use gleaner_protocol::{CollectionMode, Manifest, RecoveryAction, StreamScope};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -93,45 +93,38 @@ impl<'r> Collect<'r> {
     }
 
     /// The name of this run, which no other has.
-    #[must_use]
     pub fn run_id(&self) -> &str {
         &self.run_id
     }
 
     /// The connector's description of itself.
-    #[must_use]
     pub const fn manifest(&self) -> &'r Manifest {
         self.manifest
     }
 
     /// The cursor that the last run left for a stream.
-    #[must_use]
     pub fn cursor(&self, stream: &str) -> Option<&Cursor> {
         self.cursors.get(stream)
     }
 
     /// What was asked for of a stream; `None` when nothing was. The framework leaves out what was not
     /// asked for; an author who can ask the provider for less looks here.
-    #[must_use]
     pub fn scope(&self, stream: &str) -> Option<&StreamScope> {
         self.scope.iter().find(|asked| asked.name == stream)
     }
 
     /// From the beginning, or from the cursors.
-    #[must_use]
     pub const fn mode(&self) -> CollectionMode {
         self.mode
     }
 
     /// Whether only gaps are to be recovered, without a walk forward.
-    #[must_use]
     pub const fn is_recovery_only(&self) -> bool {
         self.recovery_only
     }
 
     /// What the runtime says about something that this run may use, such as where its browser profile is; `None` when
     /// it may not.
-    #[must_use]
     pub fn binding(&self, name: &str) -> Option<&serde_json::Value> {
         self.bindings.get(name)
     }
@@ -143,8 +136,7 @@ impl<'r> Collect<'r> {
     /// When the manifest does not require it, so that nobody could have provided it.
     pub fn credential(&self, name: &str) -> Result<&str, Stop> {
         self.credentials.get(name).ok_or_else(|| {
-            let message = format!("the manifest does not require {name}; name it under capabilities.auth.required");
-            Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade)
+            Stop::of_author(format!("the manifest does not require {name}; name it under capabilities.auth.required"))
         })
     }
 
@@ -235,15 +227,8 @@ impl<'r> Collect<'r> {
 
     /// A setting of the connector's own, from its environment: one that the manifest declares. Never for secrets, which
     /// are credentials.
-    #[must_use]
     pub fn setting(&self, name: &str) -> Option<String> {
         (self.variable.0)(name).filter(|value| !value.trim().is_empty())
-    }
-
-    /// Whether somebody answers questions.
-    #[must_use]
-    pub const fn can_ask(&self) -> bool {
-        self.someone_can_answer
     }
 
     /// A client whose answers are those of a recording, for as long as there is no provider to ask: a sample that is
@@ -258,7 +243,7 @@ impl<'r> Collect<'r> {
         exchanges: &str,
         configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client, Stop> {
-        let sample = Recording::parse(exchanges).map_err(|fault| for_author(format!("the sample: {fault}")))?;
+        let sample = Recording::parse(exchanges).map_err(|fault| Stop::of_author(format!("the sample: {fault}")))?;
         let sample = Arc::new(Played::sample(sample));
         sample.keep_secret(&self.credentials.values().cloned().collect::<Vec<_>>());
         Ok(configure(self.client_builder(Some(&sample))).build_blocking()?)
@@ -328,7 +313,7 @@ impl<'r> Collect<'r> {
     ///
     /// When nobody reads any more.
     pub fn say(&mut self, message: impl Into<String>) -> Result<(), Stop> {
-        self.emitter.progress(Progress { message: message.into(), ..Progress::default() })
+        self.emitter.say(message)
     }
 
     /// Waits for an open circuit, unless the run's time would be over before: then `false`, at once.

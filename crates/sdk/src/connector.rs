@@ -3,25 +3,26 @@
 //! Everything that an author's code may do wrong ends in an honest last message: an error, a budget, a
 //! panic, a message that the contract forbids. The exit code is zero exactly when the run has succeeded.
 
+pub(crate) mod credentials;
+mod panics;
+
 use crate::budget::Budget;
-use crate::caps::Caps;
+use crate::budget::caps::Caps;
 use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
 use crate::collect::{Collect, Variables};
-use crate::credentials::{self, Credentials};
 use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Recording, Tape};
 use crate::gaps::GapPages;
-use crate::panics;
-use crate::stdio::Stdio;
+use crate::pace::waits::Waits;
+use crate::pace::warm_start::Learned;
 use crate::stop::{Failure, Stop};
-use crate::waits::Waits;
-use crate::warm_start::Learned;
 use crate::wire::Wire;
+use crate::wire::stdio::Stdio;
+use credentials::Credentials;
 use gleaner_engine::{Schemas, ScopeFilter};
 use gleaner_http::Governors;
 use gleaner_protocol::{
-    ConnectorMessage, Done, DoneError, DoneStatus, Manifest, ManifestOrigin, RecoveryAction, RecoveryHint,
-    RuntimeMessage, Start,
+    ConnectorMessage, Done, DoneError, DoneStatus, Manifest, ManifestOrigin, RecoveryHint, RuntimeMessage, Start,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -99,7 +100,7 @@ pub fn run_connector(manifest: &str, connector: &dyn Connector) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let clock = SystemClock::new();
+    let clock = SystemClock::default();
     let variable = |name: &str| std::env::var(name).ok();
     run_on(&mut wire, manifest, connector, &Surroundings { variable: &variable, clock: &clock })
 }
@@ -152,13 +153,15 @@ fn prepare(wire: &mut dyn Wire, manifest: &str) -> Result<Prepared, Stop> {
         Some(_) => return Err(Stop::failed("the first message was no START")),
         None => return Err(Stop::failed("the input ended before a START")),
     };
-    let upgrade = |what: String| Stop::for_good(what, RecoveryAction::RetryOnConnectorUpgrade);
     let manifest = Manifest::parse(manifest.as_bytes(), ManifestOrigin::Foreign).map_err(|rejected| {
         let first = rejected.faults.first().map_or_else(String::new, |fault| format!(": {fault}"));
-        upgrade(format!("the manifest that this connector was built with has {} faults{first}", rejected.faults.len()))
+        Stop::of_author(format!(
+            "the manifest that this connector was built with has {} faults{first}",
+            rejected.faults.len()
+        ))
     })?;
-    let schemas = Schemas::new(&manifest).map_err(|fault| upgrade(fault.to_string()))?;
-    let filter = ScopeFilter::new(&manifest, &start.scope).map_err(|refusal| upgrade(refusal.to_string()))?;
+    let schemas = Schemas::new(&manifest).map_err(|fault| Stop::of_author(fault.to_string()))?;
+    let filter = ScopeFilter::new(&manifest, &start.scope).map_err(|refusal| Stop::of_author(refusal.to_string()))?;
     Ok(Prepared { manifest, schemas, filter, start })
 }
 
@@ -282,8 +285,7 @@ fn collect_without_panic(connector: &dyn Connector, run: &mut Collect<'_>) -> Re
     catch_unwind(AssertUnwindSafe(|| connector.collect(run))).unwrap_or_else(|_| {
         // What a panic says may quote a record, so only its place is told.
         let place = panics::last_place().map_or_else(String::new, |place| format!(" at {place}"));
-        let message = format!("the connector's code panicked{place}; its errors say more");
-        Err(Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade))
+        Err(Stop::of_author(format!("the connector's code panicked{place}; its errors say more")))
     })
 }
 

@@ -5,6 +5,7 @@
 //! never counted as collected. A cursor can only be written for a stream of the manifest. Lines are built
 //! whole before they go out; a coverage report, which may have a million keys, goes out in pieces.
 
+pub(crate) mod new_record;
 mod rejected;
 
 use crate::clock::{Clock, rfc3339};
@@ -139,7 +140,6 @@ impl<'r> Emitter<'r> {
     }
 
     /// What went through.
-    #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
@@ -150,13 +150,11 @@ impl<'r> Emitter<'r> {
     }
 
     /// Whether the owner asked for anything of the stream.
-    #[must_use]
     pub fn wants_stream(&self, stream: &str) -> bool {
         self.filter.contains(stream)
     }
 
     /// Whether the owner asked for the record, as far as its key tells: what need not be fetched.
-    #[must_use]
     pub fn wants<'k>(&self, stream: &str, key: impl Into<RecordKey<'k>>) -> bool {
         self.filter.wants(stream, &key.into())
     }
@@ -228,7 +226,7 @@ impl<'r> Emitter<'r> {
         let key = key.into();
         let declared = self.check_declared(stream)?;
         if declared.semantics != Semantics::MutableState {
-            return Err(author_fault(format!(
+            return Err(Stop::of_author(format!(
                 "stream {stream:?} is append_only, so nothing can be deleted from it; declare it mutable_state, or send no tombstones"
             )));
         }
@@ -411,6 +409,15 @@ impl<'r> Emitter<'r> {
     /// # Errors
     ///
     /// When nobody reads any more.
+    pub fn say(&mut self, message: impl Into<String>) -> Result<(), Stop> {
+        self.progress(Progress { message: message.into(), ..Progress::default() })
+    }
+
+    /// The same, with how far it is.
+    ///
+    /// # Errors
+    ///
+    /// When nobody reads any more.
     pub fn progress(&mut self, mut progress: Progress) -> Result<(), Stop> {
         progress.message = self.redactor.mask(&progress.message);
         self.send(&ConnectorMessage::Progress(progress))
@@ -476,7 +483,7 @@ impl<'r> Emitter<'r> {
         self.line.clear();
         message.encode(&mut self.line);
         if self.line.len() > self.line_bytes_max + 1 {
-            return Err(author_fault(format!(
+            return Err(Stop::of_author(format!(
                 "a message of {} bytes is longer than a runtime reads ({} bytes)",
                 self.line.len(),
                 self.line_bytes_max
@@ -496,13 +503,13 @@ impl<'r> Emitter<'r> {
 
     fn check_declared(&self, stream: &str) -> Result<&'r gleaner_protocol::StreamManifest, Stop> {
         self.manifest.stream(stream).ok_or_else(|| {
-            author_fault(format!("the manifest declares no stream {stream:?}; declare it, or correct its name"))
+            Stop::of_author(format!("the manifest declares no stream {stream:?}; declare it, or correct its name"))
         })
     }
 
     fn check_credential(&self, text: &str, what: &str, stream: &str) -> Result<(), Stop> {
         if self.redactor.reveals(text) {
-            return Err(author_fault(format!(
+            return Err(Stop::of_author(format!(
                 "{what} of stream {stream:?} holds the credential of this connection, which is never kept"
             )));
         }
@@ -530,9 +537,4 @@ impl io::Write for Pieces<'_> {
         self.piece.clear();
         Ok(())
     }
-}
-
-/// A mistake in the connector's code.
-fn author_fault(message: String) -> Stop {
-    Stop::for_good(message, gleaner_protocol::RecoveryAction::RetryOnConnectorUpgrade)
 }

@@ -25,7 +25,6 @@ pub(crate) use recorder::ToFile;
 
 use crate::stop::Stop;
 use gleaner_http::client::ClientBuilder;
-use gleaner_protocol::RecoveryAction;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,13 +53,13 @@ impl Tape {
             (Some(answers), _) => Some(answers),
             (None, Some(file)) => {
                 let recording = Recording::read(Path::new(&file));
-                Some(recording.map_err(|fault| for_author(format!("{file} cannot be replayed: {fault}")))?)
+                Some(recording.map_err(|fault| Stop::of_author(format!("{file} cannot be replayed: {fault}")))?)
             }
             (None, None) => None,
         };
         let recorder = named(RECORD_VARIABLE).map(|file| {
             let opened = ToFile::create(Path::new(&file), connector, at);
-            opened.map_err(|error| for_author(format!("nothing can be recorded into {file}: {error}")))
+            opened.map_err(|error| Stop::of_author(format!("nothing can be recorded into {file}: {error}")))
         });
         let recorder = recorder.transpose()?.map(Arc::new);
         Ok(Self { recorder, player: answers.map(|answers| Arc::new(Played::new(answers))) })
@@ -94,16 +93,11 @@ impl Tape {
 
     /// The first request that is not in the recording: then nothing of the run means anything.
     pub(crate) fn missed(&self) -> Option<Stop> {
-        self.player.as_ref().and_then(|player| player.missed()).map(for_author)
+        self.player.as_ref().and_then(|player| player.missed()).map(Stop::of_author)
     }
 
     /// Why the recording is not whole, for people.
     pub(crate) fn trouble(&self) -> Option<String> {
         self.recorder.as_ref().and_then(|recorder| recorder.trouble())
     }
-}
-
-/// A failure that only whoever works on the connector can mend.
-pub(crate) fn for_author(message: String) -> Stop {
-    Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade)
 }

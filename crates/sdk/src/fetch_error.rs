@@ -61,7 +61,6 @@ impl FetchError {
     }
 
     /// The error for a status that is none of success, for authors who look at it themselves.
-    #[must_use]
     pub fn of_status(status: u16) -> Self {
         let kind = match status {
             401 => FetchErrorKind::RefusedCredentials,
@@ -90,27 +89,23 @@ impl FetchError {
     }
 
     /// What kind of failure.
-    #[must_use]
     pub const fn kind(&self) -> FetchErrorKind {
         self.kind
     }
 
     /// The status of the last answer, where there was one.
-    #[must_use]
     pub const fn http_status(&self) -> Option<u16> {
         self.http_status
     }
 
     /// After how long it makes sense to try again, where that is known; for an open circuit when it lets
     /// a probe through.
-    #[must_use]
     pub const fn retry_in(&self) -> Option<Duration> {
         self.retry_in
     }
 
     /// The stop of the run's own budget that this is, if it is one: nothing more will be fetched in this
     /// run. An open circuit is none: it closes again.
-    #[must_use]
     pub const fn exhausted(&self) -> Option<DeferReason> {
         match self.kind {
             FetchErrorKind::Deferred(
@@ -121,14 +116,12 @@ impl FetchError {
     }
 
     /// Whether a cap of the owner's is why this was not fetched: then nothing failed.
-    #[must_use]
     pub(crate) const fn is_cap(&self) -> bool {
         matches!(self.kind, FetchErrorKind::Deferred(reason) if is_cap(reason))
     }
 
     /// The reason of the gap that stands for what was not fetched. Only the provider's pressure is a
     /// pressure reason.
-    #[must_use]
     pub const fn gap_reason(&self) -> GapReason {
         let absence = match self.kind {
             FetchErrorKind::Pressure(reason) => return GapReason::Pressure(reason),
@@ -147,7 +140,6 @@ impl FetchError {
     }
 
     /// What went wrong, as a gap carries it: a class and a status, no text.
-    #[must_use]
     pub fn last_error(&self) -> LastError {
         if let FetchErrorKind::Deferred(reason) = self.kind
             && let Some(class) = reason.error_class()

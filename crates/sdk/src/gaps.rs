@@ -9,7 +9,7 @@ use gleaner_protocol::{ConnectorMessage, GapsPageRequest, RuntimeMessage, Served
 
 /// Gaps of this run that nobody has taken yet.
 #[derive(Debug, Default)]
-pub struct GapPages {
+pub(crate) struct GapPages {
     /// What START brought, for streams that have not asked yet.
     served: Vec<ServedGap>,
     /// START brought none, so there are none for this run.
@@ -24,11 +24,7 @@ impl GapPages {
     }
 
     /// The next page of gaps of one stream; empty when there are no more for this run.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more, or the answer cannot be read.
-    pub fn next_page(&mut self, emitter: &mut Emitter<'_>, stream: &str) -> Result<Vec<ServedGap>, Stop> {
+    pub(crate) fn next_page(&mut self, emitter: &mut Emitter<'_>, stream: &str) -> Result<Vec<ServedGap>, Stop> {
         if self.is_drained || !emitter.wants_stream(stream) {
             return Ok(Vec::new());
         }

@@ -15,7 +15,7 @@
 //! | a question to the owner in the middle of a run | [`Collect::ask`], [`Question`] |
 //! | anything else: records, tombstones, gaps, cursors one by one | [`Emitter`] |
 //! | why something was not fetched, why a run ends | [`FetchError`], [`Stop`] |
-//! | what an owner may bound | [`Caps`] |
+//! | what an owner may bound | [`variable_names`] |
 //! | recorded exchanges, and a connector that is answered from them in a test | [`exchanges`], [`replay`](fn@replay) |
 //! | running a connector in a test | [`run_on`], [`Wire`], [`Clock`] |
 //!
@@ -29,43 +29,32 @@
 #![warn(missing_docs)]
 
 mod budget;
-mod caps;
 mod clock;
 mod collect;
 mod connector;
-mod credentials;
 mod emit;
 pub mod exchanges;
 mod fetch_error;
 mod gaps;
 pub mod lane;
-mod page;
+mod pace;
 mod pages;
-mod panics;
 mod question;
-mod rate;
 mod replay;
-mod stdio;
 mod stop;
-mod waits;
-mod warm_start;
 mod wire;
 
-pub use budget::Budget;
-pub use caps::{Caps, TAIL_CHUNK_WITH_A_CAP, variable_names};
+pub use budget::caps::variable_names;
 pub use clock::{Clock, SystemClock, rfc3339};
 pub use collect::{Collect, Habits};
 pub use connector::{ACCOUNT_VARIABLE, Connector, PACING_VARIABLE, Surroundings, run_connector, run_on};
-pub use credentials::Credentials;
 pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};
-pub use gaps::GapPages;
 pub use gleaner_http::blocking::Client;
-pub use page::Page;
+pub use pages::page::Page;
 pub use pages::{Left, REST_OF_STREAM, SliceEnd};
 pub use question::{Question, Reply};
 pub use replay::{Replay, Replayed, replay};
-pub use stdio::Stdio;
 pub use stop::{Failure, Stop};
 pub use wire::{Aside, Wire, WireFault};
 

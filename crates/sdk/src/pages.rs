@@ -5,10 +5,12 @@
 //! rest of the stream, with the last cursor that was sent; it is closed by the run that reaches the end.
 //! An open circuit is waited for while the budget allows.
 
+pub(crate) mod page;
+
 use crate::collect::Collect;
 use crate::emit::{Cursor, Emitter};
 use crate::fetch_error::{FetchError, FetchErrorKind, last_error, run_cap};
-use crate::page::Page;
+use crate::pages::page::Page;
 use crate::stop::Stop;
 use gleaner_protocol::{DeferReason, DetailGap, ErrorClass, GapKey, GapReason, RawJson, ServedGap};
 use serde_json::Value;
@@ -24,7 +26,7 @@ const PAGES_MAX: u64 = 1_000_000;
 /// longer is left to the next run.
 const CIRCUIT_WAITS_MAX: u32 = 5;
 /// How long it is waited for where it is not told: as long as a circuit stays open.
-const CIRCUIT_WAIT: Duration = Duration::from_secs(60);
+pub(crate) const CIRCUIT_WAIT: Duration = Duration::from_secs(60);
 
 /// How a stream was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,13 +62,7 @@ impl<'r> Collect<'r> {
         stream: &str,
         mut next: impl FnMut(&mut Emitter<'r>) -> Result<SliceEnd, Stop>,
     ) -> Result<Left, Stop> {
-        if !self.emitter.wants_stream(stream) {
-            return Ok(Left::NotAsked);
-        }
-        let rest = self.rest_of_stream(stream)?;
-        if self.recovery_only && rest.is_none() {
-            return Ok(Left::NotAsked);
-        }
+        let Some(rest) = self.begin(stream)? else { return Ok(Left::NotAsked) };
         for _ in 0..PAGES_MAX {
             let sent = self.budget.take_list(self.clock.now()).map_err(Stop::Deferred);
             match sent.and_then(|()| next(&mut self.emitter)) {
@@ -128,13 +124,7 @@ impl Collect<'_> {
         stream: &str,
         mut fetch: impl FnMut(Option<&Cursor>) -> Result<Page, FetchError>,
     ) -> Result<Left, Stop> {
-        if !self.emitter.wants_stream(stream) {
-            return Ok(Left::NotAsked);
-        }
-        let rest = self.rest_of_stream(stream)?;
-        if self.recovery_only && rest.is_none() {
-            return Ok(Left::NotAsked);
-        }
+        let Some(rest) = self.begin(stream)? else { return Ok(Left::NotAsked) };
         let mut at = self.cursor(stream).cloned();
         for _ in 0..PAGES_MAX {
             let page = match self.fetch_page(&mut || fetch(at.as_ref()))? {
@@ -190,6 +180,15 @@ impl Collect<'_> {
             }
         }
         Ok(Err(DeferReason::CircuitOpen))
+    }
+
+    /// The gap that an earlier run left for the rest of a stream; `None` when this run collects nothing of the stream.
+    fn begin(&mut self, stream: &str) -> Result<Option<Option<ServedGap>>, Stop> {
+        if !self.emitter.wants_stream(stream) {
+            return Ok(None);
+        }
+        let rest = self.rest_of_stream(stream)?;
+        Ok((!self.recovery_only || rest.is_some()).then_some(rest))
     }
 
     /// The gap that an earlier run left for the rest of this stream, if there is one.

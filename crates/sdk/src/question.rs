@@ -6,7 +6,7 @@
 
 use crate::collect::Collect;
 use crate::emit::Emitter;
-use crate::stop::{Failure, Stop};
+use crate::stop::Stop;
 use gleaner_protocol::{
     ConnectorMessage, Interaction, InteractionKind, InteractionResponse, InteractionStatus, RawJson, RecoveryAction,
     RuntimeMessage,
@@ -132,7 +132,6 @@ impl std::fmt::Debug for Reply {
 
 impl Reply {
     /// What was entered for a field.
-    #[must_use]
     pub fn get(&self, field: &str) -> Option<&str> {
         self.values.get(field).map(String::as_str)
     }
@@ -143,7 +142,6 @@ impl Reply {
     }
 
     /// The answer to [`Question::code`]; empty for any other question.
-    #[must_use]
     pub fn code(&self) -> &str {
         self.get(CODE).unwrap_or_default()
     }
@@ -180,10 +178,7 @@ impl Collect<'_> {
 
 /// The run ends, and says what only the owner can do. It is not tried again by itself: that would ask for ever.
 fn needs_owner(question: &Question, why: &str) -> Stop {
-    Stop::Failed(Failure {
-        message: format!("the service asks for something that only the owner has, {why}: {}", question.message),
-        retryable: false,
-        code: None,
-        action: Some(RecoveryAction::ManualActionRequired),
-    })
+    let asked = &question.message;
+    let message = format!("the service asks for something that only the owner has, {why}: {asked}");
+    Stop::for_good(message, RecoveryAction::ManualActionRequired)
 }

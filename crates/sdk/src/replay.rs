@@ -93,7 +93,7 @@ impl<'a> Replay<'a> {
         let start = self.start().map_err(|what| RecordingFault { line: None, what })?;
         let mut wire = Script { inbox: VecDeque::from([start]), said: Vec::new(), half: Vec::new() };
         let variable = |name: &str| self.variables.get(name).cloned();
-        let around = Surroundings { variable: &variable, clock: &SystemClock::new() };
+        let around = Surroundings { variable: &variable, clock: &SystemClock::default() };
         let _exit_code = run_with(&mut wire, self.manifest, connector, &around, Some(self.recording));
         Ok(Replayed { messages: wire.said })
     }
@@ -128,13 +128,11 @@ pub struct Replayed {
 
 impl Replayed {
     /// The messages of one type, such as `RECORD` or `DETAIL_GAP`.
-    #[must_use]
     pub fn of(&self, kind: &str) -> Vec<&Value> {
         self.messages.iter().filter(|message| message["type"] == kind).collect()
     }
 
     /// The bodies of the records of a stream, in order; `null` for one that was deleted.
-    #[must_use]
     pub fn records(&self, stream: &str) -> Vec<&Value> {
         self.of("RECORD")
             .into_iter()
@@ -144,13 +142,11 @@ impl Replayed {
     }
 
     /// What is known of a stream and was not had.
-    #[must_use]
     pub fn gaps(&self, stream: &str) -> Vec<&Value> {
         self.of("DETAIL_GAP").into_iter().filter(|gap| gap["stream"] == stream).collect()
     }
 
     /// The last message: `status`, and `error` if there was one.
-    #[must_use]
     pub fn done(&self) -> &Value {
         self.messages.last().unwrap_or(&Value::Null)
     }

@@ -43,6 +43,20 @@ impl Stop {
     pub fn for_good(message: impl Into<String>, action: RecoveryAction) -> Self {
         Self::Failed(Failure { message: message.into(), retryable: false, code: None, action: Some(action) })
     }
+
+    /// A failure that only whoever works on the connector can mend.
+    pub(crate) fn of_author(message: impl Into<String>) -> Self {
+        Self::for_good(message, RecoveryAction::RetryOnConnectorUpgrade)
+    }
+
+    /// The same with a code for programs.
+    #[must_use]
+    pub fn with_code(mut self, code: &str) -> Self {
+        if let Self::Failed(failure) = &mut self {
+            failure.code = Some(code.to_owned());
+        }
+        self
+    }
 }
 
 impl From<WireFault> for Stop {

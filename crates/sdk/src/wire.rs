@@ -3,6 +3,8 @@
 //! Why a trait: a test runs a connector in its own process against the real engine and store, and breaks
 //! the connection at any message. Standard input and output are the one that connectors use.
 
+pub(crate) mod stdio;
+
 use gleaner_protocol::RuntimeMessage;
 use std::time::Duration;
 

@@ -35,13 +35,11 @@ impl fmt::Debug for PageRequest {
 
 impl PageRequest {
     /// Asks for an address; a path is one of the page's own host.
-    #[must_use]
     pub fn get(url: &str) -> Self {
         Self::new("GET", url)
     }
 
     /// A request with another method.
-    #[must_use]
     pub fn new(method: &str, url: &str) -> Self {
         Self { method: method.to_owned(), url: url.to_owned(), headers: Vec::new(), body: None }
     }
@@ -121,7 +119,6 @@ struct Answer {
 
 impl PageResponse {
     /// A header, whatever the case of its name.
-    #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -132,9 +129,9 @@ impl PageResponse {
     ///
     /// When it is none, or another.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T, BrowserError> {
-        serde_json::from_str(&self.body).map_err(|error| BrowserError::Protocol {
-            method: "fetch".to_owned(),
-            why: format!("the body is no such JSON (line {}, column {})", error.line(), error.column()),
+        serde_json::from_str(&self.body).map_err(|error| {
+            let why = format!("the body is no such JSON (line {}, column {})", error.line(), error.column());
+            BrowserError::protocol("fetch", why)
         })
     }
 }

@@ -29,26 +29,20 @@ pub(super) fn find(profile: &Path) -> Option<PathBuf> {
 
 /// Absent and empty files are made by Chromium.
 fn is_database(path: &Path) -> bool {
-    let Ok(mut file) = File::open(path) else { return !path.exists() };
-    let mut first = Vec::new();
-    match file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut first) {
-        Ok(0) => true,
-        Ok(_) => first == SQLITE,
-        Err(_) => false,
-    }
+    is_sound(path, SQLITE.len() as u64, |first| first == SQLITE)
 }
 
 fn is_json(path: &Path) -> bool {
+    let is_json = |text: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(text).is_ok();
+    path.metadata().is_ok_and(|data| data.len() > SETTINGS_BYTES_MAX) || is_sound(path, SETTINGS_BYTES_MAX, is_json)
+}
+
+/// Whether a file is not there, or its first bytes are none, or what they should be.
+fn is_sound(path: &Path, bytes_max: u64, is_it: impl Fn(&[u8]) -> bool) -> bool {
     let Ok(file) = File::open(path) else { return !path.exists() };
-    if file.metadata().is_ok_and(|data| data.len() > SETTINGS_BYTES_MAX) {
-        return true;
-    }
-    let mut text = Vec::new();
-    match file.take(SETTINGS_BYTES_MAX).read_to_end(&mut text) {
-        Ok(0) => true,
-        Ok(_) => serde_json::from_slice::<serde::de::IgnoredAny>(&text).is_ok(),
-        Err(_) => false,
-    }
+    let mut first = Vec::new();
+    let read = file.take(bytes_max).read_to_end(&mut first);
+    read.is_ok_and(|count| count == 0 || is_it(&first))
 }
 
 /// Moves a profile aside, and says where it is now. Of those that were moved before, the newest is kept.

@@ -51,7 +51,6 @@ impl ProfileName {
     }
 
     /// The name.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -12,30 +12,14 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The bounds of what is captured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CaptureLimits {
-    /// How long one capture may take, document and picture together. From the contract.
-    pub within: Duration,
-    /// How many a run may take. A sign-in has some ten checkpoints.
-    pub count_max: u32,
-    /// The longest document that is kept. Its beginning tells the most.
-    pub html_bytes_max: usize,
-    /// The largest picture. A window of ordinary size takes a tenth.
-    pub png_bytes_max: usize,
-}
-
-impl Default for CaptureLimits {
-    fn default() -> Self {
-        Self {
-            within: Duration::from_secs(10),
-            count_max: 32,
-            html_bytes_max: 1024 * 1024,
-            png_bytes_max: 8 * 1024 * 1024,
-        }
-    }
-}
-
+/// How long one capture may take, document and picture together. From the contract.
+const WITHIN: Duration = Duration::from_secs(10);
+/// How many a run may take. A sign-in has some ten checkpoints.
+const COUNT_MAX: u32 = 32;
+/// The longest document that is kept. Its beginning tells the most.
+const HTML_BYTES_MAX: usize = 1024 * 1024;
+/// The largest picture. A window of ordinary size takes a tenth.
+const PNG_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// How much of the time the document may take: something has to be left for the picture.
 const HTML_SHARE: u32 = 2;
 /// When a page is looked at again that was just being replaced.
@@ -66,14 +50,13 @@ const UNCOVER: &str = "(() => { document.getElementById('gleaner-cover')?.remove
 pub(super) struct Captures {
     folder: RunFolder,
     is_on: bool,
-    limits: CaptureLimits,
     taken: u32,
     secrets: Vec<String>,
 }
 
 impl Captures {
-    pub(super) const fn new(folder: RunFolder, is_on: bool, limits: CaptureLimits) -> Self {
-        Self { folder, is_on, limits, taken: 0, secrets: Vec::new() }
+    pub(super) const fn new(folder: RunFolder, is_on: bool) -> Self {
+        Self { folder, is_on, taken: 0, secrets: Vec::new() }
     }
 
     /// Leaves these out of everything from now on.
@@ -83,18 +66,18 @@ impl Captures {
 
     /// Writes down what the page shows now. Answers what could not be had, in a line each.
     pub(super) fn take(&mut self, page: &Page, phase: &Phase) -> Vec<String> {
-        if !self.is_on || self.taken >= self.limits.count_max {
+        if !self.is_on || self.taken >= COUNT_MAX {
             return Vec::new();
         }
         self.taken += 1;
-        let ends = Instant::now() + self.limits.within;
+        let ends = Instant::now() + WITHIN;
         let (number, phase) = (self.taken, phase.as_str());
         let stem = format!("{number:02}-{phase}");
-        let html = again(ends - self.limits.within / HTML_SHARE, |within| self.document(page, within));
+        let html = again(ends - WITHIN / HTML_SHARE, |within| self.document(page, within));
         let html = html
             .map_err(|error| error.to_string())
             .and_then(|text| self.keep(&format!("{stem}.html"), text.as_bytes()));
-        let png = again(ends, |within| picture(page, self.limits.png_bytes_max, within));
+        let png = again(ends, |within| picture(page, within));
         let png = png.map_err(|error| error.to_string()).and_then(|bytes| self.keep(&format!("{stem}.png"), &bytes));
         let missed = |what: &str, had: Result<PathBuf, String>| {
             had.err().map(|why| format!("capture of {phase}: no {what}: {why}"))
@@ -103,10 +86,10 @@ impl Captures {
     }
 
     fn document(&self, page: &Page, within: Duration) -> Result<String, BrowserError> {
-        let script = DOCUMENT.replace("LENGTH", &self.limits.html_bytes_max.to_string());
+        let script = DOCUMENT.replace("LENGTH", &HTML_BYTES_MAX.to_string());
         let text = page.evaluate::<String>(&script, within)?;
         let text = self.secrets.iter().fold(text, |text, secret| text.replace(secret.as_str(), "***"));
-        Ok(text[..text.floor_char_boundary(self.limits.html_bytes_max)].to_owned())
+        Ok(text[..text.floor_char_boundary(HTML_BYTES_MAX)].to_owned())
     }
 
     fn keep(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
@@ -127,7 +110,7 @@ pub(super) fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, Browse
 }
 
 /// What the window shows, with its fields covered, or nothing.
-pub(super) fn picture(page: &Page, bytes_max: usize, within: Duration) -> Result<Vec<u8>, BrowserError> {
+pub(super) fn picture(page: &Page, within: Duration) -> Result<Vec<u8>, BrowserError> {
     let ends = Instant::now() + within;
     let left = || ends.saturating_duration_since(Instant::now());
     if !page.evaluate::<bool>(COVER, within / 3)? {
@@ -138,8 +121,8 @@ pub(super) fn picture(page: &Page, bytes_max: usize, within: Duration) -> Result
     let uncovered = page.evaluate::<bool>(UNCOVER, left());
     let bytes = bytes?;
     uncovered?;
-    if bytes.len() > bytes_max {
-        return Err(BrowserError::TooLarge { what: "the picture", max: bytes_max as u64 });
+    if bytes.len() > PNG_BYTES_MAX {
+        return Err(BrowserError::TooLarge { what: "the picture", max: PNG_BYTES_MAX as u64 });
     }
     Ok(bytes)
 }

@@ -3,16 +3,16 @@
 //! Why not a timer beside the sign-in: what says the run's last message must be what gave up, or two would. So the
 //! flow is on the other thread, where it may hang, and the run is here, where nothing is waited for without a bound.
 
-use super::capture::{CaptureLimits, Captures};
+use super::capture::Captures;
 use super::flow::{Said, SessionFlow};
 use super::run_folder::RunFolder;
-use super::watchdog::{Look, Marker, Phase, Watchdog, watchdog_limit};
+use super::watchdog::{Look, Phase, Watchdog, watchdog_limit};
 use crate::{Browser, BrowserError, Page};
 use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Collect, Failure, Stop};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long the first page may take to open.
@@ -26,20 +26,17 @@ const UNHEARD_MAX: usize = 16;
 #[derive(Clone, Debug)]
 pub struct SessionOptions {
     /// The connector's name: its failures begin with it.
-    pub name: String,
+    name: String,
     /// How long there may be no checkpoint.
-    pub watchdog: Duration,
+    watchdog: Duration,
     /// Whether what pages show is written down.
-    pub captures: bool,
-    /// The bounds of that.
-    pub capture_limits: CaptureLimits,
+    captures: bool,
     /// Where files of this run are.
-    pub folder: RunFolder,
+    folder: RunFolder,
 }
 
 impl SessionOptions {
     /// As the owner set it: `PDPP_SESSION_ESTABLISH_WATCHDOG_MS`, and `PDPP_SESSION_CAPTURES` with `1`, `true` or `on`.
-    #[must_use]
     pub fn read(run: &Collect<'_>, browser: &Browser) -> Self {
         let captures = run.setting("PDPP_SESSION_CAPTURES").unwrap_or_default();
         // A profile is two below the data root.
@@ -48,7 +45,6 @@ impl SessionOptions {
             name: run.manifest().connector_key.clone(),
             watchdog: watchdog_limit(run.setting("PDPP_SESSION_ESTABLISH_WATCHDOG_MS").as_deref()),
             captures: ["1", "true", "on"].contains(&captures.trim().to_ascii_lowercase().as_str()),
-            capture_limits: CaptureLimits::default(),
             folder: RunFolder::new(root, run.run_id()),
         }
     }
@@ -73,13 +69,17 @@ where
     for notice in browser.notices() {
         run.say(notice.to_string())?;
     }
-    let page = browser.new_page(PAGE_WITHIN).map_err(|error| browser_stop(&error))?;
+    let page = browser.new_page(PAGE_WITHIN)?;
     let mut watch = Watch::new(run, &page, options);
     let (to_run, heard) = sync_channel(UNHEARD_MAX);
     let seen = (page.clone(), browser.has_window(), options.folder.clone());
     let result = watch.checkpoint(&Phase::new("session_begin")).and_then(|()| {
-        start(to_run, seen, flow)?;
-        watch.listen(&heard)
+        let signing_in = start(to_run, seen, flow)?;
+        watch.listen(&heard)?;
+        signing_in.join().unwrap_or_else(|_| {
+            let message = "the connector's code for signing in panicked; its errors say more";
+            Err(Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade))
+        })
     });
     // From here on each call of the flow ends it.
     drop(heard);
@@ -95,30 +95,30 @@ where
 }
 
 /// Why a browser ends a run.
-pub(super) fn browser_stop(error: &BrowserError) -> Stop {
-    Stop::Failed(Failure {
-        message: error.to_string(),
-        retryable: true,
-        code: Some("browser_failed".to_owned()),
-        action: Some(RecoveryAction::RetryByRuntime),
-    })
+impl From<BrowserError> for Stop {
+    fn from(error: BrowserError) -> Self {
+        Self::Failed(Failure {
+            message: error.to_string(),
+            retryable: true,
+            code: Some("browser_failed".to_owned()),
+            action: Some(RecoveryAction::RetryByRuntime),
+        })
+    }
 }
 
 /// Starts the flow on a thread of its own. If it hangs there, the thread ends with the process.
-fn start<T, F>(to_run: SyncSender<Said<T>>, seen: (Page, bool, RunFolder), flow: F) -> Result<(), Stop>
+fn start<T, F>(
+    to_run: SyncSender<Said>,
+    (page, has_window, folder): (Page, bool, RunFolder),
+    flow: F,
+) -> Result<JoinHandle<Result<T, Stop>>, Stop>
 where
     T: Send + 'static,
     F: FnOnce(&mut SessionFlow) -> Result<T, Stop> + Send + 'static,
 {
-    let (page, has_window, folder) = seen;
-    let work = move || {
-        let mut session = SessionFlow::new(page, has_window, folder, Box::new(to_run.clone()));
-        let result = flow(&mut session);
-        // Nobody may be there to hear it any more.
-        drop(to_run.send(Said::Ended(result)));
-    };
+    let work = move || flow(&mut SessionFlow::new(page, has_window, folder, to_run));
     let started = thread::Builder::new().name("session".to_owned()).spawn(work);
-    started.map(drop).map_err(|error| Stop::failed(format!("no thread could be started to sign in: {error}")))
+    started.map_err(|error| Stop::failed(format!("no thread could be started to sign in: {error}")))
 }
 
 /// What the run's thread holds while the other one signs in.
@@ -132,13 +132,13 @@ struct Watch<'w, 'r> {
 
 impl<'w, 'r> Watch<'w, 'r> {
     fn new(run: &'w mut Collect<'r>, page: &'w Page, options: &'w SessionOptions) -> Self {
-        let captures = Captures::new(options.folder.clone(), options.captures, options.capture_limits);
+        let captures = Captures::new(options.folder.clone(), options.captures);
         let watchdog = Watchdog::new(options.watchdog, Phase::new("browser_ready"), Instant::now());
         Self { run, page, options, captures, watchdog }
     }
 
     /// Listens until the flow has ended, or until it must.
-    fn listen<T>(&mut self, heard: &Receiver<Said<T>>) -> Result<T, Stop> {
+    fn listen(&mut self, heard: &Receiver<Said>) -> Result<(), Stop> {
         loop {
             let now = Instant::now();
             let wait = match self.watchdog.look(now) {
@@ -146,7 +146,6 @@ impl<'w, 'r> Watch<'w, 'r> {
                 Look::Tripped { last, idle } => return Err(self.timed_out(&last, idle)),
             };
             match heard.recv_timeout(wait) {
-                Ok(Said::Ended(result)) => return result,
                 Ok(Said::Checkpoint(phase, answer)) => {
                     let result = self.checkpoint(&phase);
                     drop(answer.send(result.clone()));
@@ -166,10 +165,7 @@ impl<'w, 'r> Watch<'w, 'r> {
                     self.run.mask(secrets);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    let message = "the connector's code for signing in panicked; its errors say more";
-                    return Err(Stop::for_good(message, RecoveryAction::RetryOnConnectorUpgrade));
-                }
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }
     }
@@ -190,13 +186,13 @@ impl<'w, 'r> Watch<'w, 'r> {
     /// The last look at the page before the browser ends. It has its bound, and whether it comes to anything or not
     /// changes nothing about how the run ends.
     fn finish(&mut self) {
-        let last = Phase::new(&format!("ended_after_{}", self.watchdog.last().phase.as_str()));
+        let last = Phase::new(&format!("ended_after_{}", self.watchdog.last().as_str()));
         drop(self.capture(&last));
     }
 
-    fn timed_out(&self, last: &Marker, idle: Duration) -> Stop {
+    fn timed_out(&self, last: &Phase, idle: Duration) -> Stop {
         let code = format!("{}_session_establish_timeout", Phase::new(&self.options.name).as_str());
-        let (phase, seconds) = (last.phase.as_str(), idle.as_secs_f64());
+        let (phase, seconds) = (last.as_str(), idle.as_secs_f64());
         Stop::Failed(Failure {
             message: format!(
                 "{code}: signing in made no progress for {seconds:.1} s after \"{phase}\", and the browser was ended. \

@@ -3,7 +3,7 @@
 //! It is on a thread of its own, and everything that it says goes to the thread that has the run. Once that one has
 //! given up, each of these calls ends the flow.
 
-use super::capture::{CaptureLimits, again, picture};
+use super::capture::{again, picture};
 use super::page_facts::PageFacts;
 use super::run_folder::RunFolder;
 use super::watchdog::Phase;
@@ -17,13 +17,12 @@ use std::time::{Duration, Instant};
 const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 const SHOW_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a flow says to the run.
-pub(super) enum Said<T> {
+/// What a flow says to the run, until it has ended.
+pub(super) enum Said {
     Checkpoint(Phase, SyncSender<Result<(), Stop>>),
     Ask(Box<Question>, SyncSender<Result<Reply, Stop>>),
     Note(String),
     Secrets(Vec<String>),
-    Ended(Result<T, Stop>),
 }
 
 /// The way to a session, as a connector's code sees it.
@@ -32,42 +31,12 @@ pub struct SessionFlow {
     has_window: bool,
     folder: RunFolder,
     actions: u32,
-    to_run: Box<dyn Outlet + Send>,
+    to_run: SyncSender<Said>,
 }
 
 impl std::fmt::Debug for SessionFlow {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SessionFlow").field("has_window", &self.has_window).finish_non_exhaustive()
-    }
-}
-
-/// Where a flow says things, whatever its result is.
-pub(super) trait Outlet {
-    fn checkpoint(&self, phase: Phase) -> Result<(), Stop>;
-    fn ask(&self, question: Question) -> Result<Reply, Stop>;
-    fn note(&self, text: String) -> Result<(), Stop>;
-    fn secrets(&self, secrets: Vec<String>) -> Result<(), Stop>;
-}
-
-impl<T> Outlet for SyncSender<Said<T>> {
-    fn checkpoint(&self, phase: Phase) -> Result<(), Stop> {
-        let (answer, answered) = sync_channel(1);
-        self.send(Said::Checkpoint(phase, answer)).map_err(|_| given_up())?;
-        answered.recv().map_err(|_| given_up())?
-    }
-
-    fn ask(&self, question: Question) -> Result<Reply, Stop> {
-        let (answer, answered) = sync_channel(1);
-        self.send(Said::Ask(Box::new(question), answer)).map_err(|_| given_up())?;
-        answered.recv().map_err(|_| given_up())?
-    }
-
-    fn note(&self, text: String) -> Result<(), Stop> {
-        self.send(Said::Note(text)).map_err(|_| given_up())
-    }
-
-    fn secrets(&self, secrets: Vec<String>) -> Result<(), Stop> {
-        self.send(Said::Secrets(secrets)).map_err(|_| given_up())
     }
 }
 
@@ -77,18 +46,27 @@ fn given_up() -> Stop {
 }
 
 impl SessionFlow {
-    pub(super) fn new(page: Page, has_window: bool, folder: RunFolder, to_run: Box<dyn Outlet + Send>) -> Self {
+    pub(super) const fn new(page: Page, has_window: bool, folder: RunFolder, to_run: SyncSender<Said>) -> Self {
         Self { page, has_window, folder, actions: 0, to_run }
     }
 
+    fn say(&self, said: Said) -> Result<(), Stop> {
+        self.to_run.send(said).map_err(|_| given_up())
+    }
+
+    /// The same, and waits for the answer.
+    fn answer_to<T>(&self, said: impl FnOnce(SyncSender<Result<T, Stop>>) -> Said) -> Result<T, Stop> {
+        let (answer, answered) = sync_channel(1);
+        self.say(said(answer))?;
+        answered.recv().map_err(|_| given_up())?
+    }
+
     /// The page.
-    #[must_use]
     pub const fn page(&self) -> &Page {
         &self.page
     }
 
     /// Whether the owner can see and use the browser.
-    #[must_use]
     pub const fn has_window(&self) -> bool {
         self.has_window
     }
@@ -99,7 +77,7 @@ impl SessionFlow {
     ///
     /// When the run has given up.
     pub fn checkpoint(&self, phase: &str) -> Result<(), Stop> {
-        self.to_run.checkpoint(Phase::new(phase))
+        self.answer_to(|answer| Said::Checkpoint(Phase::new(phase), answer))
     }
 
     /// Asks the owner. The time that it takes is not held against the sign-in.
@@ -108,7 +86,7 @@ impl SessionFlow {
     ///
     /// As [`Collect::ask`](gleaner_sdk::Collect::ask), and when the run has given up.
     pub fn ask(&self, question: Question) -> Result<Reply, Stop> {
-        self.to_run.ask(question)
+        self.answer_to(|answer| Said::Ask(Box::new(question), answer))
     }
 
     /// Says something for whoever finds out later what went wrong.
@@ -117,7 +95,7 @@ impl SessionFlow {
     ///
     /// When the run has given up.
     pub fn note(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.to_run.note(text.into())
+        self.say(Said::Note(text.into()))
     }
 
     /// Masks these from now on, in what is said and in captures.
@@ -126,7 +104,7 @@ impl SessionFlow {
     ///
     /// When the run has given up.
     pub fn mask(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), Stop> {
-        self.to_run.secrets(secrets.into_iter().collect())
+        self.say(Said::Secrets(secrets.into_iter().collect()))
     }
 
     /// Asks the owner to do something on the page, and waits until that is said to be done. The question says where
@@ -158,8 +136,7 @@ impl SessionFlow {
     fn picture(&mut self) -> Result<(String, Option<String>), Stop> {
         self.actions += 1;
         let name = format!("action-{}.png", self.actions);
-        let bytes_max = CaptureLimits::default().png_bytes_max;
-        let picture = again(Instant::now() + PICTURE_WITHIN, |within| picture(&self.page, bytes_max, within));
+        let picture = again(Instant::now() + PICTURE_WITHIN, |within| picture(&self.page, within));
         let kept = picture
             .map_err(|error| error.to_string())
             .and_then(|bytes| self.folder.write(&name, &bytes).map_err(|error| error.to_string()));

@@ -12,21 +12,14 @@ const NAME_BYTES_MAX: usize = 100;
 
 /// Where the files of a run are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunFolder {
+pub(super) struct RunFolder {
     path: PathBuf,
 }
 
 impl RunFolder {
     /// The folder of a run below a data root.
-    #[must_use]
-    pub fn new(data_root: &Path, run_id: &str) -> Self {
+    pub(super) fn new(data_root: &Path, run_id: &str) -> Self {
         Self { path: data_root.join("runs").join(plain(run_id)) }
-    }
-
-    /// Where it is, whether it is there or not.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Writes a file that only its owner may read. One that is there already is left alone.
@@ -34,7 +27,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// When it cannot be written, or something is there.
-    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
+    pub(super) fn write(&self, name: &str, bytes: &[u8]) -> io::Result<PathBuf> {
         private::make_folders(&self.path)?;
         let (stem, ending) = name.rsplit_once('.').unwrap_or((name, "txt"));
         let path = self.path.join(format!("{}.{}", plain(stem), plain(ending)));
@@ -63,7 +56,7 @@ mod tests {
         assert!(path.starts_with(root.path().join("runs")), "{}", path.display());
         assert_eq!(path.file_name().unwrap(), "______x.html");
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&path), mode(folder.path())), (0o600, 0o700));
+        assert_eq!((mode(&path), mode(&folder.path)), (0o600, 0o700));
         assert!(folder.write("../../x.html", b"other").is_err(), "nothing is written over");
         assert_eq!(fs::read(path).unwrap(), b"text");
     }

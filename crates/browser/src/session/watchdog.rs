@@ -9,51 +9,39 @@ use std::time::{Duration, Instant};
 
 /// How long nothing may happen. Real sign-ins have no gap of more than some seconds between two checkpoints; a slow
 /// line and a busy machine have room ten times over.
-pub const WATCHDOG_DEFAULT: Duration = Duration::from_secs(120);
+pub(super) const WATCHDOG_DEFAULT: Duration = Duration::from_secs(120);
 
 /// The longest name of a phase. It is part of a file's name.
 const PHASE_BYTES_MAX: usize = 48;
 
 /// How long nothing may happen, as the owner says it in milliseconds (`PDPP_SESSION_ESTABLISH_WATCHDOG_MS`). What is
 /// no whole number above zero says nothing: a typing error must not take the bound away.
-#[must_use]
-pub fn watchdog_limit(setting: Option<&str>) -> Duration {
+pub(super) fn watchdog_limit(setting: Option<&str>) -> Duration {
     let told = setting.and_then(|text| text.trim().parse::<u64>().ok()).filter(|&ms| ms > 0);
     told.map_or(WATCHDOG_DEFAULT, Duration::from_millis)
 }
 
 /// The name of a phase: lower case, digits and `_`, so that it may stand in a file's name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Phase(String);
+pub(super) struct Phase(String);
 
 impl Phase {
     /// The name, with `_` for everything that it may not have.
-    #[must_use]
-    pub fn new(label: &str) -> Self {
+    pub(super) fn new(label: &str) -> Self {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
         let name = label.chars().take(PHASE_BYTES_MAX).map(plain).collect::<String>();
         Self(if name.is_empty() { "unnamed".to_owned() } else { name })
     }
 
     /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The last thing that is known to have been reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marker {
-    /// What.
-    pub phase: Phase,
-    /// When.
-    pub at: Instant,
-}
-
 /// What a look says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Look {
+pub(super) enum Look {
     /// All is well. Look again then; `None` while the owner is asked: only an answer changes anything.
     Fine {
         /// The next look.
@@ -62,7 +50,7 @@ pub enum Look {
     /// Nothing happened for too long since this.
     Tripped {
         /// What was reached last.
-        last: Marker,
+        last: Phase,
         /// How long ago.
         idle: Duration,
     },
@@ -70,9 +58,9 @@ pub enum Look {
 
 /// Watches one sign-in.
 #[derive(Clone, Debug)]
-pub struct Watchdog {
+pub(super) struct Watchdog {
     limit: Duration,
-    last: Marker,
+    last: Phase,
     /// From when on idle time counts: the last checkpoint, or the last answer of the owner if that is later.
     since: Instant,
     is_asking: bool,
@@ -80,42 +68,39 @@ pub struct Watchdog {
 
 impl Watchdog {
     /// Begins with a first checkpoint.
-    #[must_use]
-    pub const fn new(limit: Duration, phase: Phase, now: Instant) -> Self {
-        Self { limit, last: Marker { phase, at: now }, since: now, is_asking: false }
+    pub(super) const fn new(limit: Duration, phase: Phase, now: Instant) -> Self {
+        Self { limit, last: phase, since: now, is_asking: false }
     }
 
     /// Something was reached.
-    pub fn checkpoint(&mut self, phase: Phase, now: Instant) {
-        self.last = Marker { phase, at: now };
+    pub(super) fn checkpoint(&mut self, phase: Phase, now: Instant) {
+        self.last = phase;
         self.since = now;
     }
 
     /// We took time ourselves, to write down what is seen. It is not held against the sign-in.
-    pub const fn rearm(&mut self, now: Instant) {
+    pub(super) const fn rearm(&mut self, now: Instant) {
         self.since = now;
     }
 
     /// The owner is asked.
-    pub const fn interaction_opened(&mut self) {
+    pub(super) const fn interaction_opened(&mut self) {
         self.is_asking = true;
     }
 
     /// The owner has answered, or not: from now on idle time counts again, from zero.
-    pub const fn interaction_closed(&mut self, now: Instant) {
+    pub(super) const fn interaction_closed(&mut self, now: Instant) {
         self.is_asking = false;
         self.since = now;
     }
 
     /// What was reached last.
-    #[must_use]
-    pub const fn last(&self) -> &Marker {
+    pub(super) const fn last(&self) -> &Phase {
         &self.last
     }
 
     /// Whether it goes on.
-    #[must_use]
-    pub fn look(&self, now: Instant) -> Look {
+    pub(super) fn look(&self, now: Instant) -> Look {
         if self.is_asking {
             return Look::Fine { again: None };
         }
@@ -148,7 +133,7 @@ mod tests {
         let (mut dog, at) = begun();
         dog.checkpoint(Phase::new("sign_in_form"), at(4));
         assert_eq!(dog.look(at(13)), Look::Fine { again: Some(at(14)) });
-        let last = Marker { phase: Phase::new("sign_in_form"), at: at(4) };
+        let last = Phase::new("sign_in_form");
         assert_eq!(dog.look(at(14)), Look::Tripped { last, idle: LIMIT });
     }
 
@@ -169,7 +154,7 @@ mod tests {
         dog.interaction_closed(at(100_000));
         assert_eq!(dog.look(at(100_009)), Look::Fine { again: Some(at(100_010)) }, "the deadline is reset");
         assert!(is_tripped(&dog, at(100_010)), "and holds again");
-        assert_eq!(dog.last().phase.as_str(), "browser_ready", "an answer is no checkpoint");
+        assert_eq!(dog.last().as_str(), "browser_ready", "an answer is no checkpoint");
     }
 
     #[test]
@@ -186,7 +171,7 @@ mod tests {
         dog.rearm(at(9));
         assert!(!is_tripped(&dog, at(18)));
         assert!(is_tripped(&dog, at(19)));
-        assert_eq!(dog.last().at, at(0));
+        assert_eq!(dog.last().as_str(), "browser_ready");
     }
 
     #[test]

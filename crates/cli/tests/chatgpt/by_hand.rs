@@ -1,6 +1,6 @@
 //! The connector's process, with the test in the place of the runtime: START in, messages out, questions answered.
 
-use gleaner_site::{Asked, Site};
+use gleaner_test_support::site::{Asked, Site};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,7 +1,7 @@
 //! What is collected once there is a session: lists that move, conversations that are lost, caps, pressure and pace.
 
 use crate::by_hand::{Setting, below_ceiling, is_full_size, paced};
-use gleaner_site::{Site, World};
+use gleaner_test_support::site::{Site, World};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;

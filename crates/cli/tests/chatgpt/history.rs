@@ -4,7 +4,7 @@
 //! By default 60 conversations; with `GLEANER_TEST_ALL` in the environment 500.
 
 use crate::by_hand::{below_ceiling, is_full_size};
-use gleaner_site::{Asked, Limit, Site, World};
+use gleaner_test_support::site::{Asked, Limit, Site, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;

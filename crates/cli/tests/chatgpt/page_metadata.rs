@@ -1,7 +1,7 @@
 //! What a question for an action by hand says about the page, also when the page does not answer.
 
 use crate::by_hand::Setting;
-use gleaner_site::{Site, World};
+use gleaner_test_support::site::{Site, World};
 use serde_json::json;
 use std::time::Duration;
 

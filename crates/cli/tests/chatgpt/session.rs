@@ -1,7 +1,7 @@
 //! From no session to one: what is asked, what is said on the way, what is written down, and what is kept.
 
 use crate::by_hand::{Setting, paced};
-use gleaner_site::{Site, World};
+use gleaner_test_support::site::{Site, World};
 use serde_json::json;
 use std::fs;
 use std::time::Duration;

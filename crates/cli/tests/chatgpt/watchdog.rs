@@ -1,7 +1,7 @@
 //! Signing in that hangs: the run ends, says so, and leaves no browser behind.
 
 use crate::by_hand::Setting;
-use gleaner_site::{Site, World};
+use gleaner_test_support::site::{Site, World};
 use serde_json::json;
 use std::time::{Duration, Instant};
 

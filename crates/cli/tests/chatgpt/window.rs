@@ -2,7 +2,7 @@
 //! neither the connector nor its browser is told of them in any other way.
 
 use crate::by_hand::Setting;
-use gleaner_site::{Site, World};
+use gleaner_test_support::site::{Site, World};
 use serde_json::json;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};

@@ -53,8 +53,7 @@ impl Connector for ChatGpt {
 fn browser_for(run: &Collect<'_>) -> Result<Browser, Stop> {
     let variable = |name: &str| run.setting(name);
     let binding = run.binding("browser").or_else(|| run.binding("browser_automation"));
-    let request = BrowserRequest::new(&run.manifest().connector_key, binding, &variable);
-    request.and_then(|request| acquire_isolated_browser(&request)).map_err(|error| session::stop(&error))
+    Ok(acquire_isolated_browser(&BrowserRequest::new(&run.manifest().connector_key, binding, &variable)?)?)
 }
 
 /// What the owner has stored for signing in, if anything.

@@ -6,43 +6,35 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// A point in time from 1970 on, in whole microseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moment(Timestamp);
-
-impl Moment {
-    /// As the service wrote it.
-    pub(super) fn read(value: &Value) -> Option<Self> {
-        match value {
-            Value::Number(number) => Self::of_seconds(number.as_f64()?),
-            Value::String(text) => Self::of_text(text).or_else(|| Self::of_seconds(text.parse().ok()?)),
-            _ => None,
-        }
-    }
-
-    #[expect(clippy::cast_possible_truncation, reason = "a number that does not fit is out of range")]
-    fn of_seconds(seconds: f64) -> Option<Self> {
-        Self::of_micros((seconds.is_finite()).then(|| (seconds * 1e6).round() as i64)?)
-    }
-
-    /// `2026-01-25T00:00:00`, a fraction or none, `Z`, an offset or nothing: the service leaves it out for UTC.
-    fn of_text(text: &str) -> Option<Self> {
-        let (_, clock) = text.split_once(['T', ' '])?;
-        let has_zone = clock.contains(['Z', 'z', '+', '-']);
-        let time = if has_zone { text.parse::<Timestamp>() } else { format!("{text}Z").parse() };
-        Self::of_micros(time.ok()?.as_microsecond())
-    }
-
-    fn of_micros(micros: i64) -> Option<Self> {
-        Timestamp::from_microsecond(micros).ok().filter(|time| *time >= Timestamp::UNIX_EPOCH).map(Self)
+/// A time as the service wrote it: from 1970 on, in whole microseconds.
+pub(super) fn read(value: &Value) -> Option<Timestamp> {
+    match value {
+        Value::Number(number) => of_seconds(number.as_f64()?),
+        Value::String(text) => of_text(text).or_else(|| of_seconds(text.parse().ok()?)),
+        _ => None,
     }
 }
 
 /// RFC 3339 in UTC with six digits of a second: as text it sorts like the time.
-impl std::fmt::Display for Moment {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{:.6}", self.0)
-    }
+pub(super) fn text(time: Timestamp) -> String {
+    format!("{time:.6}")
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a number that does not fit is out of range")]
+fn of_seconds(seconds: f64) -> Option<Timestamp> {
+    of_micros((seconds.is_finite()).then(|| (seconds * 1e6).round() as i64)?)
+}
+
+/// `2026-01-25T00:00:00`, a fraction or none, `Z`, an offset or nothing: the service leaves it out for UTC.
+fn of_text(text: &str) -> Option<Timestamp> {
+    let (_, clock) = text.split_once(['T', ' '])?;
+    let has_zone = clock.contains(['Z', 'z', '+', '-']);
+    let time = if has_zone { text.parse::<Timestamp>() } else { format!("{text}Z").parse() };
+    of_micros(time.ok()?.as_microsecond())
+}
+
+fn of_micros(micros: i64) -> Option<Timestamp> {
+    Timestamp::from_microsecond(micros).ok().filter(|time| *time >= Timestamp::UNIX_EPOCH)
 }
 
 #[cfg(test)]
@@ -62,9 +54,9 @@ mod tests {
             (json!("2024-02-29 23:59:59-0100"), "2024-03-01T00:59:59.000000Z"),
             (json!(0), "1970-01-01T00:00:00.000000Z"),
         ] {
-            let moment = Moment::read(&told).unwrap_or_else(|| panic!("{told}"));
-            assert_eq!(moment.to_string(), expected, "{told}");
-            assert_eq!(Moment::read(&json!(expected)), Some(moment), "it is read again as it was written");
+            let moment = read(&told).unwrap_or_else(|| panic!("{told}"));
+            assert_eq!(text(moment), expected, "{told}");
+            assert_eq!(read(&json!(expected)), Some(moment), "it is read again as it was written");
         }
     }
 
@@ -87,7 +79,7 @@ mod tests {
             json!("99999-01-01T00:00:00Z"),
             json!("2026-01-25T00:00:00+0"),
         ] {
-            assert_eq!(Moment::read(&told), None, "{told}");
+            assert_eq!(read(&told), None, "{told}");
         }
     }
 }

@@ -3,8 +3,9 @@
 //! Pure. Answers come from outside and change without notice, so what is not understood is left out or `null`, and
 //! what cannot do without is a fault that names a place and never quotes the text.
 
-use super::moment::Moment;
+use super::moment;
 use gleaner_sdk::FetchError;
+use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
@@ -53,9 +54,9 @@ pub(super) fn list(body: &[u8]) -> Result<ListAnswer, FetchError> {
 /// One item. Without an id or a time it has no place in a list.
 pub(super) fn listed(item: &Value) -> Option<Listed> {
     let id = item["id"].as_str().filter(|id| is_id(id))?;
-    let updated = Moment::read(&item["update_time"]).or_else(|| Moment::read(&item["create_time"]))?;
+    let updated = moment::read(&item["update_time"]).or_else(|| moment::read(&item["create_time"]))?;
     let record = conversation_record(id, item, &Value::Null, updated);
-    Some(Listed { id: id.to_owned(), updated: updated.to_string(), record })
+    Some(Listed { id: id.to_owned(), updated: moment::text(updated), record })
 }
 
 /// An id goes into the path of an address, so it is held to what ids look like.
@@ -71,9 +72,9 @@ pub(super) fn conversation(id: &str, body: &[u8], listed: &Value) -> Result<Conv
         return Err(FetchError::unexpected("a conversation has no messages where they are expected"));
     };
     let updated = [&answer["update_time"], &listed["update_time"], &answer["create_time"], &listed["create_time"]];
-    let updated = updated.into_iter().find_map(Moment::read);
+    let updated = updated.into_iter().find_map(moment::read);
     let updated = updated.ok_or_else(|| FetchError::unexpected("a conversation has no time"))?;
-    let created = [&answer["create_time"], &listed["create_time"]].into_iter().find_map(Moment::read);
+    let created = [&answer["create_time"], &listed["create_time"]].into_iter().find_map(moment::read);
     let branch = branch(mapping, answer["current_node"].as_str());
     let mut messages = mapping
         .iter()
@@ -105,16 +106,16 @@ fn object(body: &[u8], what: &str) -> Result<Map<String, Value>, FetchError> {
 }
 
 /// The record of a conversation: what its own answer says, and otherwise what the list said.
-fn conversation_record(id: &str, answer: &Value, listed: &Value, updated: Moment) -> Value {
+fn conversation_record(id: &str, answer: &Value, listed: &Value, updated: Timestamp) -> Value {
     let either = |name: &str| [&answer[name], &listed[name]].into_iter().find(|value| !value.is_null());
     let text = |name: &str| either(name).and_then(Value::as_str);
     let flag = |name: &str| either(name).and_then(Value::as_bool);
-    let created = either("create_time").and_then(Moment::read).unwrap_or(updated);
+    let created = either("create_time").and_then(moment::read).unwrap_or(updated);
     json!({
         "id": id,
         "title": text("title"),
-        "create_time": created.to_string(),
-        "update_time": updated.to_string(),
+        "create_time": moment::text(created),
+        "update_time": moment::text(updated),
         "is_archived": flag("is_archived"),
         "is_starred": flag("is_starred"),
         "workspace_id": text("workspace_id"),
@@ -152,12 +153,12 @@ fn message(
     node: &str,
     entry: &Value,
     conversation: &str,
-    otherwise: Moment,
+    otherwise: Timestamp,
     branch: &BTreeSet<&str>,
-) -> Option<(Moment, String, Value)> {
+) -> Option<(Timestamp, String, Value)> {
     let message = entry.get("message").filter(|message| message.is_object())?;
     let id = message_id(mapping, node)?;
-    let created = Moment::read(&message["create_time"]).unwrap_or(otherwise);
+    let created = moment::read(&message["create_time"]).unwrap_or(otherwise);
     let children = entry["children"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let children = children.filter_map(|child| message_id(mapping, child)).collect::<Vec<_>>();
     let (content, metadata) = (&message["content"], &message["metadata"]);
@@ -170,7 +171,7 @@ fn message(
         "content": text_of(content),
         "content_type": content["content_type"].as_str(),
         "model_slug": metadata["model_slug"].as_str(),
-        "create_time": created.to_string(),
+        "create_time": moment::text(created),
         "finish_reason": metadata["finish_details"]["type"].as_str(),
         "citations": metadata["citations"].as_array().cloned().unwrap_or_default(),
         "tool_calls": tool_calls(message),

@@ -5,7 +5,7 @@
 
 use gleaner_sdk::Stop;
 use gleaner_sdk::protocol::RecoveryAction;
-use url::{Host, Origin, Url};
+use url::{Host, Url};
 
 /// What a test may set.
 pub(super) const VARIABLE: &str = "PDPP_CHATGPT_BASE_URL";
@@ -43,8 +43,7 @@ impl Service {
 
     /// Whether a page is the service's own, so that its requests are too.
     pub(super) fn is_ours(&self, url: &str) -> bool {
-        let origin = |url: &Url| -> Origin { url.origin() };
-        Url::parse(url).is_ok_and(|url| origin(&url) == origin(&self.home))
+        Url::parse(url).is_ok_and(|url| url.origin() == self.home.origin())
     }
 }
 

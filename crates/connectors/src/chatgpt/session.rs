@@ -9,7 +9,7 @@ use super::sign_in::{self, Action, CODE, EMAIL, LOOK_EVERY, MARK, Next, PASSWORD
 use gleaner_browser::session::SessionFlow;
 use gleaner_browser::{BrowserError, PageRequest};
 use gleaner_sdk::protocol::RecoveryAction;
-use gleaner_sdk::{Failure, Question, Stop};
+use gleaner_sdk::{Question, Stop};
 use std::time::Duration;
 
 /// How long a page may take to come. Slow lines take ten seconds.
@@ -37,7 +37,7 @@ pub(super) struct SignInAs {
 /// Signs in unless that is so already, and gives the token of the session.
 pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<SignInAs>) -> Result<String, Stop> {
     flow.checkpoint("open_service")?;
-    flow.page().navigate(service.home().as_str(), NAVIGATE_WITHIN).map_err(|error| stop(&error))?;
+    flow.page().navigate(service.home().as_str(), NAVIGATE_WITHIN)?;
     flow.checkpoint("service_opened")?;
     let way = if flow.has_window() { Way::Window } else { Way::Form };
     let mut sign_in = SignIn::new(way, known.is_some());
@@ -76,7 +76,7 @@ pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<Si
 fn look(flow: &SessionFlow) -> Result<Option<Seen>, Stop> {
     match flow.page().evaluate(&sign_in::look(), LOOK_WITHIN) {
         Ok(seen) => Ok(Some(seen)),
-        Err(BrowserError::Gone { why } | BrowserError::PageGone { why }) => Err(stop(&BrowserError::Gone { why })),
+        Err(BrowserError::Gone { why } | BrowserError::PageGone { why }) => Err(BrowserError::Gone { why }.into()),
         // It hangs, or is on its way: it is looked at again until the watchdog has seen enough.
         Err(_) => {
             flow.pause(LOOK_EVERY);
@@ -95,7 +95,7 @@ fn token(flow: &SessionFlow, service: &Service) -> Result<Option<String>, Stop> 
     let request = PageRequest::get(service.at(SESSION_PATH).as_str());
     match flow.page().fetch(&request, SESSION_WITHIN) {
         Ok(answer) if answer.status == 200 => Ok(parse::token(answer.body.as_bytes())),
-        Err(BrowserError::Gone { why }) => Err(stop(&BrowserError::Gone { why })),
+        Err(error @ BrowserError::Gone { .. }) => Err(error.into()),
         Ok(_) | Err(_) => Ok(None),
     }
 }
@@ -110,18 +110,8 @@ fn ask_credentials(flow: &SessionFlow) -> Result<SignInAs, Stop> {
 }
 
 fn enter(flow: &SessionFlow, known: &SignInAs, email: bool, password: bool) -> Result<(), Stop> {
-    let page = flow.page();
-    let filled = (|| {
-        if email {
-            page.fill(EMAIL, &known.username, LOOK_WITHIN)?;
-        }
-        if password {
-            page.fill(PASSWORD, &known.password, LOOK_WITHIN)?;
-        }
-        page.evaluate::<bool>(MARK, LOOK_WITHIN)?;
-        page.press("Enter", LOOK_WITHIN)
-    })();
-    filled.or_else(|error| unless_replaced(&error))?;
+    let fields = [(EMAIL, known.username.as_str(), email), (PASSWORD, &known.password, password)];
+    submit(flow, fields.into_iter().filter(|(_, _, is_there)| *is_there).map(|(field, text, _)| (field, text)))?;
     flow.checkpoint(if password { "password_sent" } else { "name_sent" })
 }
 
@@ -129,14 +119,19 @@ fn enter_code(flow: &SessionFlow) -> Result<(), Stop> {
     flow.checkpoint("code_wanted")?;
     let reply =
         flow.ask(Question::code("ChatGPT asks for a code: look at your phone, your mail or your authenticator."))?;
+    submit(flow, [(CODE, reply.code().trim())])?;
+    flow.checkpoint("code_sent")
+}
+
+/// Fills fields in, and sends them.
+fn submit<'t>(flow: &SessionFlow, fields: impl IntoIterator<Item = (&'t str, &'t str)>) -> Result<(), Stop> {
     let page = flow.page();
-    let filled = (|| {
-        page.fill(CODE, reply.code().trim(), LOOK_WITHIN)?;
+    let mut fields = fields.into_iter();
+    let submitted = fields.try_for_each(|(field, text)| page.fill(field, text, LOOK_WITHIN)).and_then(|()| {
         page.evaluate::<bool>(MARK, LOOK_WITHIN)?;
         page.press("Enter", LOOK_WITHIN)
-    })();
-    filled.or_else(|error| unless_replaced(&error))?;
-    flow.checkpoint("code_sent")
+    });
+    submitted.or_else(unless_replaced)
 }
 
 fn act(flow: &mut SessionFlow, action: Action) -> Result<(), Stop> {
@@ -148,7 +143,7 @@ fn act(flow: &mut SessionFlow, action: Action) -> Result<(), Stop> {
     flow.checkpoint(phase)?;
     // If the page is still the same afterwards, what was done on it has not come through yet.
     let marked = flow.page().evaluate::<bool>(MARK, LOOK_WITHIN).map(drop);
-    marked.or_else(|error| unless_replaced(&error))?;
+    marked.or_else(unless_replaced)?;
     flow.act(what)?;
     flow.checkpoint(&format!("{phase}_done"))?;
     flow.pause(SETTLE);
@@ -156,28 +151,14 @@ fn act(flow: &mut SessionFlow, action: Action) -> Result<(), Stop> {
 }
 
 /// A page that changed under our hands is looked at again.
-fn unless_replaced(error: &BrowserError) -> Result<(), Stop> {
+fn unless_replaced(error: BrowserError) -> Result<(), Stop> {
     match error {
-        BrowserError::Gone { .. } | BrowserError::PageGone { .. } => Err(stop(error)),
+        BrowserError::Gone { .. } | BrowserError::PageGone { .. } => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-/// Why a browser ends a run.
-pub(super) fn stop(error: &BrowserError) -> Stop {
-    Stop::Failed(Failure {
-        message: error.to_string(),
-        retryable: true,
-        code: Some("browser_failed".to_owned()),
-        action: Some(RecoveryAction::RetryByRuntime),
-    })
-}
-
 fn refused(why: &str) -> Stop {
-    Stop::Failed(Failure {
-        message: format!("not signed in to ChatGPT: {why}; run again, and sign in"),
-        retryable: false,
-        code: Some("sign_in_failed".to_owned()),
-        action: Some(RecoveryAction::RefreshCredentials),
-    })
+    let message = format!("not signed in to ChatGPT: {why}; run again, and sign in");
+    Stop::for_good(message, RecoveryAction::RefreshCredentials).with_code("sign_in_failed")
 }

@@ -3,13 +3,13 @@
 //! A session is a file named after it. Files of helpers (`agent-…`) belong to the session that started them and are none
 //! themselves. What is in a line twice (a tool's result is, once for the model and once for the screen) is collected once.
 
-use super::parse::{Attachment, Beginning, Block, Entry, Message, Source};
+use super::parse::{Beginning, turn};
 use crate::files::FilePath;
-use crate::files::jsonl::{LineRead, Transcripts};
-use crate::loose::{Joined, is_object, is_string, list, preview};
-use gleaner_sdk::{Emitted, Emitter, Stop};
+use crate::files::jsonl::{LineRead, Transcripts, later};
+use crate::loose::{Joined, Object, is_object, is_string, preview};
+use crate::record::record;
+use gleaner_sdk::{Emitter, Stop};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -54,7 +54,7 @@ impl Transcripts for Sessions {
         let beginning = Beginning::read(head);
         let (stem, mut kept) = (path.stem(), note.unwrap_or_default().splitn(2, ' '));
         let is_session = !stem.starts_with(AGENT);
-        let own = beginning.session_id.clone().filter(|_| !is_session);
+        let own = beginning.get("sessionId").filter(|_| !is_session).map(ToOwned::to_owned);
         SessionFile {
             session_id: own.unwrap_or(stem),
             is_session,
@@ -66,13 +66,9 @@ impl Transcripts for Sessions {
     }
 
     fn line(&self, file: &mut SessionFile, line: &str, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
-        let Some(entry) = Entry::parse(line) else { return Ok(LineRead::NotAtAll) };
-        if let Some(time) = entry.timestamp.get()
-            && file.last_event_at.as_deref().is_none_or(|last| last < time)
-        {
-            file.last_event_at = Some(time.to_owned());
-        }
-        match entry.turn() {
+        let Some(entry) = Object::parse(line) else { return Ok(LineRead::NotAtAll) };
+        later(&mut file.last_event_at, entry.text("timestamp"));
+        match turn(&entry) {
             Some(message) => {
                 file.message_count += 1;
                 Turn { entry: &entry, message: &message, session_id: &file.session_id }.send(emitter)
@@ -87,20 +83,19 @@ impl Transcripts for Sessions {
             return Ok(());
         }
         let beginning = &file.beginning;
-        let record = Session {
+        let record = record! {
             id: &file.session_id,
-            project_path: file.project.as_deref(),
-            cwd: beginning.cwd.as_deref(),
-            git_branch: beginning.git_branch.as_deref(),
-            version: beginning.version.as_deref(),
-            started_at: beginning.started_at.as_deref(),
-            last_event_at: file.last_event_at.as_deref(),
+            project_path: &file.project,
+            cwd: beginning.get("cwd"),
+            git_branch: beginning.get("gitBranch"),
+            version: beginning.get("version"),
+            started_at: beginning.get("timestamp"),
+            last_event_at: &file.last_event_at,
             message_count: file.message_count,
-            user_type: beginning.user_type.as_deref(),
-            entrypoint: beginning.entrypoint.as_deref(),
+            user_type: beginning.get("userType"),
+            entrypoint: beginning.get("entrypoint"),
         };
-        let _: Emitted = emitter.record(SESSIONS, file.session_id.as_str(), &record)?;
-        Ok(())
+        emitter.record(SESSIONS, file.session_id.as_str(), &record).map(drop)
     }
 
     fn note(&self, file: &SessionFile) -> String {
@@ -112,228 +107,163 @@ impl Transcripts for Sessions {
 
     fn gone(&self, path: &FilePath, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
         let stem = path.stem();
-        if !stem.starts_with(AGENT) {
-            let _: Emitted = emitter.tombstone(SESSIONS, stem.as_str())?;
-        }
-        Ok(())
+        if stem.starts_with(AGENT) { Ok(()) } else { emitter.tombstone(SESSIONS, stem.as_str()).map(drop) }
     }
-}
-
-#[derive(Serialize)]
-struct Session<'a> {
-    id: &'a str,
-    project_path: Option<&'a str>,
-    cwd: Option<&'a str>,
-    git_branch: Option<&'a str>,
-    version: Option<&'a str>,
-    started_at: Option<&'a str>,
-    last_event_at: Option<&'a str>,
-    message_count: u64,
-    user_type: Option<&'a str>,
-    entrypoint: Option<&'a str>,
 }
 
 /// A turn of the conversation, and everything in it.
 struct Turn<'t, 'a> {
-    entry: &'t Entry<'a>,
-    message: &'t Message<'a>,
+    entry: &'t Object<'a>,
+    message: &'t Object<'a>,
     session_id: &'t str,
-}
-
-#[derive(Serialize)]
-struct MessageRecord<'a> {
-    id: &'a str,
-    session_id: &'a str,
-    parent_uuid: Option<&'a str>,
-    role: Option<&'a str>,
-    r#type: Option<&'a str>,
-    content: Option<Cow<'a, RawValue>>,
-    thinking: Option<Cow<'a, RawValue>>,
-    timestamp: Option<&'a str>,
-    is_sidechain: Option<bool>,
-    user_type: Option<&'a str>,
-    agent_id: Option<&'a str>,
-    model: Option<&'a str>,
-    stop_reason: Option<&'a str>,
-    usage: Option<&'a RawValue>,
 }
 
 impl Turn<'_, '_> {
     fn send(&self, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
-        let id = self.entry.uuid.or_empty();
+        let Self { entry, message, session_id } = self;
+        let id = &*entry.text_or_empty("uuid");
         let (mut content, mut thinking) = (Joined::default(), Joined::default());
-        let (blocks, mut is_whole) = self.message.blocks();
-        if let Some(text) = self.message.content {
-            content.add(text);
-        }
+        let (blocks, mut is_whole) = message.objects("content");
+        message.raw("content").into_iter().for_each(|text| content.add(text));
         for (number, block) in blocks.iter().enumerate() {
-            block.text.into_iter().for_each(|text| content.add(text));
-            block.thinking.into_iter().for_each(|text| thinking.add(text));
-            match block.kind.or_empty() {
+            block.raw("text").into_iter().for_each(|text| content.add(text));
+            block.raw("thinking").into_iter().for_each(|text| thinking.add(text));
+            match &*block.text_or_empty("type") {
                 "tool_use" | "server_tool_use" => {
-                    content.add_words(&format!("[tool_use: {}]", block.name.or_empty()));
+                    content.add_words(&format!("[tool_use: {}]", block.text_or_empty("name")));
                     is_whole &= self.send_call(block, emitter)?;
                 }
                 "tool_result" => {
                     content.add_words("[tool_result]");
                     is_whole &= self.send_result(block, emitter)?;
                 }
-                "image" | "document" => {
-                    content.add_words(&format!("[{}]", block.kind.or_empty()));
+                kind @ ("image" | "document") => {
+                    content.add_words(&format!("[{kind}]"));
                     self.send_media(block, &format!("{id}:{number}"), None, emitter)?;
                 }
                 _ => {}
             }
         }
-        let entry = self.entry;
-        let record = MessageRecord {
-            id,
-            session_id: self.session_id,
-            parent_uuid: entry.parent_uuid.get(),
-            role: self.message.role.get(),
-            r#type: entry.kind.get(),
+        let record = record! {
+            id: id,
+            session_id: session_id,
+            parent_uuid: entry.text("parentUuid"),
+            role: message.text("role"),
+            r#type: entry.text("type"),
             content: content.into_raw(),
             thinking: thinking.into_raw(),
-            timestamp: entry.timestamp.get(),
-            is_sidechain: entry.is_sidechain.0,
-            user_type: entry.user_type.get(),
-            agent_id: entry.agent_id.get(),
-            model: self.message.model.get(),
-            stop_reason: self.message.stop_reason.get(),
-            usage: self.message.usage.filter(|usage| is_object(usage)),
+            timestamp: entry.text("timestamp"),
+            is_sidechain: entry.flag("isSidechain"),
+            user_type: entry.text("userType"),
+            agent_id: entry.text("agentId"),
+            model: message.text("model"),
+            stop_reason: message.text("stop_reason"),
+            usage: message.raw("usage").filter(|usage| is_object(usage)),
         };
-        let _: Emitted = emitter.record(MESSAGES, id, &record)?;
-        Ok(if is_whole { LineRead::Whole } else { LineRead::InPart })
+        emitter.record(MESSAGES, id, &record).map(|_| if is_whole { LineRead::Whole } else { LineRead::InPart })
     }
 
     /// Answers whether the call has an id by which it can be stored.
-    fn send_call(&self, block: &Block<'_>, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        #[derive(Serialize)]
-        struct Call<'a> {
-            id: &'a str,
-            session_id: &'a str,
-            message_id: &'a str,
-            name: Option<&'a str>,
-            input: Option<&'a RawValue>,
-            timestamp: Option<&'a str>,
-        }
-        let Some(id) = block.id.get() else { return Ok(false) };
-        let record = Call {
-            id,
+    fn send_call(&self, block: &Object<'_>, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
+        let Some(id) = block.text("id") else { return Ok(false) };
+        let record = record! {
+            id: &id,
             session_id: self.session_id,
-            message_id: self.entry.uuid.or_empty(),
-            name: block.name.get(),
-            input: block.input,
-            timestamp: self.entry.timestamp.get(),
+            message_id: self.entry.text_or_empty("uuid"),
+            name: block.text("name"),
+            input: block.raw("input"),
+            timestamp: self.entry.text("timestamp"),
         };
-        let _: Emitted = emitter.record(TOOL_CALLS, id, &record)?;
-        Ok(true)
+        emitter.record(TOOL_CALLS, &*id, &record).map(|_| true)
     }
 
     /// Answers whether all of it could be read and stored.
-    fn send_result(&self, block: &Block<'_>, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        #[derive(Serialize)]
-        struct ToolResult<'a> {
-            id: &'a str,
-            session_id: &'a str,
-            message_id: &'a str,
-            is_error: Option<bool>,
-            content: Option<Cow<'a, RawValue>>,
-            timestamp: Option<&'a str>,
-        }
-        let Some(id) = block.tool_use_id.get() else { return Ok(false) };
+    fn send_result(&self, block: &Object<'_>, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
+        let Some(id) = block.text("tool_use_id") else { return Ok(false) };
         let mut content = Joined::default();
-        let (parts, is_whole) = block.content.map_or_else(|| (Vec::new(), true), list::<Block<'_>>);
-        block.content.into_iter().for_each(|text| content.add(text));
+        let (parts, is_whole) = block.objects("content");
+        block.raw("content").into_iter().for_each(|text| content.add(text));
         for (number, part) in parts.iter().enumerate() {
-            part.text.into_iter().for_each(|text| content.add(text));
-            if part.source.is_some() {
-                content.add_words(&format!("[{}]", part.kind.or_empty()));
-                self.send_media(part, &format!("{id}:{number}"), Some(id), emitter)?;
+            part.raw("text").into_iter().for_each(|text| content.add(text));
+            if part.raw("source").is_some() {
+                content.add_words(&format!("[{}]", part.text_or_empty("type")));
+                self.send_media(part, &format!("{id}:{number}"), Some(&id), emitter)?;
             }
         }
-        let record = ToolResult {
-            id,
+        let record = record! {
+            id: &id,
             session_id: self.session_id,
-            message_id: self.entry.uuid.or_empty(),
-            is_error: block.is_error.0,
+            message_id: self.entry.text_or_empty("uuid"),
+            is_error: block.flag("is_error"),
             content: content.into_raw(),
-            timestamp: self.entry.timestamp.get(),
+            timestamp: self.entry.text("timestamp"),
         };
-        let _: Emitted = emitter.record(TOOL_RESULTS, id, &record)?;
-        Ok(is_whole)
+        emitter.record(TOOL_RESULTS, &*id, &record).map(|_| is_whole)
     }
 
     /// A picture or a document: that it is there, of which kind and how large; not what is in it.
     fn send_media(
         &self,
-        block: &Block<'_>,
+        block: &Object<'_>,
         id: &str,
         tool_use_id: Option<&str>,
         emitter: &mut Emitter<'_>,
     ) -> Result<(), Stop> {
-        let source =
-            block.source.and_then(|raw| serde_json::from_str::<Source<'_>>(raw.get()).ok()).unwrap_or_default();
-        let record = AttachmentRecord {
+        let source = block.object("source");
+        let record = Attachment {
             id,
             session_id: self.session_id,
-            parent_uuid: self.entry.uuid.get(),
-            event_type: block.kind.get(),
+            parent_uuid: self.entry.text("uuid"),
+            event_type: block.text("type"),
             hook_name: None,
-            tool_use_id,
-            media_type: source.media_type.get(),
-            content_preview: block.title.get().map(ToOwned::to_owned),
-            content_bytes: source.data.filter(|data| is_string(data)).map(|data| decoded_bytes(data.get())),
-            timestamp: self.entry.timestamp.get(),
+            tool_use_id: tool_use_id.map(Cow::Borrowed),
+            media_type: source.text("media_type"),
+            content_preview: block.text("title"),
+            content_bytes: source.raw("data").filter(|data| is_string(data)).map(|data| decoded_bytes(data.get())),
+            timestamp: self.entry.text("timestamp"),
         };
-        let _: Emitted = emitter.record(ATTACHMENTS, id, &record)?;
-        Ok(())
+        emitter.record(ATTACHMENTS, id, &record).map(drop)
     }
 }
 
 #[derive(Serialize)]
-struct AttachmentRecord<'a> {
+struct Attachment<'a> {
     id: &'a str,
     session_id: &'a str,
-    parent_uuid: Option<&'a str>,
-    event_type: Option<&'a str>,
-    hook_name: Option<&'a str>,
-    tool_use_id: Option<&'a str>,
-    media_type: Option<&'a str>,
-    content_preview: Option<String>,
+    parent_uuid: Option<Cow<'a, str>>,
+    event_type: Option<Cow<'a, str>>,
+    hook_name: Option<Cow<'a, str>>,
+    tool_use_id: Option<Cow<'a, str>>,
+    media_type: Option<Cow<'a, str>>,
+    content_preview: Option<Cow<'a, str>>,
     content_bytes: Option<u64>,
-    timestamp: Option<&'a str>,
+    timestamp: Option<Cow<'a, str>>,
 }
 
 /// A line that is no turn: that it happened, and its beginning where it is a text.
-fn send_event(entry: &Entry<'_>, line: &str, session_id: &str, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+fn send_event(entry: &Object<'_>, line: &str, session_id: &str, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
     // Lines without a name of their own are known by what they say.
-    let id = match entry.uuid.get() {
-        Some(uuid) => Cow::Borrowed(uuid),
-        None => Cow::Owned(format!("{session_id}:{:032x}", xxh3_128(line.as_bytes()))),
-    };
-    let attached = entry.attachment.and_then(|raw| serde_json::from_str::<Attachment<'_>>(raw.get()).ok());
-    let attached = attached.unwrap_or_default();
-    let text = [entry.content, entry.summary, attached.content].into_iter().flatten().find(|raw| is_string(raw));
-    let kind = attached.kind.get().or_else(|| entry.subtype.get());
-    let kind = kind.map_or_else(
-        || Cow::Borrowed(entry.kind.or_empty()),
-        |kind| format!("{}:{kind}", entry.kind.or_empty()).into(),
-    );
-    let record = AttachmentRecord {
+    let id = entry.text("uuid").unwrap_or_else(|| format!("{session_id}:{:032x}", xxh3_128(line.as_bytes())).into());
+    let attached = entry.object("attachment");
+    let texts = [entry.raw("content"), entry.raw("summary"), attached.raw("content")];
+    let text = texts.into_iter().flatten().find(|raw| is_string(raw));
+    let mut kind = entry.text_or_empty("type");
+    if let Some(subtype) = attached.text("type").or_else(|| entry.text("subtype")) {
+        kind = format!("{kind}:{subtype}").into();
+    }
+    let record = Attachment {
         id: &id,
-        session_id: entry.session_id.get().unwrap_or(session_id),
-        parent_uuid: entry.parent_uuid.get(),
-        event_type: Some(&kind),
-        hook_name: attached.hook_name.get(),
-        tool_use_id: attached.tool_use_id.get().or_else(|| entry.tool_use_id.get()),
+        session_id: &entry.text("sessionId").unwrap_or(Cow::Borrowed(session_id)),
+        parent_uuid: entry.text("parentUuid"),
+        event_type: Some(kind),
+        hook_name: attached.text("hookName"),
+        tool_use_id: attached.text("toolUseID").or_else(|| entry.text("toolUseID")),
         media_type: None,
-        content_preview: text.and_then(|raw| preview(raw, PREVIEW_CHARACTERS)),
+        content_preview: text.and_then(|raw| preview(raw, PREVIEW_CHARACTERS)).map(Cow::Owned),
         content_bytes: Some(line.len() as u64),
-        timestamp: entry.timestamp.get(),
+        timestamp: entry.text("timestamp"),
     };
-    let _: Emitted = emitter.record(ATTACHMENTS, &*id, &record)?;
-    Ok(())
+    emitter.record(ATTACHMENTS, &*id, &record).map(drop)
 }
 
 /// How many bytes a quoted base64 text stands for.

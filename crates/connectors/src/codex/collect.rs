@@ -3,14 +3,15 @@
 //! A session is a file that has its name in its own. Messages have no name, so they are counted: a rollout only grows, and
 //! the twelfth message of a session stays the twelfth.
 
-use super::parse::{Entry, Item, Output, Part, session_in};
+use super::parse::{Entry, session_in};
 use crate::files::FilePath;
-use crate::files::jsonl::{LineRead, Transcripts};
-use crate::loose::{Joined, is_object, is_string, list};
-use gleaner_sdk::{Emitted, Emitter, Stop};
-use serde::Serialize;
+use crate::files::jsonl::{LineRead, Transcripts, later};
+use crate::loose::{Joined, Object, objects};
+use crate::record::record;
+use gleaner_sdk::{Emitter, Stop};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 const SESSIONS: &str = "sessions";
 const MESSAGES: &str = "messages";
@@ -31,39 +32,31 @@ pub(super) struct Rollout {
 }
 
 /// What the beginning of a file says about its session.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Facts {
-    started_at: Option<String>,
-    cwd: Option<String>,
-    originator: Option<String>,
-    cli_version: Option<String>,
-    model_provider: Option<String>,
-    git_branch: Option<String>,
-    git_commit: Option<String>,
-    git_repository: Option<String>,
-}
+type Facts = BTreeMap<&'static str, String>;
 
-impl Facts {
-    /// The last line of the beginning may be cut; then it is none of these, which stand in the first.
-    fn read(head: &[u8]) -> Self {
-        let lines = head.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
-        let meta = lines.filter_map(Entry::parse).find_map(|entry| match entry {
-            Entry::Meta(meta) => Some(meta),
-            Entry::Item(_) | Entry::Other => None,
-        });
-        let Some(meta) = meta else { return Self::default() };
-        let (git, own) = (meta.git(), |text: &crate::loose::Text<'_>| text.get().map(ToOwned::to_owned));
-        Self {
-            started_at: own(&meta.timestamp),
-            cwd: own(&meta.cwd),
-            originator: own(&meta.originator),
-            cli_version: own(&meta.cli_version),
-            model_provider: own(&meta.model_provider),
-            git_branch: own(&git.branch),
-            git_commit: own(&git.commit_hash),
-            git_repository: own(&git.repository_url),
-        }
-    }
+/// The names of facts, here and there.
+const FACTS: [(&str, &str); 5] = [
+    ("started_at", "timestamp"),
+    ("cwd", "cwd"),
+    ("originator", "originator"),
+    ("cli_version", "cli_version"),
+    ("model_provider", "model_provider"),
+];
+/// The same about the folder that the session stood in.
+const GIT_FACTS: [(&str, &str); 3] =
+    [("git_branch", "branch"), ("git_commit", "commit_hash"), ("git_repository", "repository_url")];
+
+/// The last line of the beginning may be cut; then it is none of these, which stand in the first.
+fn read_facts(head: &[u8]) -> Facts {
+    let lines = head.split(|&byte| byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
+    let meta = lines.filter_map(Entry::parse).find_map(|entry| match entry {
+        Entry::Meta(meta) => Some(meta),
+        Entry::Item(..) | Entry::Other => None,
+    });
+    let meta = meta.unwrap_or_default();
+    let git = meta.object("git");
+    let names = FACTS.iter().map(|names| (&meta, names)).chain(GIT_FACTS.iter().map(|names| (&git, names)));
+    names.filter_map(|(object, (ours, theirs))| Some((*ours, object.text(theirs)?.into_owned()))).collect()
 }
 
 impl Transcripts for Rollouts {
@@ -83,52 +76,44 @@ impl Transcripts for Rollouts {
         let (message_count, call_count) = (count(), count());
         let last_event_at = kept.next().map(ToOwned::to_owned);
         let session_id = session_in(&path.stem()).to_owned();
-        Rollout { session_id, facts: Facts::read(head), message_count, call_count, last_event_at }
+        Rollout { session_id, facts: read_facts(head), message_count, call_count, last_event_at }
     }
 
     fn line(&self, file: &mut Rollout, line: &str, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
         let Some(entry) = Entry::parse(line) else { return Ok(LineRead::NotAtAll) };
-        let Entry::Item(item) = entry else { return Ok(LineRead::Whole) };
-        if let Some(time) = item.timestamp.get()
-            && file.last_event_at.as_deref().is_none_or(|last| last < time)
-        {
-            file.last_event_at = Some(time.to_owned());
-        }
-        match item.kind.or_empty() {
-            "message" | "reasoning" => file.send_message(&item, emitter),
+        let Entry::Item(item, at) = entry else { return Ok(LineRead::Whole) };
+        later(&mut file.last_event_at, at.clone());
+        match &*item.text_or_empty("type") {
+            "message" | "reasoning" => file.send_message(&item, at, emitter),
             "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call" => {
-                file.send_call(&item, emitter)?;
-                Ok(LineRead::Whole)
+                file.send_call(&item, at, emitter).map(|()| LineRead::Whole)
             }
-            "function_call_output" | "custom_tool_call_output" => file.send_output(&item, emitter),
+            "function_call_output" | "custom_tool_call_output" => file.send_output(&item, at, emitter),
             _ => Ok(LineRead::Whole),
         }
     }
 
     fn end(&self, file: &mut Rollout, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
-        #[derive(Serialize)]
-        struct Session<'a> {
-            id: &'a str,
-            #[serde(flatten)]
-            facts: &'a Facts,
-            last_event_at: Option<&'a str>,
-            message_count: u64,
-            function_call_count: u64,
-        }
         let Rollout { session_id, facts, message_count, call_count, last_event_at } = file;
         // A file of which nothing could be read is no session.
-        if *facts == Facts::default() && *message_count + *call_count == 0 {
+        if facts.is_empty() && *message_count + *call_count == 0 {
             return Ok(());
         }
-        let record = Session {
-            id: session_id,
-            facts,
-            last_event_at: last_event_at.as_deref(),
-            message_count: *message_count,
-            function_call_count: *call_count,
+        let record = record! {
+            id: &session_id,
+            started_at: facts.get("started_at"),
+            cwd: facts.get("cwd"),
+            originator: facts.get("originator"),
+            cli_version: facts.get("cli_version"),
+            model_provider: facts.get("model_provider"),
+            git_branch: facts.get("git_branch"),
+            git_commit: facts.get("git_commit"),
+            git_repository: facts.get("git_repository"),
+            last_event_at: last_event_at,
+            message_count: message_count,
+            function_call_count: call_count,
         };
-        let _: Emitted = emitter.record(SESSIONS, session_id.as_str(), &record)?;
-        Ok(())
+        emitter.record(SESSIONS, session_id.as_str(), &record).map(drop)
     }
 
     fn note(&self, file: &Rollout) -> String {
@@ -137,97 +122,65 @@ impl Transcripts for Rollouts {
     }
 
     fn gone(&self, path: &FilePath, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
-        let _: Emitted = emitter.tombstone(SESSIONS, session_in(&path.stem()))?;
-        Ok(())
+        emitter.tombstone(SESSIONS, session_in(&path.stem())).map(drop)
     }
 }
 
+/// When a line was written, if it says so.
+type At<'a> = Option<Cow<'a, str>>;
+
 impl Rollout {
     /// A message, or what the model says of its own thinking.
-    fn send_message(&mut self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
-        #[derive(Serialize)]
-        struct Message<'a> {
-            id: &'a str,
-            session_id: &'a str,
-            number: u64,
-            r#type: &'a str,
-            role: Option<&'a str>,
-            content: Option<Cow<'a, RawValue>>,
-            timestamp: Option<&'a str>,
-        }
+    fn send_message(&mut self, item: &Object<'_>, at: At<'_>, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
         self.message_count += 1;
         let id = format!("{}:{:06}", self.session_id, self.message_count);
-        let (content, read) = texts([item.summary, item.content]);
-        let record = Message {
+        let (content, read) = texts([item.raw("summary"), item.raw("content")]);
+        let record = record! {
             id: &id,
             session_id: &self.session_id,
             number: self.message_count,
-            r#type: item.kind.or_empty(),
-            role: item.role.get(),
+            r#type: item.text_or_empty("type"),
+            role: item.text("role"),
             content: content.into_raw(),
-            timestamp: item.timestamp.get(),
+            timestamp: at,
         };
-        let _: Emitted = emitter.record(MESSAGES, id.as_str(), &record)?;
-        Ok(read)
+        emitter.record(MESSAGES, id.as_str(), &record).map(|_| read)
     }
 
-    fn send_call(&mut self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
-        #[derive(Serialize)]
-        struct Call<'a> {
-            id: &'a str,
-            session_id: &'a str,
-            call_id: Option<&'a str>,
-            r#type: &'a str,
-            name: Option<&'a str>,
-            arguments: Option<&'a RawValue>,
-            status: Option<&'a str>,
-            timestamp: Option<&'a str>,
-        }
+    fn send_call(&mut self, item: &Object<'_>, at: At<'_>, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
         self.call_count += 1;
         let id = self.call_key(item);
-        let record = Call {
+        let record = record! {
             id: &id,
             session_id: &self.session_id,
-            call_id: item.call_id.get(),
-            r#type: item.kind.or_empty(),
-            name: item.name.get(),
-            arguments: item.arguments.or(item.input).or(item.action),
-            status: item.status.get(),
-            timestamp: item.timestamp.get(),
+            call_id: item.text("call_id"),
+            r#type: item.text_or_empty("type"),
+            name: item.text("name"),
+            arguments: ["arguments", "input", "action"].iter().find_map(|name| item.raw(name)),
+            status: item.text("status"),
+            timestamp: at,
         };
-        let _: Emitted = emitter.record(FUNCTION_CALLS, id.as_str(), &record)?;
-        Ok(())
+        emitter.record(FUNCTION_CALLS, id.as_str(), &record).map(drop)
     }
 
-    fn send_output(&self, item: &Item<'_>, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
-        #[derive(Serialize)]
-        struct CallOutput<'a> {
-            id: &'a str,
-            session_id: &'a str,
-            call_id: Option<&'a str>,
-            output: Option<Cow<'a, RawValue>>,
-            success: Option<bool>,
-            timestamp: Option<&'a str>,
-        }
+    fn send_output(&self, item: &Object<'_>, at: At<'_>, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop> {
         let id = self.call_key(item);
-        let nested = item.output.filter(|raw| is_object(raw));
-        let nested = nested.and_then(|raw| serde_json::from_str::<Output<'_>>(raw.get()).ok()).unwrap_or_default();
-        let (output, read) = texts([item.output, nested.content]);
-        let record = CallOutput {
+        let nested = item.object("output");
+        let (output, read) = texts([item.raw("output"), nested.raw("content")]);
+        let record = record! {
             id: &id,
             session_id: &self.session_id,
-            call_id: item.call_id.get(),
+            call_id: item.text("call_id"),
             output: output.into_raw(),
-            success: nested.success.0,
-            timestamp: item.timestamp.get(),
+            success: nested.flag("success"),
+            timestamp: at,
         };
-        let _: Emitted = emitter.record(FUNCTION_CALL_OUTPUTS, id.as_str(), &record)?;
-        Ok(read)
+        emitter.record(FUNCTION_CALL_OUTPUTS, id.as_str(), &record).map(|_| read)
     }
 
     /// A call and its output have one key. A call without a name of its own is counted.
-    fn call_key(&self, item: &Item<'_>) -> String {
-        match item.call_id.get() {
+    fn call_key(&self, item: &Object<'_>) -> String {
+        match item.text("call_id") {
             Some(call) => format!("{}:{call}", self.session_id),
             None => format!("{}:#{}", self.session_id, self.call_count),
         }
@@ -238,18 +191,16 @@ impl Rollout {
 fn texts<const N: usize>(values: [Option<&RawValue>; N]) -> (Joined<'_>, LineRead) {
     let (mut joined, mut read) = (Joined::default(), LineRead::Whole);
     for value in values.into_iter().flatten() {
-        if is_string(value) {
-            joined.add(value);
-        }
-        let (parts, is_whole) = list::<Part<'_>>(value);
+        joined.add(value);
+        let (parts, is_whole) = objects(value);
         if !is_whole {
             read = LineRead::InPart;
         }
         for part in parts {
-            match part.text {
-                Some(text) => joined.add(text),
-                None if part.kind.get().is_some() => joined.add_words(&format!("[{}]", part.kind.or_empty())),
-                None => {}
+            match (part.raw("text"), part.text("type")) {
+                (Some(text), _) => joined.add(text),
+                (None, Some(kind)) => joined.add_words(&format!("[{kind}]")),
+                (None, None) => {}
             }
         }
     }

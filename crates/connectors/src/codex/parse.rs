@@ -3,148 +3,34 @@
 //! Today a line is an envelope of a time, a type and a payload. The first versions wrote what is now a payload as the line
 //! itself, and the facts of the session as the first line. Both are read.
 
-use crate::loose::{Flag, Text};
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-/// One line, in either form.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Envelope<'a> {
-    #[serde(borrow)]
-    timestamp: Text<'a>,
-    #[serde(borrow, rename = "type")]
-    kind: Text<'a>,
-    #[serde(borrow)]
-    payload: Option<&'a RawValue>,
-    /// Of the first versions: a note of the tool to itself.
-    #[serde(borrow)]
-    record_type: Text<'a>,
-}
+use crate::loose::Object;
+use std::borrow::Cow;
 
 /// What a line says.
 #[derive(Debug)]
 pub(super) enum Entry<'a> {
     /// What the session is.
-    Meta(Box<Meta<'a>>),
-    /// A part of the conversation.
-    Item(Box<Item<'a>>),
+    Meta(Object<'a>),
+    /// A part of the conversation, and when, of the envelope; nothing in the first versions.
+    Item(Object<'a>, Option<Cow<'a, str>>),
     /// Anything else: events for the screen, settings of a turn.
     Other,
-}
-
-/// What a session says of itself.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Meta<'a> {
-    #[serde(borrow)]
-    pub(super) id: Text<'a>,
-    #[serde(borrow)]
-    pub(super) timestamp: Text<'a>,
-    #[serde(borrow)]
-    pub(super) cwd: Text<'a>,
-    #[serde(borrow)]
-    pub(super) originator: Text<'a>,
-    #[serde(borrow)]
-    pub(super) cli_version: Text<'a>,
-    #[serde(borrow)]
-    pub(super) model_provider: Text<'a>,
-    #[serde(borrow)]
-    git: Option<&'a RawValue>,
-}
-
-/// Where the session's folder stood.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Git<'a> {
-    #[serde(borrow)]
-    pub(super) branch: Text<'a>,
-    #[serde(borrow)]
-    pub(super) commit_hash: Text<'a>,
-    #[serde(borrow)]
-    pub(super) repository_url: Text<'a>,
-}
-
-impl<'a> Meta<'a> {
-    pub(super) fn git(&self) -> Git<'a> {
-        self.git.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
-    }
-}
-
-/// A part of the conversation.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Item<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Text<'a>,
-    #[serde(borrow)]
-    pub(super) role: Text<'a>,
-    #[serde(borrow)]
-    pub(super) content: Option<&'a RawValue>,
-    /// Of reasoning.
-    #[serde(borrow)]
-    pub(super) summary: Option<&'a RawValue>,
-    /// Of calls and their outputs.
-    #[serde(borrow)]
-    pub(super) call_id: Text<'a>,
-    #[serde(borrow)]
-    pub(super) name: Text<'a>,
-    #[serde(borrow)]
-    pub(super) status: Text<'a>,
-    #[serde(borrow)]
-    pub(super) arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) action: Option<&'a RawValue>,
-    #[serde(borrow)]
-    pub(super) output: Option<&'a RawValue>,
-    /// When, of the envelope; nothing in the first versions.
-    #[serde(skip)]
-    pub(super) timestamp: Text<'a>,
-}
-
-/// A part of a message.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Part<'a> {
-    #[serde(borrow, rename = "type")]
-    pub(super) kind: Text<'a>,
-    #[serde(borrow)]
-    pub(super) text: Option<&'a RawValue>,
-}
-
-/// What a call came back with, where it is more than a text.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct Output<'a> {
-    #[serde(borrow)]
-    pub(super) content: Option<&'a RawValue>,
-    pub(super) success: Flag,
 }
 
 impl<'a> Entry<'a> {
     /// Reads a line; `None` when it is no object.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
-        if !line.starts_with('{') {
-            return None;
-        }
-        let Envelope { timestamp, kind, payload, record_type } = serde_json::from_str(line).ok()?;
-        let entry = match (kind.get(), payload) {
-            (Some("session_meta"), Some(payload)) => Self::Meta(Box::new(serde_json::from_str(payload.get()).ok()?)),
-            (Some("response_item"), Some(payload)) => {
-                let item = serde_json::from_str::<Item<'_>>(payload.get()).ok()?;
-                Self::Item(Box::new(Item { timestamp, ..item }))
-            }
+        let line = Object::parse(line)?;
+        let payload = line.raw("payload");
+        Some(match (line.text("type").as_deref(), payload) {
+            (Some("session_meta"), Some(payload)) => Self::Meta(Object::parse(payload.get())?),
+            (Some("response_item"), Some(payload)) => Self::Item(Object::parse(payload.get())?, line.text("timestamp")),
             (Some(_), Some(_)) => Self::Other,
-            (Some(_), None) => Self::Item(Box::new(serde_json::from_str(line).ok()?)),
-            (None, _) if record_type.get().is_some() => Self::Other,
-            (None, _) => {
-                let meta = serde_json::from_str::<Meta<'_>>(line).ok()?;
-                if meta.id.get().is_some() { Self::Meta(Box::new(meta)) } else { Self::Other }
-            }
-        };
-        Some(entry)
+            (Some(_), None) => Self::Item(line, None),
+            // A note of the tool to itself, of the first versions.
+            (None, _) if line.text("record_type").is_some() || line.text("id").is_none() => Self::Other,
+            (None, _) => Self::Meta(line),
+        })
     }
 }
 
@@ -172,9 +58,9 @@ mod tests {
 
     fn kinds(text: &str) -> Vec<String> {
         let kind = |line| match Entry::parse(line).unwrap() {
-            Entry::Meta(meta) => format!("meta {}", meta.id.or_empty()),
-            Entry::Item(item) => {
-                format!("{} {}", item.kind.or_empty(), item.timestamp.or_empty()).trim_end().to_owned()
+            Entry::Meta(meta) => format!("meta {}", meta.text_or_empty("id")),
+            Entry::Item(item, at) => {
+                format!("{} {}", item.text_or_empty("type"), at.unwrap_or_default()).trim_end().to_owned()
             }
             Entry::Other => "other".to_owned(),
         };
@@ -197,14 +83,6 @@ mod tests {
         let first =
             ["meta 5e551011-0000-4000-8000-000000000003", "other", "message", "function_call", "function_call_output"];
         assert_eq!(kinds(FIRST_VERSIONS), first);
-    }
-
-    #[test]
-    fn what_a_session_says_of_itself_is_found() {
-        let Some(Entry::Meta(meta)) = Entry::parse(ROLLOUT.lines().next().unwrap()) else { panic!("a session") };
-        let git = meta.git();
-        assert_eq!((meta.cli_version.get(), meta.originator.get()), (Some("0.58.0"), Some("codex_cli_rs")));
-        assert_eq!((git.branch.get(), git.commit_hash.get()), (Some("main"), Some("c0ffee")));
     }
 
     #[test]

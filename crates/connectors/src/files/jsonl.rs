@@ -10,7 +10,7 @@ use super::marks::{Marks, scope_word};
 use super::path::FilePath;
 use super::root::{Opened, Root};
 use super::setting::Place;
-use super::trouble::{Spot, Trouble, Troubles};
+use super::trouble::{Failed, Spot, Trouble, Troubles};
 use super::walk::{Found, Listing};
 use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Emitter, Left, SliceEnd, Stop};
@@ -26,10 +26,10 @@ const CURSOR_SHARE: u64 = 16;
 const FILE_COST: u64 = 4096;
 /// How much of the beginning a connector is shown when it goes on with a file. A session says who it is in its first
 /// lines, and some put the whole of their instructions there.
-pub const HEAD_BYTES: usize = 256 * 1024;
+pub(crate) const HEAD_BYTES: usize = 256 * 1024;
 
 /// What a connector says about its files. Pure: it is handed texts.
-pub trait Transcripts {
+pub(crate) trait Transcripts {
     /// What is known of a file while it is read.
     type File;
 
@@ -43,33 +43,28 @@ pub trait Transcripts {
     fn open(&self, path: &FilePath, note: Option<&str>, head: &[u8]) -> Self::File;
 
     /// Sends what a line says, and answers what of it was left out. It is never empty.
-    ///
-    /// # Errors
-    ///
-    /// Whatever sending ends with.
     fn line(&self, file: &mut Self::File, line: &str, emitter: &mut Emitter<'_>) -> Result<LineRead, Stop>;
 
     /// The end of the file was reached.
-    ///
-    /// # Errors
-    ///
-    /// Whatever sending ends with.
     fn end(&self, file: &mut Self::File, emitter: &mut Emitter<'_>) -> Result<(), Stop>;
 
     /// What is to be kept of a file until it grows: short.
     fn note(&self, file: &Self::File) -> String;
 
     /// A file that was read once is gone, and no other has its name.
-    ///
-    /// # Errors
-    ///
-    /// Whatever sending ends with.
     fn gone(&self, path: &FilePath, emitter: &mut Emitter<'_>) -> Result<(), Stop>;
+}
+
+/// Keeps the later of two times. As text they sort like the times.
+pub(crate) fn later(last: &mut Option<String>, time: Option<Cow<'_, str>>) {
+    if let Some(time) = time.filter(|time| last.as_deref().is_none_or(|last| last < &**time)) {
+        *last = Some(time.into_owned());
+    }
 }
 
 /// What became of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineRead {
+pub(crate) enum LineRead {
     /// All of it was sent, or is nothing that is collected.
     Whole,
     /// A part of it has no name, so it could not be sent.
@@ -79,11 +74,7 @@ pub enum LineRead {
 }
 
 /// Collects everything beneath a place.
-///
-/// # Errors
-///
-/// When the place cannot be read, or nobody reads what is sent.
-pub fn collect<T: Transcripts>(run: &mut Collect<'_>, place: &Place, transcripts: &T) -> Result<(), Stop> {
+pub(crate) fn collect<T: Transcripts>(run: &mut Collect<'_>, place: &Place, transcripts: &T) -> Result<(), Stop> {
     let asked = |stream: &&&str| run.scope(stream).is_some();
     let Some(carrier) = transcripts.streams().iter().find(asked).copied() else { return Ok(()) };
     let root = place.open()?;
@@ -223,10 +214,10 @@ impl<'w, T: Transcripts> Work<'w, T> {
             let at = lines.offset();
             let Some(line) = lines.next()? else { break };
             let trouble = match line {
-                Line::Whole(bytes) => self.transcripts.read_line(file, bytes, emitter)?,
+                Line::Whole(bytes) => read_line(self.transcripts, file, bytes, emitter)?,
                 Line::Unfinished(bytes) => {
                     // A whole object is one, with a line feed or without; half of one waits.
-                    let trouble = self.transcripts.read_line(file, bytes, emitter)?;
+                    let trouble = read_line(self.transcripts, file, bytes, emitter)?;
                     let is_half = trouble == Some(Trouble::NOT_READABLE);
                     if !is_half {
                         lines.take_unfinished();
@@ -286,47 +277,24 @@ fn gone(marks: &mut Marks, listing: &Listing) -> Vec<FilePath> {
     gone
 }
 
-trait ReadLine: Transcripts {
-    /// A line as bytes; what is wrong with it. Zeroes around it are what a lost block leaves behind in a file.
-    fn read_line(
-        &self,
-        file: &mut Self::File,
-        bytes: &[u8],
-        emitter: &mut Emitter<'_>,
-    ) -> Result<Option<Trouble>, Stop> {
-        let is_filling = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
-        let Some(from) = bytes.iter().position(|byte| !is_filling(byte)) else { return Ok(None) };
-        let to = bytes.iter().rposition(|byte| !is_filling(byte)).map_or(from, |last| last + 1);
-        // Names and meanings are ASCII; where bytes are replaced, single letters of a text are lost.
-        let text = String::from_utf8_lossy(&bytes[from..to]);
-        let is_replaced = matches!(text, Cow::Owned(_));
-        let rejected_before = emitter.counts().rejected;
-        let read = self.line(file, &text, emitter)?;
-        Ok(match read {
-            LineRead::NotAtAll => Some(Trouble::NOT_READABLE),
-            _ if emitter.counts().rejected > rejected_before => Some(Trouble::REJECTED),
-            LineRead::InPart => Some(Trouble::PART_LEFT_OUT),
-            LineRead::Whole => is_replaced.then_some(Trouble::WRONG_ENCODING),
-        })
-    }
-}
-
-impl<T: Transcripts> ReadLine for T {}
-
-/// Why a file was left: it, or all of it.
-enum Failed {
-    File(io::Error),
-    Stop(Stop),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
-}
-
-impl From<Stop> for Failed {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
+/// A line as bytes; what is wrong with it. Zeroes around it are what a lost block leaves behind in a file.
+fn read_line<T: Transcripts>(
+    transcripts: &T,
+    file: &mut T::File,
+    bytes: &[u8],
+    emitter: &mut Emitter<'_>,
+) -> Result<Option<Trouble>, Stop> {
+    let is_filling = |byte: &u8| *byte == 0 || byte.is_ascii_whitespace();
+    let Some(from) = bytes.iter().position(|byte| !is_filling(byte)) else { return Ok(None) };
+    let to = bytes.iter().rposition(|byte| !is_filling(byte)).map_or(from, |last| last + 1);
+    // Names and meanings are ASCII; where bytes are replaced, single letters of a text are lost.
+    let text = String::from_utf8_lossy(&bytes[from..to]);
+    let is_replaced = matches!(text, Cow::Owned(_));
+    let rejected_before = emitter.counts().rejected;
+    Ok(match transcripts.line(file, &text, emitter)? {
+        LineRead::NotAtAll => Some(Trouble::NOT_READABLE),
+        _ if emitter.counts().rejected > rejected_before => Some(Trouble::REJECTED),
+        LineRead::InPart => Some(Trouble::PART_LEFT_OUT),
+        LineRead::Whole => is_replaced.then_some(Trouble::WRONG_ENCODING),
+    })
 }

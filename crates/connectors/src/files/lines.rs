@@ -4,20 +4,39 @@
 //! tomorrow, and the place to go on from stays before it. A line longer than [`LINE_BYTES_MAX`] is read past and told,
 //! not held. Memory is one line and one piece.
 
+use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 /// The longest line that is held: what a runtime reads of a record. Longer ones have files inside.
-pub const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
 /// What some programs begin a text with.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
+/// What lines are read from: a file, or a part of one that was read before.
+pub(crate) trait ReadAt: Debug {
+    fn read_at(&self, into: &mut [u8], place: u64) -> io::Result<usize>;
+}
+
+impl ReadAt for File {
+    fn read_at(&self, into: &mut [u8], place: u64) -> io::Result<usize> {
+        FileExt::read_at(self, into, place)
+    }
+}
+
+impl ReadAt for &[u8] {
+    fn read_at(&self, into: &mut [u8], place: u64) -> io::Result<usize> {
+        let rest = usize::try_from(place).ok().and_then(|place| self.get(place..)).unwrap_or_default();
+        io::Read::read(&mut &*rest, into)
+    }
+}
+
 /// One line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'b> {
+pub(crate) enum Line<'b> {
     /// A whole one, without its line feed.
     Whole(&'b [u8]),
     /// What comes after the last line feed. It is not passed unless [`Lines::take_unfinished`] says so.
@@ -33,8 +52,8 @@ pub enum Line<'b> {
 
 /// Reads lines.
 #[derive(Debug)]
-pub struct Lines<'f> {
-    file: &'f File,
+pub(crate) struct Lines<'f> {
+    source: &'f dyn ReadAt,
     buffer: &'f mut Vec<u8>,
     /// The next line begins here, in the buffer and in the file.
     start: usize,
@@ -47,23 +66,18 @@ pub struct Lines<'f> {
 
 impl<'f> Lines<'f> {
     /// Reads from a place that an earlier reader told. The buffer is the caller's, for one file after another.
-    pub const fn new(file: &'f File, from: u64, buffer: &'f mut Vec<u8>) -> Self {
-        Self { file, buffer, start: 0, at: from, end: 0, scanned: 0, is_ended: false }
+    pub(crate) const fn new(source: &'f dyn ReadAt, from: u64, buffer: &'f mut Vec<u8>) -> Self {
+        Self { source, buffer, start: 0, at: from, end: 0, scanned: 0, is_ended: false }
     }
 
     /// Where the next line begins.
-    #[must_use]
-    pub const fn offset(&self) -> u64 {
+    pub(crate) const fn offset(&self) -> u64 {
         self.at
     }
 
     /// The next line; `None` at the end.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
     #[expect(clippy::should_implement_trait, reason = "a line lives until the next one is asked for")]
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         if self.is_ended {
             return Ok(None);
         }
@@ -86,7 +100,7 @@ impl<'f> Lines<'f> {
     }
 
     /// Passes the unfinished line, too: its content showed that it is whole.
-    pub const fn take_unfinished(&mut self) {
+    pub(crate) const fn take_unfinished(&mut self) {
         self.pass(self.end);
     }
 
@@ -119,7 +133,7 @@ impl<'f> Lines<'f> {
         }
         let place = self.at + self.end as u64;
         let to = (self.end + PIECE_BYTES).min(self.buffer.len());
-        let read = read_at(self.file, &mut self.buffer[self.end..to], place)?;
+        let read = read_at(self.source, &mut self.buffer[self.end..to], place)?;
         self.end += read;
         Ok(read)
     }
@@ -130,7 +144,7 @@ impl<'f> Lines<'f> {
         loop {
             (self.start, self.end, self.scanned) = (0, 0, 0);
             let place = self.at + bytes;
-            let read = read_at(self.file, &mut self.buffer[..PIECE_BYTES], place)?;
+            let read = read_at(self.source, &mut self.buffer[..PIECE_BYTES], place)?;
             if read == 0 {
                 self.is_ended = true;
                 return Ok(Line::TooLong { bytes, has_end: false });
@@ -146,9 +160,9 @@ impl<'f> Lines<'f> {
     }
 }
 
-fn read_at(file: &File, into: &mut [u8], place: u64) -> io::Result<usize> {
+fn read_at(source: &dyn ReadAt, into: &mut [u8], place: u64) -> io::Result<usize> {
     loop {
-        match file.read_at(into, place) {
+        match source.read_at(into, place) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             other => return other,
         }

@@ -15,9 +15,9 @@ const WINDOW_BYTES: usize = 4096;
 
 /// How far one file was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub(crate) struct Mark {
     /// Everything before this place was read.
-    pub offset: u64,
+    pub(crate) offset: u64,
     /// How large the file was.
     pub(super) size: u64,
     /// The file system's view of the file that was read to its end; zero while it is not.
@@ -25,12 +25,12 @@ pub struct Mark {
     /// The sum over both windows.
     pub(super) content: u64,
     /// What the connector keeps of the file: short, any text.
-    pub note: String,
+    pub(crate) note: String,
 }
 
 /// What became of a file since it was marked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub(crate) enum Change {
     /// There is more behind the mark, or there may be. What lies before it is as it was.
     Grown,
     /// It is another file now, and is read from its beginning.
@@ -39,19 +39,14 @@ pub enum Change {
 
 impl Mark {
     /// Marks a file that was read up to `offset`. `is_finished` says that there was nothing more for now.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
-    pub fn new(opened: &Opened, offset: u64, is_finished: bool, note: String) -> io::Result<Self> {
+    pub(crate) fn new(opened: &Opened, offset: u64, is_finished: bool, note: String) -> io::Result<Self> {
         let stamp = opened.stamp();
         let content = sum(opened, offset)?;
         Ok(Self { offset, size: stamp.size, stamp: if is_finished { stamp.sum } else { 0 }, content, note })
     }
 
     /// Whether it was read to its end.
-    #[must_use]
-    pub const fn is_finished(&self) -> bool {
+    pub(crate) const fn is_finished(&self) -> bool {
         self.stamp != 0
     }
 
@@ -61,17 +56,12 @@ impl Mark {
     }
 
     /// Whether nobody wrote to the file since it was read to its end: it need not even be opened.
-    #[must_use]
-    pub const fn is_same(&self, stamp: Stamp) -> bool {
+    pub(crate) const fn is_same(&self, stamp: Stamp) -> bool {
         self.stamp == stamp.sum
     }
 
     /// What became of a file that is not the same.
-    ///
-    /// # Errors
-    ///
-    /// When the file cannot be read.
-    pub fn change(&self, opened: &Opened) -> io::Result<Change> {
+    pub(crate) fn change(&self, opened: &Opened) -> io::Result<Change> {
         let size = opened.stamp().size;
         let was_finished = self.stamp != 0;
         let is_shorter = size < self.offset || (was_finished && size <= self.size);

@@ -8,14 +8,13 @@
 use super::mark::Mark;
 use super::path::{self, FilePath};
 use super::walk::{Found, Listing};
-use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Cursor, Emitter, Stop};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 /// How long the text may get: a line of the protocol has 16 MiB.
-pub const MARKS_BYTES_MAX: usize = 15 * 1024 * 1024;
+pub(crate) const MARKS_BYTES_MAX: usize = 15 * 1024 * 1024;
 /// The form of the text.
 const VERSION: u64 = 2;
 /// The same form, written by versions that left things out without a gap: its files are read again.
@@ -26,7 +25,7 @@ type Name = Box<[u8]>;
 
 /// How far each file was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Marks {
+pub(crate) struct Marks {
     /// By folder, and in it by name.
     folders: BTreeMap<Name, BTreeMap<Name, Mark>>,
     /// What the text takes as JSON, or a little more.
@@ -35,8 +34,7 @@ pub struct Marks {
 
 impl Marks {
     /// What a run of this scope left on a cursor.
-    #[must_use]
-    pub fn of_cursor(cursor: Option<&Cursor>, scope: &str) -> Self {
+    pub(crate) fn of_cursor(cursor: Option<&Cursor>, scope: &str) -> Self {
         let read = |cursor: &Cursor| {
             let version = cursor.get("version")?.as_u64()?;
             (version == VERSION || version == VERSION_WITHOUT_GAPS).then_some(())?;
@@ -59,23 +57,20 @@ impl Marks {
     }
 
     /// The cursor that says all of this.
-    #[must_use]
-    pub fn to_cursor(&self, scope: &str) -> Cursor {
+    pub(crate) fn to_cursor(&self, scope: &str) -> Cursor {
         let fields: [(&str, Value); 3] =
             [("version", VERSION.into()), ("scope", scope.into()), ("files", self.text().into())];
         fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// The mark of a file.
-    #[must_use]
-    pub fn get(&self, path: &FilePath) -> Option<&Mark> {
+    pub(crate) fn get(&self, path: &FilePath) -> Option<&Mark> {
         let (folder, name) = path.split();
         self.folders.get(folder)?.get(name)
     }
 
     /// Sets the mark of a file; `false` when there is no room left for it.
-    #[must_use]
-    pub fn set(&mut self, path: &FilePath, mark: Mark) -> bool {
+    pub(crate) fn set(&mut self, path: &FilePath, mark: Mark) -> bool {
         let (folder, name) = path.split();
         let of_folder = if self.folders.contains_key(folder) { 0 } else { text_bytes(folder) + 2 };
         let before = self.get(path).map_or(0, |mark| line_bytes(name, mark));
@@ -89,20 +84,16 @@ impl Marks {
     }
 
     /// Sets the mark of a file. Where there is no room left, the file is read again by every run: nothing is missing.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn set_or_say(&mut self, path: &FilePath, mark: Mark, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
+    pub(crate) fn set_or_say(&mut self, path: &FilePath, mark: Mark, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
         if self.set(path, mark) {
             return Ok(());
         }
         let message = format!("there are more files than fit on a cursor; every run reads this one again: {path}");
-        emitter.progress(Progress { message, ..Progress::default() })
+        emitter.say(message)
     }
 
     /// Forgets a file.
-    pub fn remove(&mut self, path: &FilePath) -> Option<Mark> {
+    pub(crate) fn remove(&mut self, path: &FilePath) -> Option<Mark> {
         let (folder, name) = path.split();
         let files = self.folders.get_mut(folder)?;
         let mark = files.remove(name)?;
@@ -115,22 +106,19 @@ impl Marks {
     }
 
     /// The marked files that are certainly gone. The listing is in the order of its paths.
-    #[must_use]
-    pub fn gone(&self, listing: &Listing) -> Vec<FilePath> {
+    pub(crate) fn gone(&self, listing: &Listing) -> Vec<FilePath> {
         let is_there = |path: &FilePath| listing.files.binary_search_by(|file| file.path.cmp(path)).is_ok();
         let paths = self.folders.iter().flat_map(|(folder, files)| files.keys().map(|name| FilePath::of(folder, name)));
         paths.filter(|path| !is_there(path) && listing.is_gone(path)).collect()
     }
 
     /// Whether a file has to be opened at all.
-    #[must_use]
-    pub fn is_same(&self, found: &Found) -> bool {
+    pub(crate) fn is_same(&self, found: &Found) -> bool {
         self.get(&found.path).is_some_and(|mark| mark.is_same(found.stamp))
     }
 
     /// How many bytes it takes to say all of this.
-    #[must_use]
-    pub const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -142,7 +130,7 @@ impl Marks {
             text.push_str(&path::text(folder));
             text.push('\n');
             for (name, Mark { offset, size, stamp, content, note }) in files {
-                let (name, note) = (path::text(name), escaped(note));
+                let (name, note) = (path::text(name), path::text(note.as_bytes()));
                 // Writing to a text does not fail.
                 let _: fmt::Result = writeln!(text, "{name}\t{offset:x}\t{size:x}\t{stamp:x}\t{content:x}\t{note}");
             }
@@ -163,7 +151,7 @@ impl Marks {
             let path = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
             let mut number = || u64::from_str_radix(fields.next()?, 16).ok();
             let (offset, size, stamp, content) = (number()?, number()?, number()?, number()?);
-            let note = unescaped(fields.next()?)?;
+            let note = String::from_utf8(path::bytes_of(fields.next()?)?).ok()?;
             let mark = Mark { offset, size, stamp, content, note };
             marks.set(&FilePath::parse(&path)?, mark).then_some(())?;
         }
@@ -176,47 +164,15 @@ fn line_bytes(name: &[u8], mark: &Mark) -> usize {
     let digits = |number: u64| (67 - number.leading_zeros() as usize) / 4;
     let numbers = [mark.offset, mark.size, mark.stamp, mark.content].map(digits).iter().sum::<usize>();
     // A zero has a digit, too. Five tabs and a line feed are two bytes each in JSON.
-    text_bytes(name) + numbers + escaped(&mark.note).len() + 16
+    text_bytes(name) + numbers + text_bytes(mark.note.as_bytes()) + 16
 }
 
 fn text_bytes(bytes: &[u8]) -> usize {
     path::text(bytes).len()
 }
 
-fn escaped(note: &str) -> String {
-    let mut text = String::with_capacity(note.len());
-    for character in note.chars() {
-        match character {
-            '%' => text.push_str("%25"),
-            '\n' => text.push_str("%0a"),
-            '\t' => text.push_str("%09"),
-            '\r' => text.push_str("%0d"),
-            other => text.push(other),
-        }
-    }
-    text
-}
-
-fn unescaped(text: &str) -> Option<String> {
-    let mut parts = text.split('%');
-    let mut note = parts.next()?.to_owned();
-    for part in parts {
-        let character = match part.get(..2)? {
-            "25" => '%',
-            "0a" => '\n',
-            "09" => '\t',
-            "0d" => '\r',
-            _ => return None,
-        };
-        note.push(character);
-        note.push_str(&part[2..]);
-    }
-    Some(note)
-}
-
 /// What a run was asked for, as one word. A cursor of another scope covers something else.
-#[must_use]
-pub fn scope_word(run: &Collect<'_>, streams: &[&str]) -> String {
+pub(crate) fn scope_word(run: &Collect<'_>, streams: &[&str]) -> String {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     for stream in streams {
         if let Some(asked) = run.scope(stream) {

@@ -8,7 +8,7 @@ use std::fmt;
 
 /// A path relative to a root: names separated by `/`, none of them empty, `.` or `..`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FilePath(Box<[u8]>);
+pub(crate) struct FilePath(Box<[u8]>);
 
 impl FilePath {
     /// Takes a path whose names come from folders that were read.
@@ -17,23 +17,8 @@ impl FilePath {
     }
 
     /// The path that [`text`](Self::text) wrote; `None` for what it never writes.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
-        let mut bytes = Vec::with_capacity(text.len());
-        let mut rest = text.as_bytes();
-        while let Some((&first, after)) = rest.split_first() {
-            if first != b'%' {
-                bytes.push(first);
-                rest = after;
-                continue;
-            }
-            let hex = after.get(..2)?;
-            if !hex.iter().all(u8::is_ascii_hexdigit) {
-                return None;
-            }
-            bytes.push(u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok()?);
-            rest = &after[2..];
-        }
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let bytes = bytes_of(text)?;
         let is_name = |name: &[u8]| !name.is_empty() && name != b"." && name != b".." && !name.contains(&0);
         bytes.split(|&byte| byte == b'/').all(is_name).then(|| Self::new(bytes))
     }
@@ -44,34 +29,29 @@ impl FilePath {
     }
 
     /// The one text form, free of control characters.
-    #[must_use]
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         text(&self.0)
     }
 
     /// The bytes.
-    #[must_use]
-    pub const fn as_bytes(&self) -> &[u8] {
+    pub(crate) const fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
     /// The last name.
-    #[must_use]
-    pub fn name(&self) -> &[u8] {
+    pub(crate) fn name(&self) -> &[u8] {
         self.split().1
     }
 
     /// The last name without its extension, as text.
-    #[must_use]
-    pub fn stem(&self) -> String {
+    pub(crate) fn stem(&self) -> String {
         let name = self.name();
         let end = name.iter().rposition(|&byte| byte == b'.').filter(|&at| at > 0).unwrap_or(name.len());
         text(&name[..end])
     }
 
     /// The folders above it, outermost first, as text.
-    #[must_use]
-    pub fn folders(&self) -> Vec<String> {
+    pub(crate) fn folders(&self) -> Vec<String> {
         let mut names = self.names().map(text).collect::<Vec<_>>();
         names.pop();
         names
@@ -86,8 +66,7 @@ impl FilePath {
     }
 
     /// Whether its name ends like this, whatever the case.
-    #[must_use]
-    pub fn has_extension(&self, extension: &str) -> bool {
+    pub(crate) fn has_extension(&self, extension: &str) -> bool {
         let name = self.name();
         name.len() > extension.len() + 1
             && name[name.len() - extension.len()..].eq_ignore_ascii_case(extension.as_bytes())
@@ -105,26 +84,33 @@ impl FilePath {
     }
 }
 
+/// The bytes that [`text`] wrote; `None` for what it never writes.
+pub(super) fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let mut parts = text.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        let hex = part.get(..2).filter(|hex| hex.bytes().all(|digit| digit.is_ascii_hexdigit()))?;
+        bytes.push(u8::from_str_radix(hex, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    Some(bytes)
+}
+
 /// The one text form of any bytes.
 pub(super) fn text(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
+    let escape = |bytes: &[u8], text: &mut String| text.extend(bytes.iter().map(|byte| format!("%{byte:02x}")));
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             if character.is_control() || character == '%' {
-                let mut buffer = [0; 4];
-                character.encode_utf8(&mut buffer).bytes().for_each(|byte| escape(byte, &mut text));
+                escape(character.encode_utf8(&mut [0; 4]).as_bytes(), &mut text);
             } else {
                 text.push(character);
             }
         }
-        chunk.invalid().iter().for_each(|&byte| escape(byte, &mut text));
+        escape(chunk.invalid(), &mut text);
     }
     text
-}
-
-fn escape(byte: u8, text: &mut String) {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
-    text.extend(['%', DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
 }
 
 impl fmt::Display for FilePath {

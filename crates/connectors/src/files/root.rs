@@ -16,35 +16,26 @@ use xxhash_rust::xxh3::Xxh3;
 
 /// A folder that files are read beneath.
 #[derive(Debug)]
-pub struct Root {
+pub(crate) struct Root {
     folder: OwnedFd,
     path: PathBuf,
 }
 
 impl Root {
     /// Opens the folder.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there, is no folder, or may not be read.
-    pub fn open(path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Self { folder, path: path.to_owned() })
     }
 
     /// What the owner called it.
-    #[must_use]
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Opens a file beneath it, for reading.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there, may not be read, is no ordinary file, or a link is on the way.
-    pub fn open_file(&self, path: &FilePath) -> io::Result<Opened> {
+    pub(crate) fn open_file(&self, path: &FilePath) -> io::Result<Opened> {
         // Without waiting: whoever opens a pipe otherwise waits for its writer.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
         let file = File::from(self.open_names(path.names(), flags)?);
@@ -81,13 +72,13 @@ impl Root {
 /// What the file system says about a file. Two that are equal mean that nobody wrote to it in between: the time of the
 /// last change of a file cannot be set by hand, and a file that was put in another's place has another number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub(crate) struct Stamp {
     /// How large it is.
-    pub size: u64,
+    pub(crate) size: u64,
     /// When it was last written, in nanoseconds since 1970.
-    pub modified: i128,
+    pub(crate) modified: i128,
     /// All of it as one number, never zero.
-    pub sum: u64,
+    pub(crate) sum: u64,
 }
 
 impl Stamp {
@@ -107,30 +98,24 @@ impl Stamp {
 
 /// An ordinary file, open for reading.
 #[derive(Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     pub(super) file: File,
     stamp: Stamp,
 }
 
 impl Opened {
     /// What the file system said when it was opened. Whatever is written later makes another stamp.
-    #[must_use]
-    pub const fn stamp(&self) -> Stamp {
+    pub(crate) const fn stamp(&self) -> Stamp {
         self.stamp
     }
 
     /// The file itself, for reading at any place.
-    #[must_use]
-    pub const fn file(&self) -> &File {
+    pub(crate) const fn file(&self) -> &File {
         &self.file
     }
 
     /// Its first bytes, at most so many.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot be read.
-    pub fn head(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn head(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
         self.window(0, bytes_max)
     }
 
@@ -150,17 +135,10 @@ impl Opened {
         bytes.truncate(filled);
         Ok(bytes)
     }
-}
 
-/// For readers that want a file, such as those of archives. It is the same open file: a place that is sought in one is
-/// sought in the other.
-impl Opened {
-    /// The file itself, for reading.
-    ///
-    /// # Errors
-    ///
-    /// When the system has no handle left.
-    pub fn reader(&self) -> io::Result<File> {
+    /// The file itself, for readers that want one, such as those of archives. It is the same open file: a place that is
+    /// sought in one is sought in the other.
+    pub(crate) fn reader(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 }

@@ -5,44 +5,45 @@
 use super::root::Root;
 use gleaner_sdk::Stop;
 use gleaner_sdk::protocol::RecoveryAction;
+use jiff::tz::TimeZone;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What the owner set: an environment variable that is not empty.
-#[must_use]
-pub fn setting(variable: &str) -> Option<OsString> {
+pub(crate) fn setting(variable: &str) -> Option<OsString> {
     std::env::var_os(variable).filter(|value| !value.is_empty())
+}
+
+/// The time zone that a variable names, or that of this machine: times without a zone are the owner's own.
+pub(crate) fn time_zone(variable: &str) -> Result<TimeZone, Stop> {
+    let Some(name) = setting(variable) else { return Ok(TimeZone::try_system().unwrap_or(TimeZone::UTC)) };
+    let name = name.to_string_lossy();
+    TimeZone::get(&name).map_err(|_| {
+        needs_owner(format!("{variable} is {name:?}, which is no time zone; give a name like Europe/Berlin"))
+    })
 }
 
 /// A place of files, and who named it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     /// The path.
-    pub path: PathBuf,
+    pub(crate) path: PathBuf,
     /// The environment variable that names it.
-    pub variable: &'static str,
+    pub(crate) variable: &'static str,
     /// Whether it was set, and is not the usual one.
-    pub is_set: bool,
+    pub(crate) is_set: bool,
 }
 
 impl Place {
     /// The place that a variable names, or the usual one, relative to the home folder.
-    ///
-    /// # Errors
-    ///
-    /// When neither is known, or what was set is no whole path.
-    pub fn find(variable: &'static str, usual: &str) -> Result<Self, Stop> {
+    pub(crate) fn find(variable: &'static str, usual: &str) -> Result<Self, Stop> {
         let home = setting("HOME").map(PathBuf::from);
         Self::resolve(variable, setting(variable).map(PathBuf::from), home.as_deref(), Some(usual))
     }
 
     /// The place that a variable names, if it is set.
-    ///
-    /// # Errors
-    ///
-    /// When what was set is no whole path.
-    pub fn set(variable: &'static str) -> Result<Option<Self>, Stop> {
+    pub(crate) fn set(variable: &'static str) -> Result<Option<Self>, Stop> {
         let home = setting("HOME").map(PathBuf::from);
         let find = |path| Self::resolve(variable, Some(PathBuf::from(path)), home.as_deref(), None);
         setting(variable).map(find).transpose()
@@ -72,24 +73,18 @@ impl Place {
     }
 
     /// The same with a folder beneath it.
-    #[must_use]
-    pub fn join(mut self, name: &str) -> Self {
+    pub(crate) fn join(mut self, name: &str) -> Self {
         self.path.push(name);
         self
     }
 
     /// Opens the folder.
-    ///
-    /// # Errors
-    ///
-    /// When it is not there or may not be read, with what to do about it.
-    pub fn open(&self) -> Result<Root, Stop> {
+    pub(crate) fn open(&self) -> Result<Root, Stop> {
         Root::open(&self.path).map_err(|error| self.fault(&error))
     }
 
     /// Why it cannot be read, and what to do about it.
-    #[must_use]
-    pub fn fault(&self, error: &io::Error) -> Stop {
+    pub(crate) fn fault(&self, error: &io::Error) -> Stop {
         let (path, variable) = (self.path.display(), self.variable);
         let who = if self.is_set { format!("{variable} names it") } else { "that is the usual place".to_owned() };
         needs_owner(match error.kind() {

@@ -6,7 +6,7 @@
 //! makes a million faults.
 
 use super::path::FilePath;
-use gleaner_sdk::protocol::{AbsenceReason, DetailGap, GapReason, LastError, Progress, RawJson, ServedGap};
+use gleaner_sdk::protocol::{AbsenceReason, DetailGap, GapReason, LastError, RawJson, ServedGap};
 use gleaner_sdk::{Collect, Emitter, Stop};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,47 +19,46 @@ const IN_A_RUN_MAX: u64 = 20_000;
 
 /// What is wrong, as a code and as a sentence that ends before the place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Trouble {
+pub(crate) struct Trouble {
     /// The code: the class of the gap's error.
-    pub reason: &'static str,
+    pub(crate) reason: &'static str,
     /// The sentence.
-    pub text: &'static str,
+    pub(crate) text: &'static str,
 }
 
 impl Trouble {
     /// A file or folder that cannot be opened or read.
-    pub const UNREADABLE: Self = Self::new("file_unreadable", "the file or folder cannot be read");
+    pub(crate) const UNREADABLE: Self = Self::new("file_unreadable", "the file or folder cannot be read");
     /// A line longer than is held.
-    pub const LINE_TOO_LONG: Self = Self::new("line_too_long", "a line is longer than 16 MiB and was left out");
+    pub(crate) const LINE_TOO_LONG: Self = Self::new("line_too_long", "a line is longer than 16 MiB and was left out");
     /// A line that is not what it should be.
-    pub const NOT_READABLE: Self = Self::new("line_not_readable", "a line cannot be read and was left out");
+    pub(crate) const NOT_READABLE: Self = Self::new("line_not_readable", "a line cannot be read and was left out");
     /// A line of which a part has no name by which it could be stored.
-    pub const PART_LEFT_OUT: Self = Self::new("part_without_id", "a part of a line has no id and was left out");
+    pub(crate) const PART_LEFT_OUT: Self = Self::new("part_without_id", "a part of a line has no id and was left out");
     /// Bytes that are no text in the encoding of the file, and were replaced.
-    pub const WRONG_ENCODING: Self = Self::new("wrong_encoding", "bytes that are not UTF-8 were replaced");
+    pub(crate) const WRONG_ENCODING: Self = Self::new("wrong_encoding", "bytes that are not UTF-8 were replaced");
     /// A record that does not fit its schema, or is longer than a line of the protocol.
-    pub const REJECTED: Self =
+    pub(crate) const REJECTED: Self =
         Self::new("record_rejected", "a record does not fit its schema or is longer than 16 MiB and was left out");
     /// There are more files than are looked at.
-    pub const TOO_MANY_FILES: Self =
+    pub(crate) const TOO_MANY_FILES: Self =
         Self::new("too_many_files", "there are more files than are looked at; the rest was left out");
     /// A folder deeper than is looked at.
-    pub const TOO_DEEP: Self = Self::new("folder_too_deep", "a folder lies too deep and was left out");
+    pub(crate) const TOO_DEEP: Self = Self::new("folder_too_deep", "a folder lies too deep and was left out");
     /// A link out of the folder that the owner named.
-    pub const LINK: Self = Self::new("link_not_followed", "a link leads out of the folder and was not followed");
+    pub(crate) const LINK: Self = Self::new("link_not_followed", "a link leads out of the folder and was not followed");
     /// More gaps than one run reports.
     const TOO_MANY_GAPS: Self = Self::new("too_many_gaps", "there are more places that cannot be read than are listed");
 
     /// A kind of trouble.
-    #[must_use]
-    pub const fn new(reason: &'static str, text: &'static str) -> Self {
+    pub(crate) const fn new(reason: &'static str, text: &'static str) -> Self {
         Self { reason, text }
     }
 }
 
 /// Where something is wrong. It becomes the locator of the gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spot {
+pub(crate) struct Spot {
     /// What kind of thing it is: `file`, `folder`, `calendar`, or the name of a table.
     thing: &'static str,
     /// Its name.
@@ -70,26 +69,22 @@ pub struct Spot {
 
 impl Spot {
     /// A whole file.
-    #[must_use]
-    pub fn file(path: &FilePath) -> Self {
+    pub(crate) fn file(path: &FilePath) -> Self {
         Self { thing: FILE, name: path.text(), at: None }
     }
 
     /// A line of a file, by its first byte.
-    #[must_use]
-    pub fn line(path: &FilePath, byte: u64) -> Self {
+    pub(crate) fn line(path: &FilePath, byte: u64) -> Self {
         Self { thing: FILE, name: path.text(), at: Some(("byte", i64::try_from(byte).unwrap_or(i64::MAX))) }
     }
 
     /// Something that is no file: a folder, a calendar.
-    #[must_use]
-    pub fn other(thing: &'static str, name: &str) -> Self {
+    pub(crate) fn other(thing: &'static str, name: &str) -> Self {
         Self { thing, name: name.to_owned(), at: None }
     }
 
     /// A row of a table.
-    #[must_use]
-    pub fn row(table: &str, number: i64) -> Self {
+    pub(crate) fn row(table: &str, number: i64) -> Self {
         Self { thing: TABLE, name: table.to_owned(), at: Some(("row", number)) }
     }
 
@@ -126,9 +121,29 @@ impl Served {
     }
 }
 
+/// Why a file was left: it, or all of it.
+pub(crate) enum Failed {
+    /// It.
+    File(io::Error),
+    /// All of it.
+    Stop(Stop),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::File(error)
+    }
+}
+
+impl From<Stop> for Failed {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
+
 /// Reports gaps, and closes those of earlier runs whose cause is gone.
 #[derive(Debug)]
-pub struct Troubles {
+pub(crate) struct Troubles {
     /// The stream whose gaps these are.
     stream: String,
     counts: BTreeMap<&'static str, u64>,
@@ -146,11 +161,7 @@ pub struct Troubles {
 
 impl Troubles {
     /// For one stream of a run, with the gaps that earlier runs left in any of these.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more, or the answer cannot be read.
-    pub fn take(run: &mut Collect<'_>, stream: &str, streams: &[&str]) -> Result<Self, Stop> {
+    pub(crate) fn take(run: &mut Collect<'_>, stream: &str, streams: &[&str]) -> Result<Self, Stop> {
         let mut gaps = Vec::new();
         for stream in streams {
             gaps.extend(run.take_gaps(stream)?);
@@ -173,56 +184,45 @@ impl Troubles {
     }
 
     /// Whether an earlier run left a gap in this file: then it is read again although nobody wrote to it.
-    #[must_use]
-    pub fn concern(&self, path: &FilePath) -> bool {
+    pub(crate) fn concern(&self, path: &FilePath) -> bool {
         !self.concerned.is_empty() && self.concerned.contains(&path.text())
     }
 
     /// Whether there is any gap of an earlier run that this run has neither reported again nor closed.
-    #[must_use]
-    pub fn has_served(&self) -> bool {
+    pub(crate) fn has_served(&self) -> bool {
         !self.served.is_empty()
     }
 
     /// The rows of a table with gaps of earlier runs.
-    #[must_use]
-    pub fn rows(&self, table: &str) -> Vec<i64> {
+    pub(crate) fn rows(&self, table: &str) -> Vec<i64> {
         let of_table = self.served.values().flatten().filter(|served| served.text(TABLE) == Some(table));
         of_table.filter_map(|served| served.locator.get("row")?.as_i64()).collect()
     }
 
     /// Whether a gap of an earlier run stands for many rows of a table, so that all of it is read again.
-    #[must_use]
-    pub fn has_rest(&self, table: &str) -> bool {
+    pub(crate) fn has_rest(&self, table: &str) -> bool {
         let mut served = self.served.values().flatten();
         served.any(|served| served.text(TABLE) == Some(table) && served.locator.get("row").is_none())
     }
 
     /// Reports something as missing; `false` when the gap for the rest of this run stands for it, so that the file must
     /// not be marked as read.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn tell(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, spot: &Spot) -> Result<bool, Stop> {
+    pub(crate) fn tell(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, spot: &Spot) -> Result<bool, Stop> {
         self.tell_why(emitter, trouble, spot, None)
     }
 
     /// A file or folder that could not be opened or read.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn unreadable(&mut self, emitter: &mut Emitter<'_>, path: &FilePath, why: io::ErrorKind) -> Result<(), Stop> {
+    pub(crate) fn unreadable(
+        &mut self,
+        emitter: &mut Emitter<'_>,
+        path: &FilePath,
+        why: io::ErrorKind,
+    ) -> Result<(), Stop> {
         self.tell_why(emitter, Trouble::UNREADABLE, &Spot::file(path), Some(&why.to_string())).map(drop)
     }
 
     /// The same with the cause in its own words.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn tell_why(
+    pub(crate) fn tell_why(
         &mut self,
         emitter: &mut Emitter<'_>,
         trouble: Trouble,
@@ -260,6 +260,18 @@ impl Troubles {
         Ok(true)
     }
 
+    /// Reports something that was found so many times; nothing for none.
+    pub(crate) fn tell_times(
+        &mut self,
+        emitter: &mut Emitter<'_>,
+        trouble: Trouble,
+        spot: &Spot,
+        count: u64,
+    ) -> Result<bool, Stop> {
+        let times = (count > 1).then(|| format!("{count} times"));
+        if count == 0 { Ok(true) } else { self.tell_why(emitter, trouble, spot, times.as_deref()) }
+    }
+
     /// Writes the gap, in every stream in which it was served.
     fn gap(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, locator: String, message: &str) -> Result<(), Stop> {
         let served = self.served.remove(&locator).unwrap_or_default();
@@ -281,11 +293,7 @@ impl Troubles {
     }
 
     /// A file was read from this byte to its end: closes the gaps of earlier runs in that part that are none any more.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn settle(&mut self, emitter: &mut Emitter<'_>, path: &FilePath, from: u64) -> Result<(), Stop> {
+    pub(crate) fn settle(&mut self, emitter: &mut Emitter<'_>, path: &FilePath, from: u64) -> Result<(), Stop> {
         if !self.concern(path) {
             return Ok(());
         }
@@ -299,11 +307,7 @@ impl Troubles {
     }
 
     /// A row was read again: closes its gaps that are none any more.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn settle_row(&mut self, emitter: &mut Emitter<'_>, table: &str, row: i64) -> Result<(), Stop> {
+    pub(crate) fn settle_row(&mut self, emitter: &mut Emitter<'_>, table: &str, row: i64) -> Result<(), Stop> {
         let is_row = |served: &Served| {
             served.text(TABLE) == Some(table) && served.locator.get("row").and_then(Value::as_i64) == Some(row)
         };
@@ -312,17 +316,13 @@ impl Troubles {
 
     /// The end of a run that looked at everything: closes the gaps of earlier runs that are no files, and those of files
     /// that are certainly gone.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn close(&mut self, emitter: &mut Emitter<'_>, is_gone: impl Fn(&FilePath) -> bool) -> Result<(), Stop> {
+    pub(crate) fn close(&mut self, emitter: &mut Emitter<'_>, is_gone: impl Fn(&FilePath) -> bool) -> Result<(), Stop> {
         self.recover(emitter, |served| match served.text(FILE) {
             Some(name) => FilePath::parse(name).is_none_or(|path| is_gone(&path)),
             None => true,
         })?;
         match self.summary() {
-            Some(message) => emitter.progress(Progress { message, ..Progress::default() }),
+            Some(message) => emitter.say(message),
             None => Ok(()),
         }
     }
@@ -337,8 +337,7 @@ impl Troubles {
     }
 
     /// What there was, in one sentence for people.
-    #[must_use]
-    pub fn summary(&self) -> Option<String> {
+    pub(crate) fn summary(&self) -> Option<String> {
         let parts = self.counts.iter().map(|(reason, count)| format!("{count} × {reason}")).collect::<Vec<_>>();
         (!parts.is_empty()).then(|| format!("not everything could be read: {}", parts.join(", ")))
     }

@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// The most files of one source. A busy user of a terminal tool makes some thousands a year; this is what fits on a
 /// cursor and into the memory of a connector.
-pub const FILES_MAX: usize = 200_000;
+pub(crate) const FILES_MAX: usize = 200_000;
 /// The most names that are looked at, so that a folder of something else does not take the whole night.
 const ENTRIES_MAX: usize = 2_000_000;
 /// How deep folders may lie in each other. The deepest known source has five.
@@ -26,72 +26,50 @@ const NAMED_MAX: usize = 1000;
 
 /// A file that was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub(crate) struct Found {
     /// Where.
-    pub path: FilePath,
+    pub(crate) path: FilePath,
     /// What the file system says about it.
-    pub stamp: Stamp,
+    pub(crate) stamp: Stamp,
+}
+
+/// Puts into a list what there is room for, and says so where there is none.
+fn keep<T>(list: &mut Vec<T>, one: T, is_cut: &mut bool) {
+    if list.len() < NAMED_MAX {
+        list.push(one);
+    } else {
+        *is_cut = true;
+    }
 }
 
 /// What is beneath a root.
 #[derive(Debug, Default)]
-pub struct Listing {
+pub(crate) struct Listing {
     /// The files that were wanted, in no order.
-    pub files: Vec<Found>,
+    pub(crate) files: Vec<Found>,
     /// Folders that could not be read, and why. What lies beneath them is unknown.
-    pub unreadable: Vec<(FilePath, io::ErrorKind)>,
+    pub(crate) unreadable: Vec<(FilePath, io::ErrorKind)>,
     /// Folders that lie too deep. What lies beneath them is unknown.
-    pub too_deep: Vec<FilePath>,
+    pub(crate) too_deep: Vec<FilePath>,
     /// Links that were not followed, as far as they are named.
-    pub links: Vec<FilePath>,
+    pub(crate) links: Vec<FilePath>,
     /// There was more than a walk looks at: what was not found may still be there.
-    pub is_cut: bool,
+    pub(crate) is_cut: bool,
 }
 
 impl Listing {
     /// Whether a file that was not found is certainly gone.
-    #[must_use]
-    pub fn is_gone(&self, path: &FilePath) -> bool {
+    pub(crate) fn is_gone(&self, path: &FilePath) -> bool {
         let is_beneath = |folder: &FilePath| path.is_beneath(folder);
         !self.is_cut
             && !self.unreadable.iter().any(|(folder, _)| is_beneath(folder))
             && !self.too_deep.iter().any(is_beneath)
             && !self.links.iter().any(is_beneath)
     }
-}
-
-impl Listing {
-    fn name_unreadable(&mut self, path: FilePath, why: io::ErrorKind) {
-        if self.unreadable.len() < NAMED_MAX {
-            self.unreadable.push((path, why));
-        } else {
-            self.is_cut = true;
-        }
-    }
-
-    fn name_too_deep(&mut self, folder: FilePath) {
-        if self.too_deep.len() < NAMED_MAX {
-            self.too_deep.push(folder);
-        } else {
-            self.is_cut = true;
-        }
-    }
-
-    fn name_link(&mut self, link: FilePath) {
-        if self.links.len() < NAMED_MAX {
-            self.links.push(link);
-        } else {
-            self.is_cut = true;
-        }
-    }
 
     /// Reports everything that the walk did not look at. A link within the folder leads to what is found anyway, and one
     /// that leads to no file and no folder leads to nothing that is wanted.
-    ///
-    /// # Errors
-    ///
-    /// When nobody reads any more.
-    pub fn tell(
+    pub(crate) fn tell(
         &self,
         root: &Root,
         is_wanted: impl Fn(&FilePath) -> bool,
@@ -129,11 +107,7 @@ impl Root {
     }
 
     /// Finds every file whose path is wanted.
-    ///
-    /// # Errors
-    ///
-    /// When the root itself cannot be read. What cannot be read beneath it is in the listing.
-    pub fn walk(&self, is_wanted: impl Fn(&FilePath) -> bool) -> io::Result<Listing> {
+    pub(crate) fn walk(&self, is_wanted: impl Fn(&FilePath) -> bool) -> io::Result<Listing> {
         let mut walk = Walk { is_wanted, listing: Listing::default(), folders: Vec::new(), entries: 0 };
         walk.read(self.open_folder(None)?, None)?;
         while let Some(folder) = walk.folders.pop() {
@@ -142,7 +116,7 @@ impl Root {
                 Ok(()) => {}
                 // It was there a moment ago, and is not any more.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => walk.listing.name_unreadable(folder, error.kind()),
+                Err(error) => keep(&mut walk.listing.unreadable, (folder, error.kind()), &mut walk.listing.is_cut),
             }
         }
         Ok(walk.listing)
@@ -183,15 +157,18 @@ impl<W: Fn(&FilePath) -> bool> Walk<W> {
                 known => known,
             };
             match kind {
-                FileType::Symlink => self.listing.name_link(child),
+                FileType::Symlink => keep(&mut self.listing.links, child, &mut self.listing.is_cut),
                 FileType::Directory if depth < DEPTH_MAX => self.folders.push(child),
-                FileType::Directory => self.listing.name_too_deep(child),
+                FileType::Directory => keep(&mut self.listing.too_deep, child, &mut self.listing.is_cut),
                 FileType::RegularFile | FileType::Unknown if (self.is_wanted)(&child) => {
                     match statat(entries.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
                         Ok(stat) => self.listing.files.push(Found { path: child, stamp: Stamp::of(&stat) }),
                         // One that vanished in this moment is simply not there.
                         Err(error) if error == rustix::io::Errno::NOENT => {}
-                        Err(error) => self.listing.name_unreadable(child, io::Error::from(error).kind()),
+                        Err(error) => {
+                            let why = io::Error::from(error).kind();
+                            keep(&mut self.listing.unreadable, (child, why), &mut self.listing.is_cut);
+                        }
                     }
                 }
                 // A pipe, a socket or a device holds no files of the owner's.

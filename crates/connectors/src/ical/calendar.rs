@@ -119,12 +119,12 @@ impl Calendar {
                     continue;
                 }
             };
-            match (line.name.as_str(), component(&line)) {
-                ("BEGIN", "VEVENT") => {
+            match (line.name.as_str(), line.names("VEVENT")) {
+                ("BEGIN", true) => {
                     calendar.faults.events += usize::from(open.is_some());
                     open = Some((Opened::default(), reader.start));
                 }
-                ("END", "VEVENT") => {
+                ("END", true) => {
                     if let Some((event, start)) = open.take()
                         && let Some(event) = event.close(&mut calendar.faults)
                     {
@@ -144,11 +144,11 @@ impl Calendar {
     }
 
     /// The event that stands in these bytes.
-    pub(crate) fn event(&self, bytes: &[u8]) -> io::Result<Option<Event>> {
-        let (mut reader, mut event, mut faults) = (Reader::of_part(bytes), Opened::default(), Faults::default());
+    pub(crate) fn event(&self, bytes: &[u8], buffer: &mut Vec<u8>) -> io::Result<Option<Event>> {
+        let (mut reader, mut event, mut faults) = (Reader::new(&bytes, buffer), Opened::default(), Faults::default());
         while let Some(content) = reader.next()? {
             if let Content::Line(line) = content
-                && !matches!((line.name.as_str(), component(&line)), ("BEGIN" | "END", "VEVENT"))
+                && !matches!((line.name.as_str(), line.names("VEVENT")), ("BEGIN" | "END", true))
             {
                 event.read(&line, &self.zones, &mut faults);
             }
@@ -170,23 +170,12 @@ impl Calendar {
         while let Some(content) = reader.next()? {
             let Content::Line(line) = content else { continue };
             match line.name.as_str() {
-                "BEGIN" => {
-                    let name = line.value.trim().to_ascii_uppercase();
-                    begun += usize::from(name == "VCALENDAR");
-                    if path.len() < DEPTH_MAX {
-                        path.push(name);
-                    }
-                }
-                "END" => {
-                    let name = line.value.trim().to_ascii_uppercase();
-                    ended += usize::from(name == "VCALENDAR");
-                    if let Some(at) = path.iter().rposition(|open| *open == name) {
-                        path.truncate(at);
-                    }
-                }
+                "BEGIN" => begun += usize::from(line.names("VCALENDAR")),
+                "END" => ended += usize::from(line.names("VCALENDAR")),
                 _ if path.last().is_some_and(|name| name == "VCALENDAR") => calendar.property(&line),
                 _ => {}
             }
+            nest(&mut path, &line);
             zone.read(&line, &mut calendar.zones);
         }
         calendar.faults.zones += zone.cut;
@@ -205,9 +194,18 @@ impl Calendar {
     }
 }
 
-/// The component that a line begins or ends.
-fn component(line: &Line) -> &'static str {
-    if line.value.trim().eq_ignore_ascii_case("VEVENT") { "VEVENT" } else { "" }
+/// Follows a line into a component or out of one; whether it is such a line. `path` is what is open, outermost first.
+fn nest(path: &mut Vec<String>, line: &Line) -> bool {
+    match line.name.as_str() {
+        "BEGIN" if path.len() < DEPTH_MAX => path.push(line.value.trim().to_ascii_uppercase()),
+        "BEGIN" => {}
+        "END" => {
+            let begun = path.iter().rposition(|open| line.names(open));
+            path.truncate(begun.unwrap_or(path.len()));
+        }
+        _ => return false,
+    }
+    true
 }
 
 /// An event that is being read.
@@ -220,16 +218,8 @@ struct Opened {
 
 impl Opened {
     fn read(&mut self, line: &Line, zones: &Zones, faults: &mut Faults) {
-        match line.name.as_str() {
-            "BEGIN" if self.inside.len() < DEPTH_MAX => self.inside.push(line.value.trim().to_ascii_uppercase()),
-            "END" => {
-                let name = line.value.trim().to_ascii_uppercase();
-                if let Some(at) = self.inside.iter().rposition(|open| *open == name) {
-                    self.inside.truncate(at);
-                }
-            }
-            _ if self.inside.is_empty() => self.event.read(line, zones, faults),
-            _ => {}
+        if !nest(&mut self.inside, line) && self.inside.is_empty() {
+            self.event.read(line, zones, faults);
         }
     }
 

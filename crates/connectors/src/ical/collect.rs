@@ -9,8 +9,8 @@ use super::occurrences::{Occurrence, Window, occurrences};
 use super::rule::day_number;
 use super::sources::{Answer, Folder, Group, Named, Read, Rereader, Subscription, Validators};
 use super::{digest, name};
-use crate::files::{Place, Root, Spot, Trouble, Troubles, scope_word, setting};
-use gleaner_sdk::protocol::{Progress, RecoveryAction};
+use crate::files::{Place, Root, Spot, Trouble, Troubles, scope_word, setting, time_zone};
+use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Client, Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use jiff::tz::TimeZone;
 use jiff::{ToSpan, Zoned};
@@ -68,7 +68,7 @@ impl Connector for ICal {
         let asked = Stream::ALL.into_iter().filter(|stream| run.scope(stream.name()).is_some()).collect::<Vec<_>>();
         let Some(&first) = asked.first() else { return Ok(()) };
         let now = Zoned::now().with_time_zone(TimeZone::UTC);
-        let zone = zone()?;
+        let zone = time_zone(ZONE)?;
         let mut sources = Sources {
             folder: place.as_ref().map(Folder::open).transpose()?,
             subscription: address.as_deref().map(Subscription::new).transpose()?,
@@ -103,16 +103,6 @@ impl Connector for ICal {
         // Only a run that read everything knows that something is not missing any more.
         if is_finished { sources.settle(run.emitter()) } else { Ok(()) }
     }
-}
-
-/// Times without a zone are the owner's own.
-fn zone() -> Result<TimeZone, Stop> {
-    let Some(name) = setting(ZONE) else { return Ok(TimeZone::try_system().unwrap_or(TimeZone::UTC)) };
-    let name = name.to_string_lossy().into_owned();
-    TimeZone::get(&name).map_err(|_| {
-        let what = format!("{ZONE} is {name:?}, which is no time zone; give a name like Europe/Berlin");
-        Stop::for_good(what, RecoveryAction::ManualActionRequired)
-    })
 }
 
 /// What is taken apart of a series, in whole months, so that it stays the same for some weeks; and the month.
@@ -181,7 +171,7 @@ impl Sources {
             folder.read(&self.zone, emitter, &mut self.troubles, &mut read)?;
             if folder.is_empty() && self.subscription.is_none() {
                 let message = "there is no .ics file in the folder; nothing is taken for deleted".to_owned();
-                emitter.progress(Progress { message, ..Progress::default() })?;
+                emitter.say(message)?;
             }
         }
         Ok(Some(read))
@@ -279,7 +269,7 @@ impl<'i> Walk<'i> {
         self.work = Some(work);
         if left > 0 {
             let message = format!("{left} {} or series of them are still to be sent", self.stream.name());
-            emitter.progress(Progress { message, ..Progress::default() })?;
+            emitter.say(message)?;
             return Ok(SliceEnd::Then(self.cursor(false, &sources.validators)));
         }
         let rest = self.gone.len().saturating_sub(self.slice_records);

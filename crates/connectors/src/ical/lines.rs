@@ -3,8 +3,7 @@
 //! Lines come one by one from a file of any size, or from a part of one. A line that is none is counted; it never takes
 //! its neighbours with it.
 
-use crate::files::{self, Lines};
-use std::fs::File;
+use crate::files::{self, Lines, ReadAt};
 use std::io;
 
 /// One line, unfolded.
@@ -21,6 +20,11 @@ pub(crate) struct Line {
 impl Line {
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether it begins or ends a component of this name.
+    pub(crate) fn names(&self, component: &str) -> bool {
+        self.value.trim().eq_ignore_ascii_case(component)
     }
 
     /// The value as text: without its escapes.
@@ -56,7 +60,7 @@ pub(crate) enum Content {
 /// Reads lines and unfolds them. Bytes are unfolded before they are decoded: some programs fold within a letter.
 #[derive(Debug)]
 pub(crate) struct Reader<'f> {
-    source: Source<'f>,
+    lines: Lines<'f>,
     /// The next line of the file, and where it begins: it may belong to the one before.
     pending: Option<(Vec<u8>, bool, u64)>,
     /// Where the last line begins, and where it ends.
@@ -66,25 +70,9 @@ pub(crate) struct Reader<'f> {
     pub(crate) replaced: usize,
 }
 
-#[derive(Debug)]
-enum Source<'f> {
-    File(Lines<'f>),
-    Part { rest: &'f [u8], at: u64 },
-}
-
 impl<'f> Reader<'f> {
-    /// A whole file.
-    pub(crate) const fn new(file: &'f File, buffer: &'f mut Vec<u8>) -> Self {
-        Self::of(Source::File(Lines::new(file, 0, buffer)))
-    }
-
-    /// A part of one that was read before.
-    pub(crate) const fn of_part(bytes: &'f [u8]) -> Self {
-        Self::of(Source::Part { rest: bytes, at: 0 })
-    }
-
-    const fn of(source: Source<'f>) -> Self {
-        Self { source, pending: None, start: 0, end: 0, replaced: 0 }
+    pub(crate) const fn new(source: &'f dyn ReadAt, buffer: &'f mut Vec<u8>) -> Self {
+        Self { lines: Lines::new(source, 0, buffer), pending: None, start: 0, end: 0, replaced: 0 }
     }
 
     /// The next line that is not empty; `None` at the end.
@@ -100,7 +88,7 @@ impl<'f> Reader<'f> {
                         }
                     }
                     next => {
-                        self.end = next.as_ref().map_or_else(|| self.source.offset(), |(_, _, at)| *at);
+                        self.end = next.as_ref().map_or_else(|| self.lines.offset(), |(_, _, at)| *at);
                         self.pending = next;
                         break;
                     }
@@ -120,46 +108,18 @@ impl<'f> Reader<'f> {
 
     /// A line of the file with whether it is too long, and then empty; and where it begins.
     fn physical(&mut self) -> io::Result<Option<(Vec<u8>, bool, u64)>> {
-        match self.pending.take() {
-            Some(pending) => Ok(Some(pending)),
-            None => self.source.next(),
+        if let Some(pending) = self.pending.take() {
+            return Ok(Some(pending));
         }
-    }
-}
-
-impl Source<'_> {
-    fn next(&mut self) -> io::Result<Option<(Vec<u8>, bool, u64)>> {
-        match self {
-            Self::File(lines) => {
-                let at = lines.offset();
-                let last = match lines.next()? {
-                    None => return Ok(None),
-                    Some(files::Line::Whole(bytes)) => return Ok(Some((bytes.to_vec(), false, at))),
-                    Some(files::Line::TooLong { .. }) => return Ok(Some((Vec::new(), true, at))),
-                    Some(files::Line::Unfinished(bytes)) => bytes.to_vec(),
-                };
-                lines.take_unfinished();
-                Ok(Some((last, false, at)))
-            }
-            Self::Part { rest, at } => {
-                if rest.is_empty() {
-                    return Ok(None);
-                }
-                let (from, end) = (*at, memchr::memchr(b'\n', rest));
-                let (line, after) = rest.split_at(end.map_or(rest.len(), |feed| feed + 1));
-                (*rest, *at) = (after, from + line.len() as u64);
-                let line = line.strip_suffix(b"\n").unwrap_or(line);
-                let line = if from == 0 { line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) } else { line };
-                Ok(Some((line.strip_suffix(b"\r").unwrap_or(line).to_vec(), false, from)))
-            }
-        }
-    }
-
-    const fn offset(&self) -> u64 {
-        match self {
-            Self::File(lines) => lines.offset(),
-            Self::Part { at, .. } => *at,
-        }
+        let at = self.lines.offset();
+        let last = match self.lines.next()? {
+            None => return Ok(None),
+            Some(files::Line::Whole(bytes)) => return Ok(Some((bytes.to_vec(), false, at))),
+            Some(files::Line::TooLong { .. }) => return Ok(Some((Vec::new(), true, at))),
+            Some(files::Line::Unfinished(bytes)) => bytes.to_vec(),
+        };
+        self.lines.take_unfinished();
+        Ok(Some((last, false, at)))
     }
 }
 
@@ -215,9 +175,11 @@ fn unescaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
 
     fn lines(text: &[u8]) -> Vec<Content> {
-        let mut reader = Reader::of_part(text);
+        let mut buffer = Vec::new();
+        let mut reader = Reader::new(&text, &mut buffer);
         let of_part = std::iter::from_fn(|| reader.next().unwrap()).collect::<Vec<_>>();
         // A file says the same as a part.
         let place = tempfile::tempdir().unwrap();
@@ -228,7 +190,8 @@ mod tests {
         while let Some(content) = reader.next().unwrap() {
             // And each of its lines can be read alone.
             let (from, to) = (reader.start as usize, reader.end as usize);
-            assert_eq!(Reader::of_part(&text[from..to]).next().unwrap().as_ref(), Some(&content));
+            let alone = Reader::new(&&text[from..to], &mut Vec::new()).next().unwrap();
+            assert_eq!(alone.as_ref(), Some(&content));
             of_file.push(content);
         }
         assert_eq!(of_part, of_file);
@@ -274,11 +237,14 @@ mod tests {
     fn a_letter_that_was_folded_in_its_middle_is_whole() {
         let mut folded = b"SUMMARY:Krak\xc3\r\n \xb3w".to_vec();
         assert_eq!(lines(&folded).len(), 1);
-        let mut reader = Reader::of_part(&folded);
+        let mut buffer = Vec::new();
+        let part = folded.as_slice();
+        let mut reader = Reader::new(&part, &mut buffer);
         let Some(Content::Line(line)) = reader.next().unwrap() else { panic!("a line") };
         assert_eq!((line.text().as_str(), reader.replaced), ("Krak\u{f3}w", 0));
         folded[12] = 0xff;
-        let mut reader = Reader::of_part(&folded);
+        let part = folded.as_slice();
+        let mut reader = Reader::new(&part, &mut buffer);
         assert!(matches!(reader.next().unwrap(), Some(Content::Line(_))));
         assert_eq!(reader.replaced, 1);
     }

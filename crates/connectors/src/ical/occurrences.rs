@@ -240,7 +240,7 @@ mod tests {
         let calendar = Calendar::read(&file, zone, &mut Vec::new(), |calendar, event, at| {
             // Each can be read again from its own bytes.
             let bytes = &text.as_bytes()[at.start as usize..at.end as usize];
-            assert_eq!(format!("{:?}", calendar.event(bytes).unwrap().unwrap()), format!("{event:?}"));
+            assert_eq!(format!("{:?}", calendar.event(bytes, &mut Vec::new()).unwrap().unwrap()), format!("{event:?}"));
             events.push(event);
         });
         (calendar.unwrap(), events)

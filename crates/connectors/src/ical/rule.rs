@@ -15,7 +15,7 @@ const SET_MAX: usize = 86_400;
 const EPOCH: Date = Date::constant(1970, 1, 1);
 
 /// How often.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Frequency {
     Secondly,
     Minutely,
@@ -23,11 +23,23 @@ pub(crate) enum Frequency {
     Daily,
     Weekly,
     Monthly,
+    #[default]
     Yearly,
 }
 
+impl Frequency {
+    /// How long a step shorter than a day is.
+    const fn seconds(self) -> i64 {
+        match self {
+            Self::Hourly => 3600,
+            Self::Minutely => 60,
+            _ => 1,
+        }
+    }
+}
+
 /// A rule as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rule {
     frequency: Frequency,
     interval: i64,
@@ -44,7 +56,8 @@ pub(crate) struct Rule {
     weeks: Vec<i64>,
     months: Vec<i64>,
     positions: Vec<i64>,
-    week_start: Weekday,
+    /// Monday unless it is said.
+    week_start: Option<Weekday>,
 }
 
 /// Which times are wanted.
@@ -71,22 +84,7 @@ impl Rule {
     /// Reads a rule; `None` for what is not understood.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut frequency = None;
-        let mut rule = Self {
-            frequency: Frequency::Yearly,
-            interval: 1,
-            count: None,
-            until: None,
-            seconds: Vec::new(),
-            minutes: Vec::new(),
-            hours: Vec::new(),
-            weekdays: Vec::new(),
-            month_days: Vec::new(),
-            year_days: Vec::new(),
-            weeks: Vec::new(),
-            months: Vec::new(),
-            positions: Vec::new(),
-            week_start: Weekday::Monday,
-        };
+        let mut rule = Self { interval: 1, ..Self::default() };
         for part in text.split(';').filter(|part| !part.trim().is_empty()) {
             let (name, value) = part.split_once('=')?;
             match name.trim().to_ascii_uppercase().as_str() {
@@ -105,7 +103,7 @@ impl Rule {
                 "BYWEEKNO" => rule.weeks = numbers(value, 1, 53, true)?,
                 "BYMONTH" => rule.months = numbers(value, 1, 12, false)?,
                 "BYSETPOS" => rule.positions = numbers(value, 1, 366, true)?,
-                "WKST" => rule.week_start = weekday(value)?.1,
+                "WKST" => rule.week_start = Some(weekday(value)?.1),
                 // Other calendars than the one that everybody uses.
                 "RSCALE" if !value.trim().eq_ignore_ascii_case("GREGORIAN") => return None,
                 _ => {}
@@ -184,23 +182,14 @@ impl Rule {
     fn steps_before(&self, start: DateTime, from: DateTime) -> u64 {
         let (a, b) = (start.date(), from.date());
         let days = day_number(b) - day_number(a);
-        let units = match self.frequency {
-            Frequency::Yearly => i64::from(b.year()) - i64::from(a.year()),
-            Frequency::Monthly => {
-                12 * (i64::from(b.year()) - i64::from(a.year())) + i64::from(b.month()) - i64::from(a.month())
-            }
-            Frequency::Weekly => days / 7,
-            Frequency::Daily => days,
-            Frequency::Hourly => days * 24,
-            Frequency::Minutely => days * 24 * 60,
-            Frequency::Secondly => days * 86_400,
-        };
+        let years = i64::from(b.year()) - i64::from(a.year());
         // Two units of room for beginnings of weeks and days.
-        let room = match self.frequency {
-            Frequency::Hourly => 48,
-            Frequency::Minutely => 48 * 60,
-            Frequency::Secondly => 48 * 3600,
-            _ => 2,
+        let (units, room) = match self.frequency {
+            Frequency::Yearly => (years, 2),
+            Frequency::Monthly => (12 * years + i64::from(b.month()) - i64::from(a.month()), 2),
+            Frequency::Weekly => (days / 7, 2),
+            Frequency::Daily => (days, 2),
+            shorter => (days * 86_400 / shorter.seconds(), 48 * 3600 / shorter.seconds()),
         };
         u64::try_from((units - room) / self.interval).unwrap_or(0)
     }
@@ -222,13 +211,11 @@ impl Rule {
                 Some(self.days(begin, i64::from(begin.days_in_month())))
             }
             Frequency::Weekly => {
-                let week = first - i64::from(start.weekday().since(self.week_start)) + 7 * by;
+                let week = first - self.days_into_week(start.weekday()) + 7 * by;
                 Some(self.days(date_of(week)?, 7))
             }
             Frequency::Daily => Some(self.days(date_of(first + by)?, 1)),
-            Frequency::Hourly => self.clock(start, by.checked_mul(3600)?),
-            Frequency::Minutely => self.clock(start, by.checked_mul(60)?),
-            Frequency::Secondly => self.clock(start, by),
+            shorter => self.clock(start, by.checked_mul(shorter.seconds())?),
         }
     }
 
@@ -263,11 +250,9 @@ impl Rule {
             || !allows(&self.hours, hour)
             || (self.frequency < Frequency::Hourly && !allows(&self.minutes, minute))
             || (self.frequency < Frequency::Minutely && !allows(&self.seconds, second));
-        let none = Vec::new;
-        let one = |value: i64| vec![value];
-        let minutes = if self.frequency == Frequency::Hourly { self.minutes.clone() } else { one(minute) };
-        let seconds = if self.frequency >= Frequency::Minutely { self.seconds.clone() } else { one(second) };
-        let mut times = none();
+        let minutes = if self.frequency == Frequency::Hourly { self.minutes.clone() } else { vec![minute] };
+        let seconds = if self.frequency >= Frequency::Minutely { self.seconds.clone() } else { vec![second] };
+        let mut times = Vec::new();
         if !is_out {
             for &minute in &minutes {
                 times.extend(seconds.iter().map(|&second| day.at(hour as i8, minute as i8, second.min(59) as i8, 0)));
@@ -316,11 +301,15 @@ impl Rule {
                 }))
     }
 
+    fn days_into_week(&self, day: Weekday) -> i64 {
+        i64::from(day.since(self.week_start.unwrap_or(Weekday::Monday)))
+    }
+
     /// Weeks are counted from the first that has four days in the year.
     fn is_in_weeks(&self, day: Date) -> bool {
         let first_week = |year: i16| {
             let fourth = Date::new(year, 1, 4).ok()?;
-            Some(day_number(fourth) - i64::from(fourth.weekday().since(self.week_start)))
+            Some(day_number(fourth) - self.days_into_week(fourth.weekday()))
         };
         let number = day_number(day);
         let year = [day.year() + 1, day.year(), day.year() - 1]

@@ -5,7 +5,8 @@
 //! it may read the calendar), so it is in no cursor, no record and no message; its host is.
 
 use super::calendar::{Calendar, Event};
-use super::{digest, hash};
+use super::digest;
+use crate::digest::hash;
 use crate::files::{FilePath, Listing, Place, Root, Spot, Stamp, Trouble, Troubles};
 use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Client, Cursor, Emitter, FetchError, FetchErrorKind, Stop};
@@ -90,6 +91,7 @@ impl Read {
 pub(crate) struct Rereader {
     open: Option<(u32, File)>,
     bytes: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 impl Rereader {
@@ -119,7 +121,7 @@ impl Rereader {
         for at in named.events[first..first + count].iter().take(SERIES_EVENTS_MAX) {
             self.bytes.resize(usize::try_from(at.to - at.from).unwrap_or(0), 0);
             file.read_exact_at(&mut self.bytes, at.from)?;
-            events.extend(named.calendar.event(&self.bytes)?);
+            events.extend(named.calendar.event(&self.bytes, &mut self.buffer)?);
         }
         Ok(Some(events))
     }
@@ -237,9 +239,8 @@ fn check(
         (faults.zones, ZONE_NOT_KNOWN),
         (faults.lists, LIST_TOO_LONG),
     ];
-    for (count, trouble) in told.into_iter().filter(|(count, _)| *count > 0) {
-        let times = (count > 1).then(|| format!("{count} times"));
-        troubles.tell_why(emitter, trouble, spot, times.as_deref())?;
+    for (count, trouble) in told {
+        troubles.tell_times(emitter, trouble, spot, count as u64)?;
     }
     Ok(calendar.is_whole && faults.events == 0 && faults.long_lines == 0 && too_large == 0)
 }

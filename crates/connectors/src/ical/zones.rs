@@ -118,14 +118,8 @@ impl Zone {
             Self::Named(zone) => zone.to_ambiguous_timestamp(local).compatible().ok(),
             Self::Described(zone) => {
                 let seconds = local_seconds(local);
-                let change = zone
-                    .changes
-                    .iter()
-                    .rev()
-                    .find(|change| change.at + i64::from(change.from.max(change.to)) <= seconds);
-                let offset =
-                    change.map_or_else(|| zone.changes.first().map_or(0, |first| first.from), |change| change.to);
-                Timestamp::from_second(seconds - i64::from(offset)).ok()
+                let is_over = |change: &Change| change.at + i64::from(change.from.max(change.to)) <= seconds;
+                Timestamp::from_second(seconds - i64::from(zone.offset_after(is_over))).ok()
             }
         }
     }
@@ -135,9 +129,7 @@ impl Zone {
         match self {
             Self::Named(zone) => zone.to_offset(instant),
             Self::Described(zone) => {
-                let change = zone.changes.iter().rev().find(|change| change.at <= instant.as_second());
-                let seconds =
-                    change.map_or_else(|| zone.changes.first().map_or(0, |first| first.from), |change| change.to);
+                let seconds = zone.offset_after(|change| change.at <= instant.as_second());
                 Offset::from_seconds(seconds).unwrap_or(Offset::UTC)
             }
         }
@@ -167,6 +159,12 @@ impl Described {
         changes.sort_unstable();
         changes.dedup();
         Self { changes }
+    }
+
+    /// The offset after the last change that is over, or the one before all of them.
+    fn offset_after(&self, is_over: impl Fn(&Change) -> bool) -> i32 {
+        let last = self.changes.iter().rev().find(|change| is_over(change)).map(|change| change.to);
+        last.or_else(|| self.changes.first().map(|first| first.from)).unwrap_or(0)
     }
 }
 

@@ -6,7 +6,6 @@ use super::buckets::{Known, Next, Table};
 use super::source::{Source, damaged};
 use super::tables::{Item, RowRead, Stream, Tables};
 use crate::files::{Place, Spot, Trouble, Troubles, scope_word};
-use gleaner_sdk::protocol::Progress;
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
 use serde_json::Value;
 
@@ -114,7 +113,7 @@ impl<'f> Walk<'f> {
                 self.send(emitter, row)?;
             }
             let message = format!("read {} up to row {}", self.stream.name(), rows.end());
-            emitter.progress(Progress { message, ..Progress::default() })?;
+            emitter.say(message)?;
             self.known = known;
         }
         let is_last = table.next(&self.known).is_none();

@@ -4,7 +4,6 @@
 //! known is kept as a number, so that nothing is lost with a new version of the system.
 
 use super::typedstream;
-use serde::Serialize;
 
 /// Seconds from 1970 to 2001, where Apple's time begins.
 const APPLE_EPOCH: i64 = 978_307_200;
@@ -47,32 +46,20 @@ pub(crate) fn text(plain: Option<String>, archived: Option<&[u8]>) -> Text {
     Text { text, is_unreadable }
 }
 
-/// What a reaction is, and whether it was taken back.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Reaction {
-    pub(crate) kind: String,
-    pub(crate) is_removed: bool,
+/// What a reaction is, by the number of its type, and whether it was taken back; `None` for what is no reaction.
+pub(crate) fn reaction(associated_type: i64) -> Option<(String, bool)> {
+    const KINDS: [&str; 8] = ["loved", "liked", "disliked", "laughed", "emphasized", "questioned", "emoji", "sticker"];
+    match associated_type {
+        2000..=2999 => Some((name_of(&KINDS, associated_type - 2000), false)),
+        3000..=3999 => Some((name_of(&KINDS, associated_type - 3000), true)),
+        _ => None,
+    }
 }
 
-/// The reaction of a type's number; `None` for what is no reaction.
-pub(crate) fn reaction(associated_type: i64) -> Option<Reaction> {
-    let (is_removed, number) = match associated_type {
-        2000..=2999 => (false, associated_type - 2000),
-        3000..=3999 => (true, associated_type - 3000),
-        _ => return None,
-    };
-    let kind = match number {
-        0 => "loved".to_owned(),
-        1 => "liked".to_owned(),
-        2 => "disliked".to_owned(),
-        3 => "laughed".to_owned(),
-        4 => "emphasized".to_owned(),
-        5 => "questioned".to_owned(),
-        6 => "emoji".to_owned(),
-        7 => "sticker".to_owned(),
-        other => format!("type {other}"),
-    };
-    Some(Reaction { kind, is_removed })
+/// The name of a number, and the number itself where it has none.
+fn name_of(names: &[&str], number: i64) -> String {
+    let name = usize::try_from(number).ok().and_then(|at| names.get(at));
+    name.map_or_else(|| format!("type {number}"), |name| (*name).to_owned())
 }
 
 /// `p:0/GUID` or `bp:GUID`: the message that is meant, and which part of it.
@@ -85,76 +72,8 @@ pub(crate) fn target(associated_guid: &str) -> (&str, Option<i64>) {
 
 /// What kind of line it is in the chat.
 pub(crate) fn kind(item_type: i64) -> String {
-    match item_type {
-        0 => "message".to_owned(),
-        1 => "participants_changed".to_owned(),
-        2 => "name_changed".to_owned(),
-        3 => "group_changed".to_owned(),
-        4..=6 => "notice".to_owned(),
-        other => format!("type {other}"),
-    }
-}
-
-/// A chat.
-#[derive(Debug, Serialize)]
-pub(crate) struct ChatRecord {
-    pub(crate) id: String,
-    pub(crate) identifier: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) service: Option<String>,
-    pub(crate) is_group: bool,
-    pub(crate) participants: Vec<String>,
-}
-
-/// A message.
-#[derive(Debug, Serialize)]
-pub(crate) struct MessageRecord {
-    pub(crate) id: String,
-    pub(crate) chat_id: Option<String>,
-    pub(crate) kind: String,
-    pub(crate) sent_at: Option<String>,
-    pub(crate) sender: Option<String>,
-    pub(crate) is_from_me: bool,
-    pub(crate) text: Option<String>,
-    pub(crate) text_is_unreadable: bool,
-    pub(crate) subject: Option<String>,
-    pub(crate) service: Option<String>,
-    pub(crate) reply_to: Option<String>,
-    pub(crate) has_attachments: bool,
-    pub(crate) delivered_at: Option<String>,
-    pub(crate) read_at: Option<String>,
-    pub(crate) edited_at: Option<String>,
-    pub(crate) unsent_at: Option<String>,
-}
-
-/// A reaction to a message, given or taken back.
-#[derive(Debug, Serialize)]
-pub(crate) struct ReactionRecord {
-    pub(crate) id: String,
-    pub(crate) message_id: String,
-    pub(crate) message_part: Option<i64>,
-    pub(crate) chat_id: Option<String>,
-    pub(crate) kind: String,
-    pub(crate) emoji: Option<String>,
-    pub(crate) is_removed: bool,
-    pub(crate) sender: Option<String>,
-    pub(crate) is_from_me: bool,
-    pub(crate) reacted_at: Option<String>,
-}
-
-/// A file that came with a message: that it is there, not what is in it.
-#[derive(Debug, Serialize)]
-pub(crate) struct AttachmentRecord {
-    pub(crate) id: String,
-    pub(crate) message_id: Option<String>,
-    pub(crate) name: Option<String>,
-    pub(crate) path: Option<String>,
-    pub(crate) mime_type: Option<String>,
-    pub(crate) uti: Option<String>,
-    pub(crate) bytes: Option<i64>,
-    pub(crate) is_from_me: bool,
-    pub(crate) is_sticker: bool,
-    pub(crate) created_at: Option<String>,
+    let kinds = ["message", "participants_changed", "name_changed", "group_changed", "notice", "notice", "notice"];
+    name_of(&kinds, item_type)
 }
 
 #[cfg(test)]
@@ -189,9 +108,9 @@ mod tests {
     fn reactions_are_told_by_their_numbers() {
         assert_eq!(reaction(0), None);
         assert_eq!(reaction(1000), None, "a sticker that was put on it is a message");
-        assert_eq!(reaction(2000), Some(Reaction { kind: "loved".into(), is_removed: false }));
-        assert_eq!(reaction(3005), Some(Reaction { kind: "questioned".into(), is_removed: true }));
-        assert_eq!(reaction(2042).map(|reaction| reaction.kind).as_deref(), Some("type 42"));
+        assert_eq!(reaction(2000), Some(("loved".into(), false)));
+        assert_eq!(reaction(3005), Some(("questioned".into(), true)));
+        assert_eq!(reaction(2042), Some(("type 42".into(), false)));
         assert_eq!(target("p:2/ABC-1"), ("ABC-1", Some(2)));
         assert_eq!(target("bp:ABC-1"), ("ABC-1", None));
         assert_eq!(target("ABC-1"), ("ABC-1", None));

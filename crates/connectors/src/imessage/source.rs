@@ -7,6 +7,7 @@
 //!
 //! It never writes to the source or beside it, and never opens it with SQLite.
 
+use crate::digest::hash;
 use gleaner_sdk::Stop;
 use gleaner_sdk::protocol::RecoveryAction;
 use rusqlite::{Connection, OpenFlags, limits::Limit};
@@ -14,7 +15,6 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-use xxhash_rust::xxh3::Xxh3;
 
 /// The largest database that is copied. Thirty years of heavy use are some gigabytes; the files that were sent are not in it.
 const BYTES_MAX: u64 = 16 * 1024 * 1024 * 1024;
@@ -76,11 +76,7 @@ impl Source {
     pub(crate) fn fingerprint(&self) -> io::Result<String> {
         let look = self.look()?;
         let since = look.modified.and_then(|time| time.duration_since(SystemTime::UNIX_EPOCH).ok()).unwrap_or_default();
-        let mut hash = Xxh3::new();
-        for part in [&look.header, &look.log_header, &look.log_end] {
-            hash.update(&(part.len() as u64).to_le_bytes());
-            hash.update(part);
-        }
+        let mut hash = hash(&[&look.header, &look.log_header, &look.log_end]);
         hash.update(&since.as_nanos().to_le_bytes());
         hash.update(&look.bytes.to_le_bytes());
         hash.update(&look.log_bytes.to_le_bytes());

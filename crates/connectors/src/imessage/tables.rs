@@ -3,11 +3,11 @@
 //! Tables and columns have come and gone with the versions of macOS, so a column that is not there reads as nothing.
 //! Values may be of any type: SQLite does not mind, and what is no text or number is nothing too.
 
-use super::parse::{AttachmentRecord, ChatRecord, MessageRecord, ReactionRecord, date, kind, reaction, target, text};
+use super::parse::{date, kind, reaction, target, text};
 use crate::files::Trouble;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
@@ -96,53 +96,28 @@ impl Stream {
     }
 
     /// The columns by whose change a row is noticed.
-    const fn watched(self) -> &'static [&'static str] {
+    const fn watched(self) -> &'static str {
         match self {
-            Self::Attachments => &["guid", "filename", "transfer_name", "total_bytes", "transfer_state"],
-            Self::Chats => &["guid", "display_name", "chat_identifier", "style", "service_name"],
-            Self::Messages => &["guid", "date", "date_read", "date_delivered", "date_edited", "date_retracted"],
-            Self::Reactions => &["guid"],
+            Self::Attachments => "guid filename transfer_name total_bytes transfer_state",
+            Self::Chats => "guid display_name chat_identifier style service_name",
+            Self::Messages => "guid date date_read date_delivered date_edited date_retracted",
+            Self::Reactions => "guid",
         }
     }
 
-    const fn columns(self) -> &'static [&'static str] {
+    const fn columns(self) -> &'static str {
         match self {
-            Self::Attachments => &[
-                "guid",
-                "transfer_name",
-                "filename",
-                "mime_type",
-                "uti",
-                "total_bytes",
-                "is_outgoing",
-                "is_sticker",
-                "created_date",
-            ],
-            Self::Chats => &["guid", "chat_identifier", "display_name", "service_name", "style"],
-            Self::Messages => &[
-                "guid",
-                "text",
-                "attributedBody",
-                "subject",
-                "service",
-                "is_from_me",
-                "item_type",
-                "date",
-                "date_read",
-                "date_delivered",
-                "date_edited",
-                "date_retracted",
-                "thread_originator_guid",
-                "cache_has_attachments",
-            ],
-            Self::Reactions => &[
-                "guid",
-                "associated_message_guid",
-                "associated_message_type",
-                "associated_message_emoji",
-                "is_from_me",
-                "date",
-            ],
+            Self::Attachments => {
+                "guid transfer_name filename mime_type uti total_bytes is_outgoing is_sticker created_date"
+            }
+            Self::Chats => "guid chat_identifier display_name service_name style",
+            Self::Messages => {
+                "guid text attributedBody subject service is_from_me item_type date date_read date_delivered \
+                 date_edited date_retracted thread_originator_guid cache_has_attachments"
+            }
+            Self::Reactions => {
+                "guid associated_message_guid associated_message_type associated_message_emoji is_from_me date"
+            }
         }
     }
 
@@ -184,12 +159,9 @@ impl Tables {
     }
 
     /// The columns that are there, and nothing in place of the others.
-    fn selected(&self, table: &str, columns: &[&str]) -> rusqlite::Result<String> {
-        let mut selected = Vec::with_capacity(columns.len());
-        for column in columns {
-            selected.push(if self.has(table, column)? { format!("t.{column}") } else { "NULL".to_owned() });
-        }
-        Ok(selected.join(", "))
+    fn selected(&self, table: &str, columns: &str) -> rusqlite::Result<String> {
+        let select = |column| Ok(if self.has(table, column)? { format!("t.{column}") } else { "NULL".to_owned() });
+        Ok(columns.split(' ').map(select).collect::<rusqlite::Result<Vec<_>>>()?.join(", "))
     }
 
     /// Which rows of a table are the stream's.
@@ -205,8 +177,7 @@ impl Tables {
 
     /// The number of the last row.
     pub(crate) fn last_row(&self, stream: Stream) -> rusqlite::Result<i64> {
-        let sql = format!("SELECT max(ROWID) FROM {}", stream.table());
-        Ok(self.database.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
+        self.max_row(stream.table())
     }
 
     /// Whether there are rows whose number is below zero, which Messages never writes and which are not read.
@@ -261,46 +232,31 @@ impl Tables {
         if stream == Stream::Messages && self.recoverable.contains(&number) {
             return Ok(RowRead { number, item: Item::Deleted(id), trouble: None });
         }
-        let mut trouble = has_wrong_encoding(row)?.then_some(Trouble::WRONG_ENCODING);
-        let record = match stream {
-            Stream::Attachments => serde_json::to_value(attachment(id.clone(), row)?),
-            Stream::Chats => {
-                let (chat, is_cut) = self.chat(id.clone(), row)?;
-                trouble = if is_cut { Some(MANY_PARTICIPANTS) } else { trouble };
-                serde_json::to_value(chat)
-            }
-            Stream::Messages => {
-                let message = message(id.clone(), row)?;
-                // A text that is no text is not read.
-                let is_blob = matches!(row.get_ref(2)?, ValueRef::Blob(_));
-                trouble = if message.text_is_unreadable || is_blob { Some(TEXT_NOT_READABLE) } else { trouble };
-                serde_json::to_value(message)
-            }
-            Stream::Reactions => match reaction_record(id.clone(), row)? {
-                Some(record) => serde_json::to_value(record),
+        let wrong_encoding = has_wrong_encoding(row)?.then_some(Trouble::WRONG_ENCODING);
+        let (record, trouble) = match stream {
+            Stream::Attachments => (attachment(&id, row)?, None),
+            Stream::Chats => self.chat(&id, row)?,
+            Stream::Messages => message(&id, row)?,
+            Stream::Reactions => match reaction_record(&id, row)? {
+                Some(record) => (record, None),
                 None => return left_out(REACTION_NOT_KNOWN),
             },
         };
-        match record {
-            Ok(record) => Ok(RowRead { number, item: Item::Record(id, record), trouble }),
-            // Records of texts and numbers can always be written.
-            Err(_) => left_out(Trouble::REJECTED),
-        }
+        Ok(RowRead { number, item: Item::Record(id, record), trouble: trouble.or(wrong_encoding) })
     }
 
-    /// A chat, and whether it has more participants than are told.
-    fn chat(&self, id: String, row: &Row<'_>) -> rusqlite::Result<(ChatRecord, bool)> {
+    fn chat(&self, id: &str, row: &Row<'_>) -> rusqlite::Result<(Value, Option<Trouble>)> {
         let (participants, is_cut) = self.participants(row.get(0)?)?;
-        let chat = ChatRecord {
-            id,
-            identifier: words(row, 2)?,
-            name: words(row, 3)?,
-            service: words(row, 4)?,
+        let chat = json!({
+            "id": id,
+            "identifier": words(row, 2)?,
+            "name": words(row, 3)?,
+            "service": words(row, 4)?,
             // 43 is a group, 45 two people.
-            is_group: number(row, 5)? == Some(43),
-            participants,
-        };
-        Ok((chat, is_cut))
+            "is_group": number(row, 5)? == Some(43),
+            "participants": participants,
+        });
+        Ok((chat, is_cut.then_some(MANY_PARTICIPANTS)))
     }
 
     fn participants(&self, chat: i64) -> rusqlite::Result<(Vec<String>, bool)> {
@@ -317,20 +273,23 @@ impl Tables {
 
     /// The last note of a deletion; zero when there is none.
     pub(crate) fn last_deletion(&self, stream: Stream) -> rusqlite::Result<i64> {
-        let Some(table) = stream.deletions() else { return Ok(0) };
-        if !self.has(table, "guid")? {
-            return Ok(0);
-        }
+        self.deletions_of(stream)?.map_or(Ok(0), |table| self.max_row(table))
+    }
+
+    /// Where Messages notes what it deleted, if this version does.
+    fn deletions_of(&self, stream: Stream) -> rusqlite::Result<Option<&'static str>> {
+        let Some(table) = stream.deletions() else { return Ok(None) };
+        Ok(self.has(table, "guid")?.then_some(table))
+    }
+
+    fn max_row(&self, table: &str) -> rusqlite::Result<i64> {
         let sql = format!("SELECT max(ROWID) FROM {table}");
         Ok(self.database.query_row(&sql, [], |row| row.get::<_, Option<i64>>(0))?.unwrap_or(0))
     }
 
     /// Notes of deletions after this one: at most `count`, each with its number.
     pub(crate) fn deletions(&self, stream: Stream, after: i64, count: i64) -> rusqlite::Result<Vec<(i64, String)>> {
-        let Some(table) = stream.deletions() else { return Ok(Vec::new()) };
-        if !self.has(table, "guid")? {
-            return Ok(Vec::new());
-        }
+        let Some(table) = self.deletions_of(stream)? else { return Ok(Vec::new()) };
         // What was deleted and is there again was only moved. A note without a name deletes nothing, and must not make the
         // list look shorter than it is.
         let sql = format!(
@@ -340,16 +299,15 @@ impl Tables {
             stream.table()
         );
         let mut statement = self.database.prepare_cached(&sql)?;
-        let found = statement.query_map((after, count), |row| Ok((row.get(0)?, words(row, 1)?)))?;
-        let with_name = |row: rusqlite::Result<(i64, Option<String>)>| match row {
-            Ok((number, name)) => name.map(|name| Ok((number, name))),
-            Err(error) => Some(Err(error)),
+        let with_name = |row: &Row<'_>| {
+            let number = row.get(0)?;
+            Ok(words(row, 1)?.map(|name| (number, name)))
         };
-        found.filter_map(with_name).collect()
+        statement.query_map((after, count), with_name)?.filter_map(Result::transpose).collect()
     }
 }
 
-fn message(id: String, row: &Row<'_>) -> rusqlite::Result<MessageRecord> {
+fn message(id: &str, row: &Row<'_>) -> rusqlite::Result<(Value, Option<Trouble>)> {
     let archived = match row.get_ref(3)? {
         ValueRef::Blob(bytes) => Some(bytes),
         _ => None,
@@ -360,57 +318,60 @@ fn message(id: String, row: &Row<'_>) -> rusqlite::Result<MessageRecord> {
     // What was unsent is an edit that left nothing.
     let is_emptied = edited_at.is_some() && text.text.is_none() && !has_archive;
     let unsent_at = date(number(row, 12)?).or_else(|| edited_at.clone().filter(|_| is_emptied));
-    Ok(MessageRecord {
-        id,
-        chat_id: words(row, 16)?,
-        kind: kind(number(row, 7)?.unwrap_or(0)),
-        sent_at: date(number(row, 8)?),
-        sender: words(row, 15)?,
-        is_from_me: number(row, 6)?.unwrap_or(0) != 0,
-        text: text.text,
-        text_is_unreadable: text.is_unreadable,
-        subject: words(row, 4)?,
-        service: words(row, 5)?,
-        reply_to: words(row, 13)?,
-        has_attachments: number(row, 14)?.unwrap_or(0) != 0,
-        delivered_at: date(number(row, 10)?),
-        read_at: date(number(row, 9)?),
-        edited_at,
-        unsent_at,
-    })
+    let message = json!({
+        "id": id,
+        "chat_id": words(row, 16)?,
+        "kind": kind(number(row, 7)?.unwrap_or(0)),
+        "sent_at": date(number(row, 8)?),
+        "sender": words(row, 15)?,
+        "is_from_me": is_set(row, 6)?,
+        "text": text.text,
+        "text_is_unreadable": text.is_unreadable,
+        "subject": words(row, 4)?,
+        "service": words(row, 5)?,
+        "reply_to": words(row, 13)?,
+        "has_attachments": is_set(row, 14)?,
+        "delivered_at": date(number(row, 10)?),
+        "read_at": date(number(row, 9)?),
+        "edited_at": edited_at,
+        "unsent_at": unsent_at,
+    });
+    // A text that is no text is not read.
+    let is_blob = matches!(row.get_ref(2)?, ValueRef::Blob(_));
+    Ok((message, (text.is_unreadable || is_blob).then_some(TEXT_NOT_READABLE)))
 }
 
-fn reaction_record(id: String, row: &Row<'_>) -> rusqlite::Result<Option<ReactionRecord>> {
-    let Some(reaction) = reaction(number(row, 3)?.unwrap_or(0)) else { return Ok(None) };
+fn reaction_record(id: &str, row: &Row<'_>) -> rusqlite::Result<Option<Value>> {
+    let Some((kind, is_removed)) = reaction(number(row, 3)?.unwrap_or(0)) else { return Ok(None) };
     let associated = words(row, 2)?.unwrap_or_default();
     let (message_id, message_part) = target(&associated);
-    Ok(Some(ReactionRecord {
-        id,
-        message_id: message_id.to_owned(),
-        message_part,
-        chat_id: words(row, 8)?,
-        kind: reaction.kind,
-        emoji: words(row, 4)?,
-        is_removed: reaction.is_removed,
-        sender: words(row, 7)?,
-        is_from_me: number(row, 5)?.unwrap_or(0) != 0,
-        reacted_at: date(number(row, 6)?),
-    }))
+    Ok(Some(json!({
+        "id": id,
+        "message_id": message_id,
+        "message_part": message_part,
+        "chat_id": words(row, 8)?,
+        "kind": kind,
+        "emoji": words(row, 4)?,
+        "is_removed": is_removed,
+        "sender": words(row, 7)?,
+        "is_from_me": is_set(row, 5)?,
+        "reacted_at": date(number(row, 6)?),
+    })))
 }
 
-fn attachment(id: String, row: &Row<'_>) -> rusqlite::Result<AttachmentRecord> {
-    Ok(AttachmentRecord {
-        id,
-        message_id: words(row, 10)?,
-        name: words(row, 2)?,
-        path: words(row, 3)?,
-        mime_type: words(row, 4)?,
-        uti: words(row, 5)?,
-        bytes: number(row, 6)?.filter(|&bytes| bytes >= 0),
-        is_from_me: number(row, 7)?.unwrap_or(0) != 0,
-        is_sticker: number(row, 8)?.unwrap_or(0) != 0,
-        created_at: date(number(row, 9)?),
-    })
+fn attachment(id: &str, row: &Row<'_>) -> rusqlite::Result<Value> {
+    Ok(json!({
+        "id": id,
+        "message_id": words(row, 10)?,
+        "name": words(row, 2)?,
+        "path": words(row, 3)?,
+        "mime_type": words(row, 4)?,
+        "uti": words(row, 5)?,
+        "bytes": number(row, 6)?.filter(|&bytes| bytes >= 0),
+        "is_from_me": is_set(row, 7)?,
+        "is_sticker": is_set(row, 8)?,
+        "created_at": date(number(row, 9)?),
+    }))
 }
 
 /// Whether a text of the row is not UTF-8, so that bytes of it are replaced.
@@ -442,6 +403,10 @@ fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<i64>> {
         ValueRef::Real(number) => Some(number as i64),
         ValueRef::Null | ValueRef::Text(_) | ValueRef::Blob(_) => None,
     })
+}
+
+fn is_set(row: &Row<'_>, column: usize) -> rusqlite::Result<bool> {
+    Ok(number(row, column)?.unwrap_or(0) != 0)
 }
 
 /// A value in bytes that differ when it does.

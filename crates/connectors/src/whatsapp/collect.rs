@@ -6,19 +6,20 @@
 
 use super::export::{self, Export, Loaded};
 use super::parse::{Message, Messages, Sent};
-use super::stamps::{DateOrder, LocalTime};
+use super::stamps::DateOrder;
 use super::words::Body;
+use crate::digest::hash;
 use crate::files::{
-    FilePath, Found, Lines, Listing, Mark, Marks, Opened, Place, Root, Spot, Trouble, Troubles, scope_word, setting,
+    Failed, FilePath, Found, Lines, Listing, Mark, Marks, Opened, Place, Root, Spot, Trouble, Troubles, scope_word,
+    time_zone,
 };
-use gleaner_sdk::protocol::{Progress, RecoveryAction};
+use crate::record::record;
+use gleaner_sdk::protocol::RecoveryAction;
 use gleaner_sdk::{Collect, Connector, Cursor, Emitted, Emitter, Left, SliceEnd, Stop};
-use jiff::civil;
+use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use xxhash_rust::xxh3::Xxh3;
 
 const STREAMS: [&str; 3] = ["attachments", "chats", "messages"];
 const FOLDER: &str = "WHATSAPP_EXPORT_DIR";
@@ -54,7 +55,8 @@ impl Connector for WhatsApp {
             return Err(Stop::for_good(what, RecoveryAction::ManualActionRequired));
         };
         let Some(carrier) = STREAMS.into_iter().find(|stream| run.scope(stream).is_some()) else { return Ok(()) };
-        let zone = zone()?;
+        // Exports have no zone. They were written where the phone was; the best guess is where this machine is.
+        let zone = time_zone(ZONE)?;
         let root = place.open()?;
         let listing = root.walk(|_| true).map_err(|error| place.fault(&error))?;
         // Another zone makes other times of the same exports.
@@ -78,16 +80,6 @@ impl Connector for WhatsApp {
         }
         Ok(())
     }
-}
-
-/// Exports have no zone. They were written where the phone was; the best guess is where this machine is.
-fn zone() -> Result<TimeZone, Stop> {
-    let Some(name) = setting(ZONE) else { return Ok(TimeZone::try_system().unwrap_or(TimeZone::UTC)) };
-    let name = name.to_string_lossy().into_owned();
-    TimeZone::get(&name).map_err(|_| {
-        let what = format!("{ZONE} is {name:?}, which is no time zone; give a name like Europe/Berlin");
-        Stop::for_good(what, RecoveryAction::ManualActionRequired)
-    })
 }
 
 struct Work<'w> {
@@ -156,8 +148,7 @@ impl<'w> Work<'w> {
                 return Ok(false);
             }
             if !current.is_told {
-                let emitted = emitter.record("chats", &current.chat_id, &self.chat_record(&current))?;
-                if emitted == Emitted::Rejected {
+                if self.send_chat(&current, emitter)? == Emitted::Rejected {
                     let spot = Spot::file(&current.path);
                     current.is_unmarked |= !self.troubles.tell(emitter, Trouble::REJECTED, &spot)?;
                 }
@@ -179,7 +170,7 @@ impl<'w> Work<'w> {
         }
         let message =
             format!("{} exports are still to be read", self.exports.len() + usize::from(self.current.is_some()));
-        emitter.progress(Progress { message, ..Progress::default() })?;
+        emitter.say(message)?;
         Ok(false)
     }
 
@@ -227,9 +218,8 @@ impl<'w> Work<'w> {
             (u64::from(loaded.has_others), SEVERAL_CHATS),
         ];
         let (spot, mut is_unmarked) = (Spot::file(&path), false);
-        for (count, trouble) in told.into_iter().filter(|(count, _)| *count > 0) {
-            let times = (count > 1).then(|| format!("{count} times"));
-            is_unmarked |= !self.troubles.tell_why(emitter, trouble, &spot, times.as_deref())?;
+        for (count, trouble) in told {
+            is_unmarked |= !self.troubles.tell_times(emitter, trouble, &spot, count)?;
         }
         let from = sent.filter(|_| outline.goes_on).map_or(0, |sent| sent.byte);
         let (chat_id, messages) = (key(&["chat", &loaded.name]), Messages::new(outline));
@@ -290,38 +280,37 @@ impl<'w> Work<'w> {
             Body::Deleted => ("deleted", None, None),
             Body::Notice(text) => ("notice", Some(text), None),
         };
+        let (sent_at, local_time) = sent_at.unzip();
+        let Current { chat_id, loaded, .. } = current;
         if let Some(name) = &name {
-            let attachment = AttachmentRecord {
-                id: key(&["attachment", &id, name]),
+            let attachment_id = key(&["attachment", &id, name]);
+            let attachment = record! {
+                id: &attachment_id,
                 message_id: &id,
-                chat_id: &current.chat_id,
-                name,
+                chat_id: chat_id,
+                name: name,
                 bytes: self.size_of(current, name),
-                sent_at: sent_at.as_ref().map(|(instant, _)| instant.as_str()),
+                sent_at: &sent_at,
             };
-            let _: Emitted = emitter.record("attachments", &attachment.id, &attachment)?;
+            let _: Emitted = emitter.record("attachments", &attachment_id, &attachment)?;
         }
-        let record = MessageRecord {
+        let record = record! {
             id: &id,
-            chat_id: &current.chat_id,
-            chat_name: &current.loaded.name,
-            sent_at: sent_at.as_ref().map(|(instant, _)| instant.as_str()),
-            local_time: sent_at.as_ref().map(|(_, local)| local.as_str()),
-            sender: message.sender.as_deref(),
-            kind,
-            text,
-            attachment_name: name.as_deref(),
+            chat_id: chat_id,
+            chat_name: &loaded.name,
+            sent_at: sent_at,
+            local_time: local_time,
+            sender: message.sender,
+            kind: kind,
+            text: text,
+            attachment_name: name,
             is_edited: message.is_edited,
         };
-        let _: Emitted = emitter.record("messages", &id, &record)?;
-        Ok(())
+        emitter.record("messages", &id, &record).map(drop)
     }
 
     /// The instant, and what the phone showed.
-    fn instant(&self, time: LocalTime) -> (String, String) {
-        let LocalTime { year, month, day, hour, minute, second } = time;
-        // Each part was held against the calendar.
-        let local = civil::DateTime::new(year, month, day, hour, minute, second, 0).unwrap_or_default();
+    fn instant(&self, local: DateTime) -> (String, String) {
         let instant = self.zone.to_ambiguous_timestamp(local).compatible().unwrap_or_default();
         (instant.display_with_offset(self.zone.to_offset(instant)).to_string(), local.to_string())
     }
@@ -337,10 +326,10 @@ impl<'w> Work<'w> {
         }
     }
 
-    fn chat_record<'c>(&self, current: &'c Current) -> ChatRecord<'c> {
+    fn send_chat(&self, current: &Current, emitter: &mut Emitter<'_>) -> Result<Emitted, Stop> {
         let outline = &current.loaded.outline;
-        let instant = |time: Option<LocalTime>| time.map(|time| self.instant(time).0);
-        ChatRecord {
+        let instant = |time: Option<DateTime>| time.map(|time| self.instant(time).0);
+        let record = record! {
             id: &current.chat_id,
             name: &current.loaded.name,
             participants: &outline.participants,
@@ -353,7 +342,8 @@ impl<'w> Work<'w> {
                 DateOrder::Year => "year_first",
             },
             date_order_is_certain: outline.order_is_told,
-        }
+        };
+        emitter.record("chats", &current.chat_id, &record)
     }
 
     /// An export that is none, or cannot be read. It is looked at again when it changes, and while it has a gap.
@@ -405,7 +395,7 @@ impl<'w> Work<'w> {
     fn finish(&mut self, emitter: &mut Emitter<'_>) -> Result<(), Stop> {
         if self.others > 0 {
             let message = format!("{} texts or archives in the folder are no exported chats", self.others);
-            emitter.progress(Progress { message, ..Progress::default() })?;
+            emitter.say(message)?;
         }
         let Self { listing, paths, troubles, .. } = self;
         troubles.close(emitter, |path| !paths.contains(path) && listing.is_gone(path))
@@ -416,82 +406,13 @@ fn is_export(path: &FilePath) -> bool {
     path.has_extension("txt") || path.has_extension("zip")
 }
 
-/// Why an export was left: it, or all of it.
-enum Failed {
-    File(io::Error),
-    Stop(Stop),
-}
-
-impl From<io::Error> for Failed {
-    fn from(error: io::Error) -> Self {
-        Self::File(error)
-    }
-}
-
-impl From<Stop> for Failed {
-    fn from(stop: Stop) -> Self {
-        Self::Stop(stop)
-    }
-}
-
 fn message_key(chat_id: &str, message: &Message) -> String {
     let (kind, text) = message.body.identity();
     let sender = message.sender.as_deref().unwrap_or_default();
     key(&[chat_id, &message.stamp, sender, &kind.to_string(), text, &message.occurrence.to_string()])
 }
 
-/// A name made of parts, each told apart from the next.
+/// A name made of parts.
 fn key(parts: &[&str]) -> String {
-    let mut hash = Xxh3::new();
-    for part in parts {
-        hash.update(&(part.len() as u64).to_le_bytes());
-        hash.update(part.as_bytes());
-    }
-    format!("{:032x}", hash.digest128())
-}
-
-#[derive(Serialize)]
-struct ChatRecord<'c> {
-    id: &'c str,
-    name: &'c str,
-    participants: &'c BTreeSet<String>,
-    first_message_at: Option<String>,
-    last_message_at: Option<String>,
-    messages: u64,
-    date_order: &'static str,
-    date_order_is_certain: bool,
-}
-
-#[derive(Serialize)]
-struct MessageRecord<'m> {
-    id: &'m str,
-    chat_id: &'m str,
-    chat_name: &'m str,
-    sent_at: Option<&'m str>,
-    local_time: Option<&'m str>,
-    sender: Option<&'m str>,
-    kind: &'static str,
-    text: Option<String>,
-    attachment_name: Option<&'m str>,
-    is_edited: bool,
-}
-
-#[derive(Serialize)]
-struct AttachmentRecord<'m> {
-    id: String,
-    message_id: &'m str,
-    chat_id: &'m str,
-    name: &'m str,
-    bytes: Option<u64>,
-    sent_at: Option<&'m str>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_parts_of_a_key_do_not_run_together() {
-        assert_ne!(key(&["a", "bc"]), key(&["ab", "c"]));
-    }
+    format!("{:032x}", hash(parts).digest128())
 }

@@ -4,9 +4,10 @@
 //! the whole file does; the second counts messages and senders; the third sends. A message begins at a line with a stamp
 //! of the file's own shape and goes on until the next one. What is held is one message, and sums of the last ones.
 
-use super::stamps::{DateOrder, LocalTime, OrderTally, Shape, Stamp, is_mark};
+use super::stamps::{DateOrder, OrderTally, Shape, Stamp, is_mark};
 use super::words::{Body, without_marks};
 use crate::files::{LINE_BYTES_MAX, Line, Lines};
+use jiff::civil::DateTime;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -37,8 +38,8 @@ pub(crate) struct Outline {
     pub(crate) participants: BTreeSet<String>,
     /// There are more of them.
     pub(crate) participants_are_cut: bool,
-    pub(crate) first: Option<LocalTime>,
-    pub(crate) last: Option<LocalTime>,
+    pub(crate) first: Option<DateTime>,
+    pub(crate) last: Option<DateTime>,
     /// The text begins with what was sent of it before.
     pub(crate) goes_on: bool,
 }
@@ -56,7 +57,7 @@ pub(crate) struct Message {
     /// Where it begins, in bytes.
     pub(crate) start: u64,
     /// `None` when the numbers are no date: a file in which somebody wrote.
-    pub(crate) time: Option<LocalTime>,
+    pub(crate) time: Option<DateTime>,
     pub(crate) stamp: String,
     pub(crate) sender: Option<String>,
     pub(crate) body: Body,

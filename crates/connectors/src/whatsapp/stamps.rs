@@ -4,6 +4,8 @@
 //! the numbers as they stand there, and an [`OrderTally`] decides for all lines together. Nothing is guessed for
 //! a single line, and what is no date at all is text.
 
+use jiff::civil::{Date, DateTime};
+
 /// What stands before a message: three numbers, and a time of day.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -33,17 +35,6 @@ pub(crate) enum DateOrder {
     Day,
     Month,
     Year,
-}
-
-/// A date and a time of day without a zone: what the phone showed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct LocalTime {
-    pub(crate) year: i16,
-    pub(crate) month: i8,
-    pub(crate) day: i8,
-    pub(crate) hour: i8,
-    pub(crate) minute: i8,
-    pub(crate) second: i8,
 }
 
 /// The longest word between date and time ("um", "klo", "kl."), in characters.
@@ -84,8 +75,8 @@ impl Stamp {
         format!("{a}.{b}.{c} {}:{:02}:{:02}", self.hour, self.minute, self.second.unwrap_or(0))
     }
 
-    /// The point in time, if the numbers are one in this order.
-    pub(crate) fn in_order(&self, order: DateOrder) -> Option<LocalTime> {
+    /// What the phone showed, if the numbers are a date in this order.
+    pub(crate) fn in_order(&self, order: DateOrder) -> Option<DateTime> {
         let [a, b, c] = self.numbers;
         let (year, month, day) = match order {
             _ if self.year_is_first => (a, b, c),
@@ -93,25 +84,10 @@ impl Stamp {
             DateOrder::Month => (c, a, b),
             DateOrder::Year => (a, b, c),
         };
-        let year = whole_year(year)?;
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let days = match month {
-            2 if leap => 29,
-            2 => 28,
-            4 | 6 | 9 | 11 => 30,
-            1..=12 => 31,
-            _ => return None,
-        };
-        (1..=days).contains(&day).then_some(())?;
-        Some(LocalTime {
-            year,
-            month: month as i8,
-            day: day as i8,
-            hour: self.hour as i8,
-            minute: self.minute as i8,
-            // A leap second has no place on a clock of 60.
-            second: self.second.unwrap_or(0).min(59) as i8,
-        })
+        let date = Date::new(whole_year(year)?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
+        // A leap second has no place on a clock of 60.
+        let second = self.second.unwrap_or(0).min(59);
+        Some(date.at(self.hour as i8, self.minute as i8, second as i8, 0))
     }
 }
 
@@ -139,7 +115,7 @@ pub(crate) struct OrderTally {
     /// What speaks against each order: lines that are no date in it, and then steps back in time.
     faults: [(u64, u64); 3],
     /// The last day in each order.
-    last: [Option<(i16, i8, i8)>; 3],
+    last: [Option<Date>; 3],
 }
 
 impl OrderTally {
@@ -166,9 +142,8 @@ impl OrderTally {
                 continue;
             };
             // The end of summer time takes an hour back, within one day.
-            let day = (time.year, time.month, time.day);
-            *back += u64::from(self.last[at].is_some_and(|last| day < last));
-            self.last[at] = Some(day);
+            *back += u64::from(self.last[at].is_some_and(|last| time.date() < last));
+            self.last[at] = Some(time.date());
         }
     }
 
@@ -374,8 +349,7 @@ mod tests {
         let mut tally = OrderTally::new(stamp.shape);
         tally.add(&stamp);
         let order = OrderTally { has_halves: false, ..tally }.decide().0;
-        let LocalTime { year, month, day, hour, minute, second } = stamp.in_order(order)?;
-        Some((format!("{year}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}"), rest))
+        Some((stamp.in_order(order)?.to_string().replace('T', " "), rest))
     }
 
     #[test]

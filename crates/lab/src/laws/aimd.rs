@@ -3,7 +3,7 @@
 //! Start at 1/s, +0.1/s per second with a success, halve once per burst of refusals, and Retry-After
 //! closes the gate for all. Remembers no ceiling, so it saws between half and full.
 
-use super::workers::{later, told_wait_s};
+use super::workers::{Paced, told_wait_s};
 use super::{Answer, Law, Step};
 use gleaner_governor::Time;
 use std::time::Duration;
@@ -20,15 +20,14 @@ const FLOOR: f64 = 1.0 / 60.0;
 #[derive(Clone, Debug)]
 pub(super) struct Aimd {
     rate: f64,
-    last_send: Option<Time>,
-    gate: Time,
+    paced: Paced,
     raised_at: Time,
     cut_at: Option<Time>,
 }
 
 impl Aimd {
     pub(super) fn new() -> Self {
-        Self { rate: START, last_send: None, gate: Time::ZERO, raised_at: Time::ZERO, cut_at: None }
+        Self { rate: START, paced: Paced::default(), raised_at: Time::ZERO, cut_at: None }
     }
 
     fn cut(&mut self, sent_at: Time, now: Time) {
@@ -42,20 +41,14 @@ impl Aimd {
 
 impl Law for Aimd {
     fn poll(&mut self, _worker: usize, now: Time, _random: u64) -> Step {
-        let paced = self.last_send.map_or(Time::ZERO, |at| later(at, 1.0 / self.rate));
-        let next = paced.max(self.gate);
-        if next > now {
-            return Step::WaitUntil(next);
-        }
-        self.last_send = Some(now);
-        Step::Send
+        self.paced.poll(now, 1.0 / self.rate)
     }
 
     fn on_answer(&mut self, _worker: usize, sent_at: Time, answer: &Answer, now: Time, _random: u64) {
         if answer.throttled {
             self.cut(sent_at, now);
             if let Some(wait_s) = told_wait_s(answer, now) {
-                self.gate = self.gate.max(later(now, wait_s));
+                self.paced.close_for(now, wait_s);
             }
         } else if answer.is_accepted() && now.since(self.raised_at) >= Duration::from_secs(1) {
             self.rate += STEP;

@@ -17,7 +17,6 @@ pub struct Gleaner {
 
 impl Gleaner {
     /// A cold governor, given the owner's ceiling and nothing else about the provider.
-    #[must_use]
     pub fn new(scenario: &Scenario, tuning: &'static Tuning) -> Self {
         let config = Config {
             ceiling_interval: Duration::from_secs_f64(scenario.ceiling_interval_ms / 1000.0),

@@ -4,7 +4,7 @@
 //! not wait (two per URL, then dropped; the next request takes the same place, so the lab needs no
 //! count of them).
 
-use super::workers::{later, unit};
+use super::workers::{Paced, unit};
 use super::{Answer, Law, Step};
 use gleaner_governor::Time;
 
@@ -19,7 +19,7 @@ const SLOT_CONCURRENCY: usize = 8;
 #[derive(Clone, Debug)]
 pub(super) struct Scrapy {
     delay_s: f64,
-    last_send: Option<Time>,
+    paced: Paced,
     /// `RANDOMIZE_DOWNLOAD_DELAY`: the gap is the delay times 0.5 to 1.5.
     spread: f64,
     in_flight: usize,
@@ -27,7 +27,7 @@ pub(super) struct Scrapy {
 
 impl Scrapy {
     pub(super) fn new() -> Self {
-        Self { delay_s: START_S, last_send: None, spread: 1.0, in_flight: 0 }
+        Self { delay_s: START_S, paced: Paced::default(), spread: 1.0, in_flight: 0 }
     }
 
     fn adjust(&mut self, status: u16, latency_s: f64) {
@@ -44,14 +44,13 @@ impl Law for Scrapy {
         if self.in_flight >= SLOT_CONCURRENCY {
             return Step::WaitForAnswer;
         }
-        let next = self.last_send.map_or(Time::ZERO, |at| later(at, self.delay_s * self.spread));
-        if next > now {
-            return Step::WaitUntil(next);
+        let step = self.paced.poll(now, self.delay_s * self.spread);
+        if step != Step::Send {
+            return step;
         }
-        self.last_send = Some(now);
         self.spread = 0.5 + unit(random);
         self.in_flight += 1;
-        Step::Send
+        step
     }
 
     fn on_answer(&mut self, _worker: usize, sent_at: Time, answer: &Answer, now: Time, _random: u64) {

@@ -3,7 +3,7 @@
 //! A Retry-After leaves the rate unchanged, and every answer that is not retryable, a 403 too, speeds
 //! it up. Do not mend it: it is what we measure against.
 
-use super::workers::{later, told_wait_s};
+use super::workers::{Paced, told_wait_s};
 use super::{Answer, Law, Step};
 use crate::scenario::Scenario;
 use gleaner_governor::Time;
@@ -24,8 +24,7 @@ const SLOWER: f64 = 1.5;
 pub(super) struct TypeScript {
     interval_ms: f64,
     ceiling_ms: f64,
-    last_send: Option<Time>,
-    gate: Time,
+    paced: Paced,
     answered_at: Time,
 }
 
@@ -33,7 +32,7 @@ impl TypeScript {
     pub(super) fn new(scenario: &Scenario) -> Self {
         let ceiling_ms = scenario.ceiling_interval_ms;
         let interval_ms = START_MS.max(ceiling_ms);
-        Self { interval_ms, ceiling_ms, last_send: None, gate: Time::ZERO, answered_at: Time::ZERO }
+        Self { interval_ms, ceiling_ms, paced: Paced::default(), answered_at: Time::ZERO }
     }
 
     fn speed_up(&mut self, elapsed_ms: f64) {
@@ -46,13 +45,7 @@ impl TypeScript {
 
 impl Law for TypeScript {
     fn poll(&mut self, _worker: usize, now: Time, _random: u64) -> Step {
-        let paced = self.last_send.map_or(Time::ZERO, |at| later(at, self.interval_ms / 1000.0));
-        let next = paced.max(self.gate);
-        if next > now {
-            return Step::WaitUntil(next);
-        }
-        self.last_send = Some(now);
-        Step::Send
+        self.paced.poll(now, self.interval_ms / 1000.0)
     }
 
     fn on_answer(&mut self, _worker: usize, _sent_at: Time, answer: &Answer, now: Time, _random: u64) {
@@ -60,7 +53,7 @@ impl Law for TypeScript {
         self.answered_at = now;
         let retryable = answer.status.is_none_or(|status| status == 408 || status >= 500);
         match told_wait_s(answer, now) {
-            Some(wait_s) if answer.throttled => self.gate = self.gate.max(later(now, wait_s)),
+            Some(wait_s) if answer.throttled => self.paced.close_for(now, wait_s),
             None if answer.throttled => self.interval_ms = (self.interval_ms * SLOWER).max(START_MS),
             _ if retryable => {}
             _ => self.speed_up(elapsed_ms),

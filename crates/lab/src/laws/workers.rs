@@ -1,9 +1,9 @@
-//! Retries that sleep on their worker: what backoff, AWS, Vector and polars have in common.
+//! What the baselines have in common: retries that sleep on their worker, and sends at intervals.
 //!
 //! Other people's laws put the wait of a retry on the thread that makes it, so each worker has its
 //! own end of sleep here. Never decides how long to sleep: each law has its own rule for that.
 
-use super::Answer;
+use super::{Answer, Step};
 use crate::sim::seconds;
 use gleaner_governor::Time;
 use std::time::Duration;
@@ -44,6 +44,31 @@ impl Workers {
         let state = &mut self.0[worker];
         state.failures = state.failures.saturating_add(1);
         state.asleep_until = later(now, wait_s);
+    }
+}
+
+/// One send after another, for all workers together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Paced {
+    last_send: Option<Time>,
+    /// Nothing is sent before this.
+    gate: Time,
+}
+
+impl Paced {
+    /// Sends if the last send is `interval_s` ago and the gate is open.
+    pub(super) fn poll(&mut self, now: Time, interval_s: f64) -> Step {
+        let next = self.last_send.map_or(Time::ZERO, |at| later(at, interval_s)).max(self.gate);
+        if next > now {
+            return Step::WaitUntil(next);
+        }
+        self.last_send = Some(now);
+        Step::Send
+    }
+
+    /// Keeps the gate closed for so long.
+    pub(super) fn close_for(&mut self, now: Time, wait_s: f64) {
+        self.gate = self.gate.max(later(now, wait_s));
     }
 }
 

@@ -44,13 +44,11 @@ pub struct Chart {
 
 impl Chart {
     /// Width of the plot in a chart of `width` characters.
-    #[must_use]
     pub fn plot_width(width: usize) -> usize {
         width.saturating_sub(MARGIN).max(PLOT_WIDTH_MIN)
     }
 
     /// Draws `series`, `width` characters wide, the plot `height` lines high.
-    #[must_use]
     pub fn draw(series: &Series, width: usize, height: usize) -> Self {
         let plot_width = Self::plot_width(width);
         let mut plot = Plot { top: series.top().max(1e-9), cells: vec![vec![BLANK; plot_width]; height] };
@@ -64,7 +62,6 @@ impl Chart {
     }
 
     /// The lines, top first.
-    #[must_use]
     pub fn rows(&self) -> &[Vec<Cell>] {
         &self.rows
     }

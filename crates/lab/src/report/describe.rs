@@ -1,10 +1,9 @@
 //! A provider in words, and numbers as a reader wants them.
 
 use crate::scenario::{HeaderKind, Limit, LimitKind, RetryAfterKind, Scenario};
-use crate::score::limit_at;
+use crate::score::changes;
 
 /// The kind of limit as a reader says it.
-#[must_use]
 pub const fn kind_name(kind: LimitKind) -> &'static str {
     match kind {
         LimitKind::TokenBucket => "token bucket",
@@ -17,7 +16,6 @@ pub const fn kind_name(kind: LimitKind) -> &'static str {
 }
 
 /// Limits, signal and penalty of a provider, in one line.
-#[must_use]
 pub fn provider(scenario: &Scenario) -> String {
     let mut parts: Vec<String> = scenario.limits.iter().map(limit).collect();
     if parts.is_empty() {
@@ -80,15 +78,11 @@ const fn retry_after(kind: RetryAfterKind) -> &'static str {
 }
 
 /// Whether the possible rate changes during a run, so that there is something to recover from.
-#[must_use]
 pub fn limit_changes(scenario: &Scenario) -> bool {
-    let moments = scenario.limits.iter().flat_map(|limit| [limit.from_s, limit.until_s]);
-    let start = limit_at(scenario, 0.0);
-    moments.filter(|&at_s| at_s < scenario.horizon_s).any(|at_s| limit_at(scenario, at_s) != start)
+    changes(scenario).len() > 1
 }
 
 /// Three significant digits, without trailing zeros; whole numbers stay whole.
-#[must_use]
 pub fn number(value: f64) -> String {
     if value.abs() >= 100.0 || value.fract() == 0.0 {
         return format!("{value:.0}");
@@ -98,7 +92,6 @@ pub fn number(value: f64) -> String {
 }
 
 /// A length of time in the unit in which it is a small number.
-#[must_use]
 pub fn seconds(value: f64) -> String {
     match value {
         v if v >= 7200.0 && v % 3600.0 == 0.0 => format!("{} h", number(v / 3600.0)),

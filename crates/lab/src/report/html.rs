@@ -26,7 +26,6 @@ pub struct Drawing {
 
 impl Drawing {
     /// Keeps of a run what its charts need.
-    #[must_use]
     pub fn new(scenario: &Scenario, figures: &Figures, trace: &Trace) -> Self {
         let at = |frame: Frame| Series::new(scenario, figures, trace, frame.columns(), frame.spots());
         Self { figures: figures.clone(), large: at(Frame::LARGE), small: at(Frame::SMALL) }
@@ -34,7 +33,6 @@ impl Drawing {
 
     /// The large chart alone, as an `svg` element for somebody else's page. Colours are classes: `limit`, `accepted`,
     /// `own`, `refused` and `axis`.
-    #[must_use]
     pub fn svg(&self, scenario: &Scenario) -> String {
         chart(&self.large, Frame::LARGE, self.large.top(), &label(scenario, &self.figures))
     }
@@ -50,7 +48,6 @@ pub struct Section<'a> {
 }
 
 /// The page; `figures` are all runs, also those that are not drawn.
-#[must_use]
 pub fn page(sections: &[Section<'_>], laws: &[LawName], figures: &[Figures]) -> String {
     let mut html = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>");
     html.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>");

@@ -5,7 +5,7 @@
 //! numbers and the sawtooth of a window, neither of which says anything about the law.
 
 use crate::scenario::Scenario;
-use crate::score::{Figures, limit_at};
+use crate::score::{Figures, changes};
 use crate::trace::Trace;
 
 /// Requests at the limit that a column holds at least.
@@ -43,11 +43,11 @@ pub struct Series {
 
 impl Series {
     /// Cuts a run into at most `columns_max` columns, and its refusals into `spots`.
-    #[must_use]
     pub fn new(scenario: &Scenario, figures: &Figures, trace: &Trace, columns_max: usize, spots: usize) -> Self {
         let done = scenario.backlog > 0 && figures.counts.accepted >= scenario.backlog;
         let span_s = if done { figures.counts.completion_s.max(trace.bin_s()) } else { scenario.horizon_s };
-        let limit = limit_steps(scenario, span_s);
+        let mut limit = changes(scenario);
+        limit.retain(|&(at_s, _)| at_s < span_s);
         let columns = columns(scenario, span_s, &limit, columns_max);
         let edge = |column: usize| (span_s * column as f64 / columns as f64 / trace.bin_s()).round() as usize;
         let edges: Vec<(usize, usize)> =
@@ -64,34 +64,21 @@ impl Series {
     }
 
     /// The highest limit.
-    #[must_use]
     pub fn limit_max(&self) -> f64 {
         self.limit.iter().map(|&(_, rate)| rate).fold(0.0, f64::max)
     }
 
     /// The top of the rate axis: some room above the highest limit, and for what was accepted, unless
     /// that dwarfs the limit.
-    #[must_use]
     pub fn top(&self) -> f64 {
         let (limit, accepted) = (self.limit_max(), self.accepted.iter().copied().fold(0.0, f64::max));
         (accepted * 1.05).clamp(limit * HEADROOM, limit * HEADROOM_MAX)
     }
 
     /// The limit at a time.
-    #[must_use]
     pub fn limit_at(&self, at_s: f64) -> f64 {
         self.limit.iter().rev().find(|&&(from, _)| from <= at_s).map_or(0.0, |&(_, rate)| rate)
     }
-}
-
-fn limit_steps(scenario: &Scenario, span_s: f64) -> Vec<(f64, f64)> {
-    let edges = scenario.limits.iter().flat_map(|limit| [limit.from_s, limit.until_s]);
-    let mut times: Vec<f64> = edges.filter(|&at| at < span_s).chain([0.0]).collect();
-    times.sort_by(f64::total_cmp);
-    times.dedup();
-    let mut steps: Vec<(f64, f64)> = times.into_iter().map(|at| (at, limit_at(scenario, at))).collect();
-    steps.dedup_by(|later, earlier| later.1 == earlier.1);
-    steps
 }
 
 fn columns(scenario: &Scenario, span_s: f64, limit: &[(f64, f64)], columns_max: usize) -> usize {
@@ -143,6 +130,6 @@ mod tests {
         let text = "name = \"x\"\nhorizon_s = 100\n[[limit]]\nkind = \"token_bucket\"\nrate_per_s = 5\nburst = 1\n\
                     until_s = 40\n[[limit]]\nkind = \"token_bucket\"\nrate_per_s = 2\nburst = 1\nfrom_s = 40";
         let scenario = Scenario::parse("x", text).unwrap();
-        assert_eq!(limit_steps(&scenario, 100.0), [(0.0, 5.0), (40.0, 2.0)]);
+        assert_eq!(changes(&scenario), [(0.0, 5.0), (40.0, 2.0)]);
     }
 }

@@ -5,7 +5,6 @@ use crate::scenario::Scenario;
 use crate::score::{Figures, limit_at};
 
 /// What the law reached, what it cost, and how it ended, for someone who does not read figures.
-#[must_use]
 pub fn story(scenario: &Scenario, figures: &Figures) -> String {
     let counts = &figures.counts;
     let limit = number(limit_at(scenario, 0.0));

@@ -10,7 +10,6 @@ pub const TARGET_GOODPUT: f64 = 0.90;
 
 /// Whether a run is where we want every run to be: goodput, refusals, no suspension, and nothing
 /// sent inside a Retry-After.
-#[must_use]
 pub fn is_on_target(figures: &Figures) -> bool {
     figures.goodput >= TARGET_GOODPUT
         && figures.violations_within(TARGET_VIOLATIONS)
@@ -45,7 +44,6 @@ pub struct Summary {
 
 impl Summary {
     /// Sums up; `None` without runs.
-    #[must_use]
     pub fn of(figures: &[&Figures]) -> Option<Self> {
         let mean = |value: fn(&Figures) -> f64| figures.iter().map(|f| value(f)).sum::<f64>() / figures.len() as f64;
         let (worst, least) = figures.iter().enumerate().min_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput))?;
@@ -88,7 +86,6 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `values`; `None` without any.
-    #[must_use]
     pub fn of(mut values: Vec<f64>, better: Better) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         if better == Better::Low {

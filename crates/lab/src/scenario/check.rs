@@ -4,6 +4,10 @@
 //! corrected or defaulted here, a file that says something impossible is refused.
 
 use super::{Expect, HORIZON_MAX_S, Latency, Limit, LimitKind, Noise, Penalty, Scenario, ScenarioError, WORKERS_MAX};
+use crate::report::kind_name;
+use std::ops::RangeInclusive;
+
+type Checked = Result<(), ScenarioError>;
 
 /// The rules for numbers, each with the words for breaking it.
 pub(super) struct Check<'a> {
@@ -11,7 +15,7 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    pub(super) fn scenario(&self, s: &Scenario) -> Result<(), ScenarioError> {
+    pub(super) fn scenario(&self, s: &Scenario) -> Checked {
         self.client(s)?;
         self.latency(&s.latency)?;
         self.noise(&s.noise)?;
@@ -27,46 +31,45 @@ impl Check<'_> {
         self.expect(&s.expect)
     }
 
-    fn client(&self, s: &Scenario) -> Result<(), ScenarioError> {
+    fn client(&self, s: &Scenario) -> Checked {
         let name_ok = !s.name.is_empty() && s.name.len() <= 80 && !s.name.chars().any(char::is_control);
         self.rule(name_ok, "name", &s.name, "1 to 80 printable characters")?;
         let horizon_ok = s.horizon_s > 0.0 && s.horizon_s <= HORIZON_MAX_S;
         self.rule(horizon_ok, "horizon_s", s.horizon_s, "more than 0, at most 864000 (ten days)")?;
         let workers_ok = (1..=WORKERS_MAX).contains(&s.workers);
         self.rule(workers_ok, "workers", s.workers, "a whole number from 1 to 1024")?;
-        let ceiling_ok = (0.1..=3_600_000.0).contains(&s.ceiling_interval_ms);
-        self.rule(ceiling_ok, "ceiling_interval_ms", s.ceiling_interval_ms, "from 0.1 to 3600000")
+        self.range("ceiling_interval_ms", s.ceiling_interval_ms, 0.1..=3_600_000.0, "from 0.1 to 3600000")
     }
 
-    fn noise(&self, noise: &Noise) -> Result<(), ScenarioError> {
+    fn noise(&self, noise: &Noise) -> Checked {
         self.share("noise.server_error", noise.server_error)?;
         self.share("noise.reset", noise.reset)?;
         let sum = noise.server_error + noise.reset;
         self.rule(sum <= 1.0, "noise.server_error + noise.reset", sum, "at most 1 in all")
     }
 
-    fn expect(&self, expect: &Expect) -> Result<(), ScenarioError> {
+    fn expect(&self, expect: &Expect) -> Checked {
         let known = |value: Option<f64>| value.unwrap_or(0.0);
         self.share("expect.goodput_min", known(expect.goodput_min))?;
         self.share("expect.violations_max", known(expect.violations_max))?;
-        let ratio = known(expect.latency_ratio_max);
-        self.rule((0.0..=1e9).contains(&ratio), "expect.latency_ratio_max", ratio, "0 or more")
+        self.range("expect.latency_ratio_max", known(expect.latency_ratio_max), 0.0..=1e9, "0 or more")
     }
 
-    fn latency(&self, latency: &Latency) -> Result<(), ScenarioError> {
-        let base_ok = (0.1..=600_000.0).contains(&latency.base_ms);
-        self.rule(base_ok, "latency.base_ms", latency.base_ms, "from 0.1 to 600000")?;
-        let sigma_ok = (0.0..=3.0).contains(&latency.sigma);
-        self.rule(sigma_ok, "latency.sigma", latency.sigma, "from 0 to 3")?;
-        let reject_ok = (0.0..=600_000.0).contains(&latency.reject_ms);
-        self.rule(reject_ok, "latency.reject_ms", latency.reject_ms, "from 0 to 600000")
+    fn latency(&self, latency: &Latency) -> Checked {
+        self.range("latency.base_ms", latency.base_ms, 0.1..=600_000.0, "from 0.1 to 600000")?;
+        self.range("latency.sigma", latency.sigma, 0.0..=3.0, "from 0 to 3")?;
+        self.range("latency.reject_ms", latency.reject_ms, 0.0..=600_000.0, "from 0 to 600000")
     }
 
-    fn share(&self, key: &str, value: f64) -> Result<(), ScenarioError> {
-        self.rule((0.0..=1.0).contains(&value), key, value, "a share from 0 to 1")
+    fn share(&self, key: &str, value: f64) -> Checked {
+        self.range(key, value, 0.0..=1.0, "a share from 0 to 1")
     }
 
-    fn penalty(&self, penalty: &Penalty) -> Result<(), ScenarioError> {
+    fn range(&self, key: &str, value: f64, range: RangeInclusive<f64>, allowed: &'static str) -> Checked {
+        self.rule(range.contains(&value), key, value, allowed)
+    }
+
+    fn penalty(&self, penalty: &Penalty) -> Checked {
         self.rule(penalty.strikes > 0, "penalty.strikes", penalty.strikes, "at least 1")?;
         self.positive("penalty.within_s", penalty.within_s)?;
         self.positive("penalty.ban_s", penalty.ban_s)?;
@@ -75,7 +78,7 @@ impl Check<'_> {
     }
 
     /// Each kind has its own keys: a missing one is an error, and so is one that nobody reads.
-    fn limit(&self, index: usize, limit: &Limit) -> Result<(), ScenarioError> {
+    fn limit(&self, index: usize, limit: &Limit) -> Checked {
         let given = [
             ("limit", limit.limit),
             ("window_s", limit.window_s),
@@ -91,7 +94,7 @@ impl Check<'_> {
                 Some(value) if needed.contains(&key) => self.number(key, &name, value)?,
                 // The one key that may be left out: windows begin at the start then.
                 Some(phase) if key == "phase_s" && limit.kind == LimitKind::FixedWindow => {
-                    self.rule((0.0..=1e9).contains(&phase), &name, phase, "from 0 to 1000000000")?;
+                    self.range(&name, phase, 0.0..=1e9, "from 0 to 1000000000")?;
                 }
                 Some(_) => return Err(self.misplaced(&name, limit.kind, "has no meaning for")),
                 None if needed.contains(&key) => return Err(self.misplaced(&name, limit.kind, "is missing for")),
@@ -101,7 +104,7 @@ impl Check<'_> {
         self.period(index, limit)
     }
 
-    fn number(&self, key: &str, name: &str, value: f64) -> Result<(), ScenarioError> {
+    fn number(&self, key: &str, name: &str, value: f64) -> Checked {
         if matches!(key, "limit" | "burst") {
             let whole = (1.0..=1e9).contains(&value) && value.fract() == 0.0;
             return self.rule(whole, name, value, "a whole number from 1 to 1000000000");
@@ -109,25 +112,24 @@ impl Check<'_> {
         self.positive(name, value)
     }
 
-    fn period(&self, index: usize, limit: &Limit) -> Result<(), ScenarioError> {
-        let from_ok = (0.0..=1e9).contains(&limit.from_s);
-        self.rule(from_ok, &format!("limit[{index}].from_s"), limit.from_s, "from 0 to 1000000000")?;
+    fn period(&self, index: usize, limit: &Limit) -> Checked {
+        self.range(&format!("limit[{index}].from_s"), limit.from_s, 0.0..=1e9, "from 0 to 1000000000")?;
         let until_ok = limit.until_s == 0.0 || limit.until_s > limit.from_s;
         self.rule(until_ok, &format!("limit[{index}].until_s"), limit.until_s, "0 (to the end) or later than from_s")
     }
 
     fn misplaced(&self, name: &str, kind: LimitKind, problem: &str) -> ScenarioError {
-        let keys = kind.needs().join(", ");
-        let message = format!("{name} {problem} kind \"{}\", whose keys are {keys}", kind.name());
+        let (keys, kind) = (kind.needs().join(", "), kind_name(kind).replace(' ', "_"));
+        let message = format!("{name} {problem} kind \"{kind}\", whose keys are {keys}");
         ScenarioError::Format { file: self.file.to_owned(), message }
     }
 
-    fn positive(&self, key: &str, value: f64) -> Result<(), ScenarioError> {
+    fn positive(&self, key: &str, value: f64) -> Checked {
         self.rule(value > 0.0 && value.is_finite() && value <= 1e9, key, value, "more than 0, at most 1000000000")
     }
 
     #[expect(clippy::needless_pass_by_value, reason = "numbers and texts are given as they are")]
-    fn rule(&self, holds: bool, key: &str, value: impl ToString, allowed: &'static str) -> Result<(), ScenarioError> {
+    fn rule(&self, holds: bool, key: &str, value: impl ToString, allowed: &'static str) -> Checked {
         if holds {
             return Ok(());
         }

@@ -8,8 +8,8 @@ use super::recording::{
     BODY_BYTES_MAX, EXCHANGES_MAX, Exchange, FILE_BYTES_MAX, Message, Outcome, exchange_line, full_line, header_line,
 };
 use super::scrub::Scrubber;
-use crate::clock::rfc3339;
-use gleaner_engine::WallTime;
+use gleaner_base::clock::unix_millis;
+use gleaner_base::date::rfc3339_millis;
 use gleaner_http::client::{Asked, NoReply, Recorder, Reply};
 use std::fs::File;
 use std::io::{self, Write};
@@ -73,10 +73,11 @@ impl ToFile {
             Ok(reply) => answered(scrubber.reply(reply)),
             Err(no_reply) => Outcome::NoAnswer(no_reply),
         };
-        let began = wall_now().as_unix_millis().saturating_sub(millis(took));
+        // The date of an exchange is for people, so it is that of the machine, whatever clock the run has.
+        let began = unix_millis().saturating_sub(millis(took));
         let mut exchange = Exchange {
             line: 0,
-            at: Some(rfc3339(WallTime::from_unix_millis(began))),
+            at: Some(rfc3339_millis(began)),
             took_ms: Some(millis(took)),
             ..requested(scrubber.request(asked), outcome)
         };
@@ -159,11 +160,6 @@ pub(super) fn kept_body(body: Vec<u8>) -> (Vec<u8>, Option<String>) {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The date of an exchange is for people, so it is that of the machine, whatever clock the run has.
-fn wall_now() -> WallTime {
-    WallTime::from_unix_millis(gleaner_base::clock::unix_millis())
 }
 
 #[cfg(test)]

@@ -98,17 +98,30 @@ pub enum Outcome {
 
 impl Outcome {
     /// Why there was no answer, in the word of the file.
-    #[must_use]
     pub const fn no_answer(&self) -> Option<&'static str> {
-        let Self::NoAnswer(no_reply) = self else { return None };
-        Some(match no_reply {
-            NoReply::Connect => "connect",
-            NoReply::Timeout => "timeout",
-            NoReply::Lost => "lost",
-            NoReply::Untrusted => "untrusted_certificate",
-            NoReply::PrivateTarget => "private_address",
-        })
+        match self {
+            Self::NoAnswer(no_reply) => Some(no_answer_word(*no_reply)),
+            Self::Answered { .. } => None,
+        }
     }
+}
+
+const fn no_answer_word(no_reply: NoReply) -> &'static str {
+    match no_reply {
+        NoReply::Connect => "connect",
+        NoReply::Timeout => "timeout",
+        NoReply::Lost => "lost",
+        NoReply::Untrusted => "untrusted_certificate",
+        NoReply::PrivateTarget => "private_address",
+    }
+}
+
+/// The same back.
+fn no_reply_of(word: &str) -> Result<NoReply, String> {
+    let all = [NoReply::Connect, NoReply::Timeout, NoReply::Lost, NoReply::Untrusted, NoReply::PrivateTarget];
+    let words = || all.map(no_answer_word).join(", ");
+    let known = all.into_iter().find(|no_reply| no_answer_word(*no_reply) == word);
+    known.ok_or_else(|| format!("its no_answer is {word:?}, and may be one of {}", words()))
 }
 
 /// Why a file is no recording.
@@ -229,16 +242,10 @@ pub(super) fn exchange_line(exchange: &Exchange) -> String {
         no_answer: None,
     };
     match &exchange.outcome {
-        Outcome::NoAnswer(no_reply) => line.no_answer = Some(no_answer_word(*no_reply)),
+        Outcome::NoAnswer(no_reply) => line.no_answer = Some(no_answer_word(*no_reply).to_owned()),
         Outcome::Answered { status, message, body_end } => {
             let (body, body_base64) = written(&message.body);
-            let body_end = match body_end {
-                Some(BodyEnd::Complete) => None,
-                Some(BodyEnd::TooLarge) => Some(BodyEndWord::TooLarge),
-                Some(BodyEnd::Broken) => Some(BodyEndWord::Broken),
-                None => Some(BodyEndWord::Withheld),
-            };
-            let headers = grouped(&message.headers);
+            let (headers, body_end) = (grouped(&message.headers), BodyEndWord::of(*body_end));
             line.response = Some(ResponseLine { status: *status, headers, body, body_base64, body_end });
         }
     }
@@ -269,7 +276,7 @@ fn exchange_of(line: &str, number: usize) -> Result<Exchange, RecordingFault> {
         .map_err(|error| fault(error.to_string().replace(" at line 1 column ", " at column ")))?;
     let outcome = match (response, no_answer) {
         (Some(response), None) => answered(response).map_err(fault)?,
-        (None, Some(word)) => Outcome::NoAnswer(no_reply(word)),
+        (None, Some(word)) => Outcome::NoAnswer(no_reply_of(&word).map_err(fault)?),
         (None, None) => return Err(fault("it has neither a response nor a no_answer".to_owned())),
         (Some(_), Some(_)) => return Err(fault("it has both a response and a no_answer".to_owned())),
     };
@@ -285,12 +292,8 @@ fn answered(response: ResponseLine) -> Result<Outcome, String> {
         return Err(format!("{status} is no status"));
     }
     let body = read_body(body.as_deref(), body_base64.as_deref())?;
-    let body_end = match body_end {
-        None => Some(BodyEnd::Complete),
-        Some(BodyEndWord::TooLarge) => Some(BodyEnd::TooLarge),
-        Some(BodyEndWord::Broken) => Some(BodyEnd::Broken),
-        Some(BodyEndWord::Withheld) => None,
-    };
+    let ends = [Some(BodyEnd::Complete), Some(BodyEnd::TooLarge), Some(BodyEnd::Broken), None];
+    let body_end = ends.into_iter().find(|end| BodyEndWord::of(*end) == body_end).flatten();
     Ok(Outcome::Answered { status, message: Message { headers: flat(headers), body, body_hash: None }, body_end })
 }
 
@@ -370,7 +373,7 @@ struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     response: Option<ResponseLine>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    no_answer: Option<NoAnswerWord>,
+    no_answer: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -418,7 +421,7 @@ impl OneOrMore {
     }
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BodyEndWord {
     TooLarge,
@@ -427,33 +430,15 @@ enum BodyEndWord {
     Withheld,
 }
 
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum NoAnswerWord {
-    Connect,
-    Timeout,
-    Lost,
-    UntrustedCertificate,
-    PrivateAddress,
-}
-
-const fn no_answer_word(no_reply: NoReply) -> NoAnswerWord {
-    match no_reply {
-        NoReply::Connect => NoAnswerWord::Connect,
-        NoReply::Timeout => NoAnswerWord::Timeout,
-        NoReply::Lost => NoAnswerWord::Lost,
-        NoReply::Untrusted => NoAnswerWord::UntrustedCertificate,
-        NoReply::PrivateTarget => NoAnswerWord::PrivateAddress,
-    }
-}
-
-const fn no_reply(word: NoAnswerWord) -> NoReply {
-    match word {
-        NoAnswerWord::Connect => NoReply::Connect,
-        NoAnswerWord::Timeout => NoReply::Timeout,
-        NoAnswerWord::Lost => NoReply::Lost,
-        NoAnswerWord::UntrustedCertificate => NoReply::Untrusted,
-        NoAnswerWord::PrivateAddress => NoReply::PrivateTarget,
+impl BodyEndWord {
+    /// The word for the end of a body; a whole one has none.
+    const fn of(end: Option<BodyEnd>) -> Option<Self> {
+        match end {
+            Some(BodyEnd::Complete) => None,
+            Some(BodyEnd::TooLarge) => Some(Self::TooLarge),
+            Some(BodyEnd::Broken) => Some(Self::Broken),
+            None => Some(Self::Withheld),
+        }
     }
 }
 

@@ -20,36 +20,13 @@ const LEARN_COOKIE_BYTES_MIN: usize = 16;
 /// answer, and their names are still known.
 const LEARNED_MAX: usize = 64;
 
-/// Parts of the names of headers that carry credentials, letters and digits only.
-const HEADER_PARTS: [&str; 13] = [
-    "authoriz",
-    "cookie",
-    "token",
-    "secret",
-    "apikey",
-    "accesskey",
-    "password",
-    "credential",
-    "session",
-    "signature",
-    "csrf",
-    "xsrf",
-    "jwt",
-];
-/// Parts of the names of query parameters and form fields that do.
-const PARAMETER_PARTS: [&str; 11] = [
-    "token",
-    "secret",
-    "apikey",
-    "accesskey",
-    "password",
-    "passwd",
-    "credential",
-    "session",
-    "signature",
-    "assertion",
-    "jwt",
-];
+/// Parts of names that carry credentials, letters and digits only.
+const PARTS: [&str; 9] =
+    ["token", "secret", "apikey", "accesskey", "password", "credential", "session", "signature", "jwt"];
+/// Further ones of headers.
+const HEADER_PARTS: [&str; 4] = ["authoriz", "cookie", "csrf", "xsrf"];
+/// Further ones of query parameters and form fields.
+const PARAMETER_PARTS: [&str; 2] = ["passwd", "assertion"];
 /// Whole names of query parameters and form fields that do.
 const PARAMETERS: [&str; 7] = ["key", "sig", "auth", "pwd", "pass", "otp", "hmac"];
 /// Tokens that name a place in a list and no account.
@@ -344,7 +321,9 @@ fn is_secret_header(name: &str) -> bool {
     let is_count = name.contains("ratelimit");
     !is_count
         && !is_place(&name)
-        && (name.starts_with("proxy") || name.ends_with("auth") || HEADER_PARTS.iter().any(|part| name.contains(part)))
+        && (name.starts_with("proxy")
+            || name.ends_with("auth")
+            || PARTS.iter().chain(&HEADER_PARTS).any(|part| name.contains(part)))
 }
 
 /// Whether it names a page, and no account.
@@ -354,7 +333,8 @@ fn is_place(name: &str) -> bool {
 
 fn is_secret_parameter(name: &str) -> bool {
     let name = plain(name);
-    !is_place(&name) && (PARAMETERS.contains(&name.as_str()) || PARAMETER_PARTS.iter().any(|part| name.contains(part)))
+    !is_place(&name)
+        && (PARAMETERS.contains(&name.as_str()) || PARTS.iter().chain(&PARAMETER_PARTS).any(|part| name.contains(part)))
 }
 
 fn is_secret_field(name: &str) -> bool {
@@ -363,15 +343,7 @@ fn is_secret_field(name: &str) -> bool {
 
 /// Without `%XX` and `+`.
 fn decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
-        let pair = after.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
-        let byte = pair.filter(|_| first == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        rest = if byte.is_some() { &after[2..] } else { after };
-        bytes.push(byte.unwrap_or(if first == b'+' { b' ' } else { first }));
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    percent_encoding::percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }
 
 #[cfg(test)]

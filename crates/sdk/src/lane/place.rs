@@ -21,7 +21,6 @@ impl Timestamp {
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -127,9 +126,7 @@ impl Range {
         };
         Self { from: self.from.clone(), to }
     }
-}
 
-impl Range {
     /// What of it has `since ≤ time < until`, and what has not. The first is walked with the same `until`. An
     /// item that has the time of a border may be in both: it is looked at twice and never left out.
     pub(crate) fn within(self, since: Option<&Timestamp>, until: Option<&Timestamp>) -> (Option<Self>, Vec<Self>) {

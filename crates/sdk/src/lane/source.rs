@@ -1,9 +1,8 @@
 //! What an author says about a provider: how it lists, and how one detail is fetched.
 
 use super::place::Timestamp;
-use crate::emit::{Emitted, Emitter};
+use crate::emit::new_record::{Body, NewRecord};
 use crate::fetch_error::FetchError;
-use crate::stop::Stop;
 use gleaner_protocol::{RawJson, RecordKey};
 use serde::Serialize;
 
@@ -134,14 +133,6 @@ pub struct Detail {
     pub(super) records: Vec<NewRecord>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NewRecord {
-    /// `None` for the detail stream.
-    pub(super) stream: Option<String>,
-    pub(super) key: RecordKey<'static>,
-    pub(super) body: Body,
-}
-
 impl Detail {
     /// A detail without records.
     pub fn new() -> Self {
@@ -164,40 +155,7 @@ impl Detail {
     }
 
     fn with(mut self, stream: Option<&str>, key: RecordKey<'_>, body: Body) -> Self {
-        self.records.push(NewRecord { stream: stream.map(ToOwned::to_owned), key: key.into_owned(), body });
+        self.records.push(NewRecord::new(stream, key, body));
         self
-    }
-}
-
-/// What is to be said about a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Body {
-    Written(RawJson<'static>),
-    /// It could not be written as JSON. It is rejected like any that does not fit.
-    Unwritable,
-    Deleted,
-}
-
-impl Body {
-    fn of<T: Serialize + ?Sized>(data: &T) -> Self {
-        let text = serde_json::to_string(data).ok();
-        text.and_then(|text| RawJson::new(text).ok()).map_or(Self::Unwritable, Self::Written)
-    }
-
-    fn len(&self) -> usize {
-        if let Self::Written(body) = self { body.as_str().len() } else { 0 }
-    }
-
-    pub(super) fn send<'k>(
-        self,
-        emitter: &mut Emitter<'_>,
-        stream: &str,
-        key: impl Into<RecordKey<'k>>,
-    ) -> Result<Emitted, Stop> {
-        match self {
-            Self::Written(body) => emitter.record_as_written(stream, key, body),
-            Self::Unwritable => emitter.reject_unwritable(stream, &key.into()),
-            Self::Deleted => emitter.tombstone(stream, key),
-        }
     }
 }

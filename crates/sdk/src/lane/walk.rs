@@ -1,11 +1,10 @@
 //! One walk down a range of the list, in batches: the forward pass and the expansion of a backlog are
 //! the same walk with different bookkeeping.
 
-use super::in_order::{InOrder, ListFault, Step};
+use super::in_order::{InOrder, Step};
 use super::place::{Floor, Position, Range, Timestamp};
 use super::work::{NoPage, Work};
 use crate::stop::Stop;
-use gleaner_protocol::RecoveryAction;
 
 /// How a walk ended.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ impl<'a, 'r> Work<'a, 'r> {
         let (mut left, mut batch, mut uncommitted) = (range, Vec::new(), 0);
         loop {
             let mut last = None;
-            match reader.step().map_err(|fault| author_fault(&fault))? {
+            match reader.step().map_err(|fault| Stop::of_author(fault.to_string()))? {
                 Step::Item(item) => {
                     batch.push(item);
                     if batch.len() < self.batch_len() {
@@ -49,7 +48,7 @@ impl<'a, 'r> Work<'a, 'r> {
                 }
                 Step::Fetch(at) if batch.is_empty() => match self.list(&at) {
                     Ok(page) => {
-                        reader.feed(page).map_err(|fault| author_fault(&fault))?;
+                        reader.feed(page).map_err(|fault| Stop::of_author(fault.to_string()))?;
                         continue;
                     }
                     Err(no_page) => last = Some(Last::NoPage(no_page)),
@@ -88,8 +87,4 @@ impl<'a, 'r> Work<'a, 'r> {
 enum Last {
     Floor,
     NoPage(NoPage),
-}
-
-fn author_fault(error: &ListFault) -> Stop {
-    Stop::for_good(error.to_string(), RecoveryAction::RetryOnConnectorUpgrade)
 }

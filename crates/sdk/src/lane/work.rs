@@ -14,7 +14,7 @@ use super::threads;
 use crate::collect::Collect;
 use crate::emit::Emitted;
 use crate::fetch_error::{FetchError, FetchErrorKind, is_cap, run_cap};
-use crate::pages::REST_OF_STREAM;
+use crate::pages::{CIRCUIT_WAIT, REST_OF_STREAM};
 use crate::stop::Stop;
 use gleaner_engine::Time;
 use gleaner_protocol::{DeferReason, DetailGap, GapKey, GapReason, ServedGap, SkipResult};
@@ -25,8 +25,6 @@ use std::time::Duration;
 /// How often an open circuit is waited for without a success in between. It opens for a minute at first;
 /// after three of them the provider is down, and a later run will find out when it is back.
 const CIRCUIT_CYCLES_MAX: u32 = 3;
-/// How long an open circuit is waited for when nobody says: as long as it is open by default.
-const CIRCUIT_WAIT: Duration = Duration::from_secs(60);
 /// So many details in a row that are refused for the credential end the run: it is the credential.
 const REFUSED_IN_A_ROW_MAX: u32 = 3;
 
@@ -379,8 +377,7 @@ impl<'a, 'r> Work<'a, 'r> {
     pub(super) fn send(&mut self, detail: Detail) -> Result<Emitted, Stop> {
         let mut all = if detail.records.is_empty() { Emitted::Sent } else { Emitted::OutOfScope };
         for record in detail.records {
-            let stream = record.stream.as_deref().unwrap_or(&self.config.detail_stream);
-            match (record.body.send(&mut self.run.emitter, stream, record.key)?, all) {
+            match (record.send(&mut self.run.emitter, &self.config.detail_stream)?, all) {
                 (Emitted::Rejected, _) => all = Emitted::Rejected,
                 (Emitted::Sent, Emitted::OutOfScope) => all = Emitted::Sent,
                 (Emitted::Sent | Emitted::OutOfScope, _) => {}

@@ -1,0 +1,58 @@
+//! Watches over what a browser takes of memory and disk, and over its end.
+
+use crate::engine::connection::{Connection, Counterpart};
+use crate::process::BrowserProcess;
+use crate::profile::size;
+use std::path::Path;
+use std::sync::Weak;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often its memory is looked at, and its profile if that does not take long.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
+/// Looking at a profile of very many files takes a while: it may take one part in so many of the time.
+const PROFILE_LOOK_SHARE: u32 = 50;
+/// So that nothing of a browser that is gone is kept for long.
+const STEP: Duration = Duration::from_millis(200);
+/// How long what is left of a browser that is gone may take to end by itself.
+const LEFT_MAX: Duration = Duration::from_secs(2);
+
+/// Ends a browser that takes too much memory or disk, and says so to whoever waits for it. When it is gone for another
+/// reason, nothing of it is left soon after, though nobody may have noticed yet.
+pub(crate) fn watch<C: Counterpart>(connection: &Connection<C>, process: &Weak<BrowserProcess>, profile: &Path) {
+    let (mut waited, mut profile_due) = (Duration::ZERO, Instant::now());
+    let limits = connection.look(|known| known.pages().limits);
+    // Downloads are in the profile, and have a bound of their own.
+    let profile_max = limits.profile_bytes_max.saturating_add(limits.download_bytes_max);
+    while connection.gone().is_none() {
+        thread::sleep(STEP);
+        waited += STEP;
+        if waited < WATCH_EVERY {
+            continue;
+        }
+        waited = Duration::ZERO;
+        let Some(process) = process.upgrade() else { return };
+        let mut too_much = too_large("it took", process.memory(), "of memory", limits.memory_bytes_max);
+        if too_much.is_none() && profile_due <= Instant::now() {
+            let began = Instant::now();
+            too_much = too_large("its profile took", size(profile), "of the disk", profile_max);
+            profile_due = Instant::now() + began.elapsed() * PROFILE_LOOK_SHARE;
+        }
+        if let Some(why) = too_much {
+            connection.set_gone(&why);
+            process.kill();
+        }
+    }
+    let mut left = LEFT_MAX;
+    while !left.is_zero() && process.strong_count() > 0 {
+        thread::sleep(STEP);
+        left = left.saturating_sub(STEP);
+    }
+    if let Some(process) = process.upgrade() {
+        process.kill();
+    }
+}
+
+fn too_large(who: &str, bytes: u64, of: &str, max: u64) -> Option<String> {
+    (bytes > max).then(|| format!("{who} {bytes} bytes {of}, {max} are allowed"))
+}

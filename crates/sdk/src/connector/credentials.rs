@@ -1,0 +1,112 @@
+//! What a connector signs in with: from its environment, or asked for, or missed by name.
+//!
+//! They are looked for before anything is collected. If one is not there and somebody can answer, the
+//! owner is asked and nothing else is said until the answer is there. If nobody can answer, the run fails
+//! at once and names what is missing: waiting would be for ever.
+
+use crate::emit::Emitter;
+use crate::question::{self, Answered, Question};
+use crate::stop::Stop;
+use gleaner_protocol::{Auth, Manifest, RecoveryAction};
+use std::collections::BTreeMap;
+
+/// The credentials of one connection. Prints names, never values.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct Credentials {
+    values: BTreeMap<String, String>,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.values.keys()).finish()
+    }
+}
+
+impl Credentials {
+    /// The value of a name that the manifest requires, or of one of its aliases.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// All values, for whoever must not let them out.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &String> {
+        self.values.values()
+    }
+
+    /// Every value once, as one text: what tells this account from others.
+    pub(crate) fn fingerprint(&self) -> Option<String> {
+        let mut values = self.values.values().map(String::as_str).collect::<Vec<_>>();
+        values.sort_unstable();
+        values.dedup();
+        (!values.is_empty()).then(|| values.join("\0"))
+    }
+
+    /// A value is known by all names of its group.
+    fn put(&mut self, group: &[String], value: &str) {
+        for name in group {
+            self.values.insert(name.clone(), value.to_owned());
+        }
+    }
+}
+
+/// Finds every credential that the manifest requires. When answers come from a recording, nobody is signed in to and
+/// nobody is asked: what is not there gets a placeholder.
+pub(crate) fn obtain(
+    emitter: &mut Emitter<'_>,
+    manifest: &Manifest,
+    variable: &dyn Fn(&str) -> Option<String>,
+    someone_can_answer: bool,
+    is_playing: bool,
+) -> Result<Credentials, Stop> {
+    let mut found = Credentials::default();
+    let Some(auth) = &manifest.auth else { return Ok(found) };
+    let missing = search(auth, variable, &mut found);
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    if is_playing {
+        missing.iter().for_each(|group| found.put(group, &format!("placeholder-of-{}", group.join("-"))));
+        return Ok(found);
+    }
+    let sentence = format!("{} needs {} to sign in", manifest.display_name, named(&missing));
+    if !someone_can_answer {
+        let advice = "set it for this connection, and run again";
+        return Err(missing_for_good(format!("{sentence}, and nobody can be asked; {advice}")));
+    }
+    // One name of each group is enough to ask for.
+    let names = missing.iter().filter_map(|group| group.first().cloned()).collect();
+    match question::put(emitter, &Question::missing(sentence.clone(), names))? {
+        Answered::Values(values) => {
+            let entered = |name: &str| values.get(name).cloned().or_else(|| variable(name));
+            let still_missing = search(auth, &entered, &mut found);
+            if still_missing.is_empty() {
+                return Ok(found);
+            }
+            Err(missing_for_good(format!("the answer does not have {}", named(&still_missing))))
+        }
+        Answered::Declined => Err(Stop::Cancelled),
+        Answered::NotAtAll => Err(missing_for_good(format!("{sentence}, and nobody answered"))),
+    }
+}
+
+/// Puts what is there into `found`, and returns the groups of which nothing is.
+fn search<'a>(auth: &'a Auth, variable: &dyn Fn(&str) -> Option<String>, found: &mut Credentials) -> Vec<&'a [String]> {
+    let mut missing = Vec::new();
+    for group in &auth.required {
+        let value = group.iter().find_map(|name| variable(name).filter(|value| !value.trim().is_empty()));
+        match value {
+            Some(value) => found.put(group, &value),
+            None => missing.push(group.as_slice()),
+        }
+    }
+    missing
+}
+
+/// `A, and B or C`.
+fn named(groups: &[&[String]]) -> String {
+    groups.iter().map(|group| group.join(" or ")).collect::<Vec<_>>().join(", and ")
+}
+
+fn missing_for_good(message: impl Into<String>) -> Stop {
+    Stop::for_good(message, RecoveryAction::RefreshCredentials).with_code("missing_credentials")
+}

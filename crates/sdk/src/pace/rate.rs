@@ -1,0 +1,69 @@
+//! The pace and the circuit of a governor, as a run shows them: numbers and words, nothing about an account.
+//!
+//! Why governor and protocol have their own types: both are published, and neither depends on the other. Here is the one
+//! conversion; a value that one side gains does not compile until it has a counterpart. A governor whose owner opted out
+//! of pacing has no pace: then nothing is said of it, and never a zero.
+
+use gleaner_http::SendGovernor;
+use gleaner_http::governor::{self, CircuitTransition};
+use gleaner_protocol::{
+    Backoff, BackoffReason, CircuitChange, CircuitReason, CircuitState, CircuitTrigger, CollectionRate, Evidence,
+    Progress, ProviderBudget, RetryTokens, UnboundedTag,
+};
+
+/// What is to be said now: the pace first, then each change of the circuit since the last time.
+pub(crate) fn readout(governor: &SendGovernor) -> Vec<Progress> {
+    let readout = governor.readout();
+    let rate = readout.collection_rate.and_then(|rate| {
+        let last = rate.last_backoff;
+        let last =
+            last.map(|last| Backoff { at_interval_ms: last.at_interval_ms, reason: backoff_reason(last.reason) });
+        CollectionRate::new(rate.current_interval_ms, rate.ceiling_interval_ms, last)
+    });
+    let pace = rate.map(|rate| Progress {
+        message: format!("{:.0} requests per minute", rate.effective_rate_per_min),
+        collection_rate: Evidence::Valid(rate),
+        ..Progress::default()
+    });
+    pace.into_iter().chain(readout.circuit_transitions.into_iter().filter_map(circuit)).collect()
+}
+
+fn circuit(change: CircuitTransition) -> Option<Progress> {
+    let circuit = CircuitChange {
+        previous_state: circuit_state(change.previous),
+        state: circuit_state(change.state),
+        reason: circuit_reason(change.reason),
+        trigger: circuit_trigger(change.trigger),
+    };
+    let tokens = change
+        .retry_tokens_remaining
+        .map_or(RetryTokens::Unbounded(UnboundedTag::Unbounded), |count| RetryTokens::Left(f64::from(count)));
+    // Whole milliseconds of a run are far below 2^53.
+    #[expect(clippy::cast_precision_loss, reason = "a run is shorter than 285,000 years")]
+    let elapsed_ms = change.elapsed.as_millis() as f64;
+    let budget = ProviderBudget::new(circuit, elapsed_ms, change.request_count, Some(tokens))?;
+    let message = match circuit.state {
+        CircuitState::Open => "the provider is left alone for a while",
+        CircuitState::HalfOpen => "a careful request to the provider",
+        CircuitState::Closed => "the provider answers again",
+    };
+    Some(Progress { message: message.to_owned(), provider_budget: Evidence::Valid(budget), ..Progress::default() })
+}
+
+/// Functions from a governor's enum to the protocol's, whose values have the same names.
+macro_rules! same_names {
+    ($($function:ident: $name:ident { $($value:ident),+ })+) => {
+        $(const fn $function(value: governor::$name) -> $name {
+            match value {
+                $(governor::$name::$value => $name::$value),+
+            }
+        })+
+    };
+}
+
+same_names! {
+    backoff_reason: BackoffReason { Throttle, RetryAfter, Latency, Quota, Ban }
+    circuit_state: CircuitState { Closed, HalfOpen, Open }
+    circuit_reason: CircuitReason { ProviderFailure, ProviderThrottle, ResetTimeout, Success }
+    circuit_trigger: CircuitTrigger { BeforeRequest, ProviderFailure, ProviderThrottle, Success }
+}
