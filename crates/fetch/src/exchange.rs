@@ -10,11 +10,10 @@ use crate::robots::ROBOTS_BYTES_MAX;
 use crate::url_list::Target;
 use crate::wire::{Head, Wire};
 use gleaner_http::governor::{
-    Advice, Classifier as _, DefaultClassifier, DeferReason, Outcome, PressureReason, ResponseView, Time, Verdict,
-    WallTime,
+    Classifier as _, DefaultClassifier, Outcome, PressureReason, ResponseView, Time, Verdict, WallTime,
 };
 use gleaner_http::wire::{Body, BodyFault, NoAnswer, RedirectFault, is_redirect, redirect_target};
-use gleaner_http::{DomainPermit, Domains, Headers};
+use gleaner_http::{DomainPermit, Domains, End as CallEnd, Headers, Later, Next};
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,14 +82,19 @@ pub(crate) async fn exchange<W: Wire>(shared: Arc<Shared<W>>, mut job: Box<Job>,
         Err(no_answer) => no_answer.outcome(),
     };
     job.status = asked.as_ref().ok().map(|head| head.status.as_u16());
-    let advice = permit.answer(&outcome, job.status, job.tries).await;
+    let next = permit.answer(&outcome, job.status, job.tries).await;
     job.tries += 1;
     job.attempts += 1;
     // The scheduler has left: then nobody needs to know.
     let _ = shared.heard.send(Heard { site, key, verdict: outcome.verdict }).await;
-    let end = match once_more(advice, outcome.verdict) {
-        Some(end) => end,
-        None => conclude(&shared, &job, asked, advice).await,
+    let end = match next {
+        Next::RetryAt(at) => End::Again(at),
+        Next::End(end) => match end.later(outcome.verdict) {
+            Some(Later::In(wait)) => End::Again(shared.domains.clock().now() + wait),
+            // It is not the URL's fault, and the others earn the next retry.
+            Some(Later::AfterOthers) => End::AfterOthers,
+            None => conclude(&shared, &job, asked, end).await,
+        },
     };
     Ended { site, job, end }
 }
@@ -101,22 +105,8 @@ fn classify(head: &Head) -> Outcome {
     DefaultClassifier::new().classify(&ResponseView::new(head.status.as_u16(), &headers), wall_now)
 }
 
-/// Whether it is tried again, and when.
-fn once_more(advice: Advice, verdict: Verdict) -> Option<End> {
-    match advice {
-        Advice::RetryAt(at) => Some(End::Again(at)),
-        Advice::Defer(deferral) => match (deferral.reason, deferral.not_before) {
-            (DeferReason::CircuitOpen, Some(at)) => Some(End::Again(at)),
-            // It is not the URL's fault, and the others earn the next retry.
-            (DeferReason::RetryBudget, _) if verdict == Verdict::Throttled => Some(End::AfterOthers),
-            _ => None,
-        },
-        Advice::Done | Advice::Pressure { .. } => None,
-    }
-}
-
 /// What an answer is that is not asked for again.
-async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, NoAnswer>, advice: Advice) -> End {
+async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, NoAnswer>, ended: CallEnd) -> End {
     let head = match asked {
         Ok(head) => head,
         Err(no_answer) => return End::Failed(None, no_answer.in_one_line()),
@@ -136,9 +126,9 @@ async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, No
     if head.status.is_success() {
         return store(shared, job, head).await;
     }
-    let more = match advice {
-        Advice::Pressure { reason: PressureReason::UpstreamPressure, .. } => ", as if we were shut out",
-        Advice::Pressure { .. } => ", again and again",
+    let more = match ended {
+        CallEnd::Pressure { reason: PressureReason::UpstreamPressure, .. } => ", as if we were shut out",
+        CallEnd::Pressure { .. } => ", again and again",
         _ => "",
     };
     End::Failed(Some(status), format!("the host answered {status}{more}"))

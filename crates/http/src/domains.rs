@@ -15,9 +15,9 @@ pub use permit::{DomainHandle, DomainPermit, NotYet};
 #[cfg(feature = "metrics")]
 pub use prometheus::domains_prometheus_text;
 
+use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};
 use crate::memory::MemoryError;
-use crate::patience::Patience;
 use crate::refusal::Refused;
 use gleaner_governor::keyed::{Config, ConfigError, Domain, DomainError, Full, Registry, Snapshot};
 use remembered::Remembered;
@@ -153,9 +153,9 @@ impl Domains {
     /// Waits until a request may be sent to a host.
     ///
     /// # Errors
-    /// When the host may not be asked at all, or not within the caller's patience.
-    pub async fn acquire(&self, text: &str, patience: &Patience) -> Result<DomainPermit, AcquireError> {
-        self.handle(text)?.acquire(patience).await
+    /// When the host may not be asked at all, or not within the caller's limits.
+    pub async fn acquire(&self, text: &str, call_limits: &CallLimits) -> Result<DomainPermit, AcquireError> {
+        self.handle(text)?.acquire(call_limits).await
     }
 
     /// How all hosts are, with the `top` ones that are used most; no more than the settings allow.
