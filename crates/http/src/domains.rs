@@ -8,12 +8,14 @@ mod permit;
 #[cfg(feature = "metrics")]
 mod prometheus;
 mod remembered;
+mod status;
 mod upkeep;
 mod waiters;
 
 pub use permit::{DomainHandle, DomainPermit, NotYet};
 #[cfg(feature = "metrics")]
 pub use prometheus::domains_prometheus_text;
+pub use status::{DomainStatus, DomainsStatus};
 
 use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};
