@@ -16,7 +16,6 @@ use gleaner_http::wire::{Body, BodyFault, NoAnswer, RedirectFault, is_redirect, 
 use gleaner_http::{DomainPermit, Domains, End as CallEnd, Headers, Later, Next};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
@@ -175,9 +174,6 @@ async fn rules(head: Head) -> End {
     End::Rules(Some(file))
 }
 
-/// Tries after which a body that breaks off is given up, as other failures are.
-const BODY_TRIES_MAX: u32 = 4;
-
 async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
     let status = head.status.as_u16();
     match save(head.body, shared.bodies.writer()).await {
@@ -185,11 +181,11 @@ async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
             Ok(stored) => End::Line(Box::new(job.stored(status, &head.headers, stored))),
             Err(error) => End::Disk(error),
         },
-        Ok(Err(BodyFault::Lost | BodyFault::Idle { .. })) if job.tries < BODY_TRIES_MAX => {
-            let pause = Duration::from_secs(1 << job.tries.min(6)).mul_f64(fastrand::f64());
-            End::Again(shared.domains.clock().now() + pause)
+        Ok(Err(fault)) => {
+            let is_lost = matches!(fault, BodyFault::Lost | BodyFault::Idle { .. });
+            let again = is_lost.then(|| shared.domains.retry_lost_body(job.tries.saturating_sub(1))).flatten();
+            again.map_or_else(|| End::Failed(Some(status), told(fault)), End::Again)
         }
-        Ok(Err(fault)) => End::Failed(Some(status), told(fault)),
         Err(error) => End::Disk(error),
     }
 }
