@@ -15,7 +15,6 @@ mod waiters;
 pub use permit::{DomainHandle, DomainPermit, NotYet};
 #[cfg(feature = "metrics")]
 pub use prometheus::domains_prometheus_text;
-pub use status::{DomainStatus, DomainsStatus};
 
 use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};

@@ -82,10 +82,7 @@ pub use client::{Error, GovernedClient};
 pub use clock::Clock;
 #[cfg(feature = "metrics")]
 pub use domains::domains_prometheus_text;
-pub use domains::{
-    AcquireError, DomainHandle, DomainPermit, DomainSettings, DomainStatus, Domains, DomainsError, DomainsStatus,
-    NotYet, domain_of,
-};
+pub use domains::{AcquireError, DomainHandle, DomainPermit, DomainSettings, Domains, DomainsError, NotYet, domain_of};
 pub use governors::{Governors, KEYS_MAX, KeyError, Settings};
 pub use headers::Headers;
 pub use key::Key;

@@ -305,6 +305,8 @@ fn hosts_are_governed_as_the_file_says_and_the_command_line_says_more() {
     let status = out.with_file_name("status.json");
     let rate = |file: &str, more: &[&str]| {
         fs::write(home.join("config.toml"), file).unwrap();
+        // Without the paces that the run before has learned.
+        let _nothing_there = fs::remove_dir_all(&out);
         let paths = ["--out", out.to_str().unwrap(), "--home", home.to_str().unwrap()];
         let words = ["--status", status.to_str().unwrap(), "--no-robots", "-q"];
         let answer = gleaner(&[&["fetch", list.to_str().unwrap()], &paths[..], &words, more].concat());
@@ -314,9 +316,9 @@ fn hosts_are_governed_as_the_file_says_and_the_command_line_says_more() {
         let shown: serde_json::Value = serde_json::from_slice(&fs::read(&status).unwrap()).unwrap();
         Ok(shown["hosts"][0]["rate_per_s"].as_f64().unwrap())
     };
-    let fixed = "[fetch]\nstrategy = \"fixed\"\ninitial_per_s = 20.5\n";
-    assert_eq!(rate(fixed, &[]).unwrap(), 20.5);
-    assert_eq!(rate(fixed, &["--set", "initial_per_s=30"]).unwrap(), 30.0);
+    let fixed = "[fetch]\nstrategy = \"fixed\"\ninitial_per_s = 12.5\n";
+    assert_eq!(rate(fixed, &[]).unwrap(), 12.5);
+    assert_eq!(rate(fixed, &["--set", "initial_per_s=25"]).unwrap(), 25.0);
     for (file, part) in [
         ("[fetch]\ninitial_per_s = \"fast\"\n", "fetch.initial_per_s: invalid value 'initial_per_s=fast'"),
         ("[fetch]\nspeed = 1\n", "there is no option fetch.speed"),
@@ -328,7 +330,7 @@ fn hosts_are_governed_as_the_file_says_and_the_command_line_says_more() {
     fs::write(home.join("config.toml"), fixed).unwrap();
     let shown = gleaner(&["config", "show", "--home", home.to_str().unwrap()]).stdout;
     let line = shown.lines().find(|line| line.starts_with("fetch.initial_per_s")).unwrap_or_default();
-    assert!(line.contains("20.5") && line.contains("config.toml line 3"), "{shown}");
+    assert!(line.contains("12.5") && line.contains("config.toml line 3"), "{shown}");
     let line = shown.lines().find(|line| line.starts_with("fetch.max_per_s")).unwrap_or_default();
     assert!(line.contains("50") && line.ends_with("default"), "{shown}");
 }
