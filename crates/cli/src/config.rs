@@ -4,15 +4,18 @@
 //! first question about a wrong value is where it comes from. Each is held to the rules of its option,
 //! by clap itself, so that there is one rule. Secrets are refused: the file is copied and shown.
 
+mod fetch_options;
 mod file;
 
 use crate::args::ProxyArgs;
 use crate::args::care::Colour;
 use crate::args::collect::{CollectArgs, HomeArgs};
+use crate::args::fetch::FetchArgs;
 use crate::args::serve::ServeArgs;
 use crate::error::CliError;
 use crate::home::Home;
 use clap::Parser;
+use fetch_options::FETCH_OPTIONS;
 use file::InFile;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -42,10 +45,15 @@ enum Of {
     Run,
     Serve,
     Proxy,
+    Fetch,
 }
 
 /// Every option, in the order in which they are shown.
-pub(crate) const OPTIONS: [Declared; 18] = [
+pub(crate) fn options() -> impl Iterator<Item = &'static Declared> {
+    OPTIONS.iter().chain(&FETCH_OPTIONS)
+}
+
+const OPTIONS: [Declared; 18] = [
     Declared {
         key: "colour",
         variable: "GLEANER_COLOUR",
@@ -250,7 +258,7 @@ impl Config {
             }
             said.insert(declared.key, Said { text, source: Source::File { path: path.to_owned(), line } });
         }
-        for declared in &OPTIONS {
+        for declared in options() {
             let Some(value) = environment(declared.variable).filter(|value| !value.is_empty()) else { continue };
             let text = value.to_string_lossy().into_owned();
             if let Err(fault) = declared.check(&text) {
@@ -270,7 +278,7 @@ impl Config {
 
     /// What was said about the options of one command, as it would be typed.
     fn as_typed(&self, of: Of) -> Vec<String> {
-        let of_command = OPTIONS.iter().filter(|declared| declared.of == of);
+        let of_command = options().filter(|declared| declared.of == of);
         of_command.filter_map(|declared| Some(declared.typed(&self.said.get(declared.key)?.text))).collect()
     }
 
@@ -311,6 +319,14 @@ impl Config {
         Ok(())
     }
 
+    /// The same for a fetch: what is typed comes last, and counts.
+    pub(crate) fn fill_fetch(&self, args: &mut FetchArgs) -> Result<(), CliError> {
+        let mut said = parse::<FetchLine>(FETCH_NEEDS, &self.as_typed(Of::Fetch)).map_err(unexpected)?.args;
+        said.settings.append(&mut args.settings);
+        args.settings = said.settings;
+        Ok(())
+    }
+
     fn colour(&self) -> Option<Colour> {
         parse::<EveryLine>(&[], &self.as_typed(Of::Every)).ok().and_then(|line| line.colour)
     }
@@ -325,7 +341,8 @@ pub(crate) fn colour(typed: Option<Colour>, home: Option<PathBuf>) -> Colour {
 
 impl Declared {
     fn typed(&self, text: &str) -> String {
-        format!("{}={text}", self.flag)
+        // As one word, whatever is in it.
+        format!("{}={text}", self.flag.replacen(' ', "=", 1))
     }
 
     /// Holds a value to the rules of its option.
@@ -336,6 +353,7 @@ impl Declared {
             Of::Run => parse::<RunLine>(RUN_NEEDS, &typed).map(drop),
             Of::Serve => parse::<ServeLine>(&[], &typed).map(drop),
             Of::Proxy => parse::<ProxyLine>(PROXY_NEEDS, &typed).map(drop),
+            Of::Fetch => parse::<FetchLine>(FETCH_NEEDS, &typed).map(drop),
         }
     }
 }
@@ -370,6 +388,15 @@ struct ProxyLine {
 /// What `proxy` does not go without.
 const PROXY_NEEDS: &[&str] = &["--upstream=http://127.0.0.1"];
 
+#[derive(Parser)]
+struct FetchLine {
+    #[command(flatten)]
+    args: FetchArgs,
+}
+
+/// What `fetch` does not go without.
+const FETCH_NEEDS: &[&str] = &["list"];
+
 fn parse<P: Parser>(needs: &[&str], typed: &[String]) -> Result<P, String> {
     let words = std::iter::once("gleaner").chain(needs.iter().copied()).chain(typed.iter().map(String::as_str));
     P::try_parse_from(words).map_err(|error| {
@@ -392,7 +419,7 @@ pub(crate) fn template() -> String {
                     # No secrets here: `gleaner add` asks for them and stores them encrypted.\n"
         .to_owned();
     let mut last_section = "";
-    for declared in &OPTIONS {
+    for declared in options() {
         let (section, name) = declared.key.split_once('.').unwrap_or(("", declared.key));
         if section != last_section {
             text.push_str(&format!("\n[{section}]\n"));
@@ -418,7 +445,7 @@ mod tests {
     }
 
     fn declared(key: &str) -> &'static Declared {
-        OPTIONS.iter().find(|declared| declared.key == key).unwrap()
+        options().find(|declared| declared.key == key).unwrap()
     }
 
     #[test]
@@ -458,6 +485,10 @@ mod tests {
             ("serve.behind_proxy = \"maybe\"", "serve.behind_proxy: invalid value"),
             ("serve.allow_host = \"a b\"", "serve.allow_host: invalid value"),
             ("colour = \"blue\"", "possible values: auto, always, never"),
+            ("[fetch]\nmax_per_s = 0", "line 2: fetch.max_per_s: invalid value 'max_per_s=0'"),
+            ("fetch.open_for = 5", "a time such as 500ms, 30s, 10m or 2h is"),
+            ("fetch.enabled = \"perhaps\"", "true or false is"),
+            ("fetch.max_per_sec = 1", "did you mean fetch.max_per_s?"),
         ] {
             let error = load(text, &[]).unwrap_err();
             assert!(error.contains(part), "{text}: {error}");
@@ -474,7 +505,7 @@ mod tests {
         let uncommented =
             |line| str::strip_prefix(line, "# ").filter(|rest: &&str| rest.contains(" = ")).unwrap_or(line);
         let set = template.lines().map(uncommented).collect::<Vec<_>>();
-        assert_eq!(load(&set.join("\n"), &[]).unwrap().said.len(), OPTIONS.len());
+        assert_eq!(load(&set.join("\n"), &[]).unwrap().said.len(), options().count());
     }
 
     #[test]
@@ -500,7 +531,7 @@ mod tests {
     #[test]
     fn the_page_about_it_has_every_name() {
         let page = include_str!("../../../docs/configuration.md");
-        for Declared { key, variable, flag, default, .. } in &OPTIONS {
+        for Declared { key, variable, flag, default, .. } in options() {
             let row = page.lines().find(|line| line.starts_with(&format!("| `{key}`"))).unwrap_or_default();
             for part in [variable, flag, default] {
                 assert!(row.contains(*part), "{key}: {part} is missing in {row:?}");

@@ -94,7 +94,10 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
             Config::load(&Home::find(&args.home)?)?.fill_proxy(&mut args)?;
             commands::proxy::run(&args)
         }
-        Command::Fetch(args) => commands::fetch::run(&args, &mut out),
+        Command::Fetch(mut args) => {
+            Config::load(&Home::find(&args.home)?)?.fill_fetch(&mut args)?;
+            commands::fetch::run(&args, &mut out)
+        }
         Command::Demo(args) => commands::demo::run(&args, &mut out),
         Command::Add(args) => commands::add::run(&args, &mut out),
         Command::Run(mut args) => {

@@ -4,7 +4,7 @@
 //! and never holds a place that the provider counts. What all of them hold together is bounded by a
 //! [`Budget`]; beyond it a request passes once and is not repeated. Answers are never held, only passed.
 
-use crate::silence::{BodyError, Bounded};
+use crate::stalled_body::{BodyError, Bounded};
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};

@@ -2,8 +2,8 @@
 
 use crate::body::{Payload, Upload};
 use crate::connect::UpstreamClient;
-use crate::reply::Reply;
-use crate::silence::BodyError;
+use crate::respond::Reply;
+use crate::stalled_body::BodyError;
 use gleaner_http::governor::{
     Classifier as _, DefaultClassifier, Outcome, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };

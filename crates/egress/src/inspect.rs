@@ -1,8 +1,8 @@
 //! What the sidecar says about itself, under `/.gleaner/`. Never waits, and never goes to the upstream.
 
 use crate::body::AnswerBody;
-use crate::exchange::Sidecar;
-use crate::reply::{Reply, json, plain};
+use crate::handler::Sidecar;
+use crate::respond::{Reply, json, plain};
 use gleaner_http::{SendGovernor, Status, prometheus_text};
 use http::header::{self, HeaderValue};
 use http::{Method, Response, StatusCode};

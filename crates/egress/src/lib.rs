@@ -38,20 +38,20 @@
 
 mod body;
 mod connect;
-mod door;
-mod exchange;
+mod extract;
 mod forward;
+mod handler;
 mod hygiene;
 mod inspect;
 mod links;
+mod listener;
 mod max_wait;
-mod reply;
-mod server;
-mod silence;
+mod respond;
+mod stalled_body;
 mod upstream;
 
-use exchange::{REQUESTS_MAX, Sidecar};
-use gleaner_http::{Governors, KeyError, Patience, Settings};
+use gleaner_http::{CallLimits, Governors, KeyError, Settings};
+use handler::{REQUESTS_MAX, Sidecar};
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -75,7 +75,7 @@ pub struct Config {
     /// How its keys are governed.
     pub settings: Settings,
     /// Attempts and timeouts of a request; its `max_wait` holds for callers that name none.
-    pub patience: Patience,
+    pub call_limits: CallLimits,
     /// Whether each `Authorization` has a limit of its own. It is kept only as a keyed hash.
     pub per_authorization: bool,
     /// Whether requests may leave this machine in plain text.
@@ -96,7 +96,7 @@ impl Config {
             listen: LISTEN,
             governors: Governors::new(),
             settings: Settings::default(),
-            patience: Patience { max_wait: Some(MAX_WAIT), ..Patience::default() },
+            call_limits: CallLimits { max_wait: Some(MAX_WAIT), ..CallLimits::default() },
             per_authorization: false,
             allow_insecure_upstream: false,
         }
@@ -173,7 +173,7 @@ impl Proxy {
             client,
             governors: config.governors,
             settings: config.settings,
-            patience: config.patience,
+            call_limits: config.call_limits,
             governor,
             budget: Arc::default(),
             places: Arc::new(Semaphore::new(REQUESTS_MAX)),
@@ -205,7 +205,7 @@ impl Proxy {
             shutdown.await;
             stop.send_replace(true);
         };
-        server::serve(self.listener, self.sidecar, shutdown).await;
+        listener::serve(self.listener, self.sidecar, shutdown).await;
         if tokio::task::spawn_blocking(move || governors.save()).await.is_err() {
             tracing::warn!("the thread that writes down what was learned is gone");
         }

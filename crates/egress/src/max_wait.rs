@@ -2,7 +2,7 @@
 //!
 //! What cannot be read is refused and not guessed: a caller that believes in a bound has one.
 
-use crate::reply::Reply;
+use crate::respond::Reply;
 use http::{HeaderMap, StatusCode};
 use std::time::Duration;
 

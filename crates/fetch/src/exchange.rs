@@ -10,14 +10,12 @@ use crate::robots::ROBOTS_BYTES_MAX;
 use crate::url_list::Target;
 use crate::wire::{Head, Wire};
 use gleaner_http::governor::{
-    Advice, Classifier as _, DefaultClassifier, DeferReason, Outcome, PressureReason, ResponseView, Time, Verdict,
-    WallTime,
+    Classifier as _, DefaultClassifier, Outcome, PressureReason, ResponseView, Time, Verdict, WallTime,
 };
 use gleaner_http::wire::{Body, BodyFault, NoAnswer, RedirectFault, is_redirect, redirect_target};
-use gleaner_http::{DomainPermit, Domains, Headers};
+use gleaner_http::{DomainPermit, Domains, End as CallEnd, Headers, Later, Next};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 use tokio::task::spawn_blocking;
 use tokio::time::Instant;
@@ -83,14 +81,19 @@ pub(crate) async fn exchange<W: Wire>(shared: Arc<Shared<W>>, mut job: Box<Job>,
         Err(no_answer) => no_answer.outcome(),
     };
     job.status = asked.as_ref().ok().map(|head| head.status.as_u16());
-    let advice = permit.answer(&outcome, job.status, job.tries).await;
+    let next = permit.answer(&outcome, job.status, job.tries).await;
     job.tries += 1;
     job.attempts += 1;
     // The scheduler has left: then nobody needs to know.
     let _ = shared.heard.send(Heard { site, key, verdict: outcome.verdict }).await;
-    let end = match once_more(advice, outcome.verdict) {
-        Some(end) => end,
-        None => conclude(&shared, &job, asked, advice).await,
+    let end = match next {
+        Next::RetryAt(at) => End::Again(at),
+        Next::End(end) => match end.later(outcome.verdict) {
+            Some(Later::In(wait)) => End::Again(shared.domains.clock().now() + wait),
+            // It is not the URL's fault, and the others earn the next retry.
+            Some(Later::AfterOthers) => End::AfterOthers,
+            None => conclude(&shared, &job, asked, end).await,
+        },
     };
     Ended { site, job, end }
 }
@@ -101,22 +104,8 @@ fn classify(head: &Head) -> Outcome {
     DefaultClassifier::new().classify(&ResponseView::new(head.status.as_u16(), &headers), wall_now)
 }
 
-/// Whether it is tried again, and when.
-fn once_more(advice: Advice, verdict: Verdict) -> Option<End> {
-    match advice {
-        Advice::RetryAt(at) => Some(End::Again(at)),
-        Advice::Defer(deferral) => match (deferral.reason, deferral.not_before) {
-            (DeferReason::CircuitOpen, Some(at)) => Some(End::Again(at)),
-            // It is not the URL's fault, and the others earn the next retry.
-            (DeferReason::RetryBudget, _) if verdict == Verdict::Throttled => Some(End::AfterOthers),
-            _ => None,
-        },
-        Advice::Done | Advice::Pressure { .. } => None,
-    }
-}
-
 /// What an answer is that is not asked for again.
-async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, NoAnswer>, advice: Advice) -> End {
+async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, NoAnswer>, ended: CallEnd) -> End {
     let head = match asked {
         Ok(head) => head,
         Err(no_answer) => return End::Failed(None, no_answer.in_one_line()),
@@ -136,9 +125,9 @@ async fn conclude<W: Wire>(shared: &Shared<W>, job: &Job, asked: Result<Head, No
     if head.status.is_success() {
         return store(shared, job, head).await;
     }
-    let more = match advice {
-        Advice::Pressure { reason: PressureReason::UpstreamPressure, .. } => ", as if we were shut out",
-        Advice::Pressure { .. } => ", again and again",
+    let more = match ended {
+        CallEnd::Pressure { reason: PressureReason::UpstreamPressure, .. } => ", as if we were shut out",
+        CallEnd::Pressure { .. } => ", again and again",
         _ => "",
     };
     End::Failed(Some(status), format!("the host answered {status}{more}"))
@@ -185,9 +174,6 @@ async fn rules(head: Head) -> End {
     End::Rules(Some(file))
 }
 
-/// Tries after which a body that breaks off is given up, as other failures are.
-const BODY_TRIES_MAX: u32 = 4;
-
 async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
     let status = head.status.as_u16();
     match save(head.body, shared.bodies.writer()).await {
@@ -195,11 +181,11 @@ async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
             Ok(stored) => End::Line(Box::new(job.stored(status, &head.headers, stored))),
             Err(error) => End::Disk(error),
         },
-        Ok(Err(BodyFault::Lost | BodyFault::Idle { .. })) if job.tries < BODY_TRIES_MAX => {
-            let pause = Duration::from_secs(1 << job.tries.min(6)).mul_f64(fastrand::f64());
-            End::Again(shared.domains.clock().now() + pause)
+        Ok(Err(fault)) => {
+            let is_lost = matches!(fault, BodyFault::Lost | BodyFault::Idle { .. });
+            let again = is_lost.then(|| shared.domains.retry_lost_body(job.tries.saturating_sub(1))).flatten();
+            again.map_or_else(|| End::Failed(Some(status), told(fault)), End::Again)
         }
-        Ok(Err(fault)) => End::Failed(Some(status), told(fault)),
         Err(error) => End::Disk(error),
     }
 }

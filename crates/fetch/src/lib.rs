@@ -16,6 +16,7 @@ mod bodies;
 mod discovery;
 mod exchange;
 mod frontier;
+mod host_settings;
 mod job;
 mod journal;
 mod pipeline;
@@ -29,6 +30,7 @@ mod stop;
 mod url_list;
 mod wire;
 
+pub use host_settings::{Assignment, HOST_SETTINGS, HostSetting, HostSettingError};
 pub use progress::Progress;
 pub use result_line::ResultLine;
 pub use robots::{ROBOTS_BYTES_MAX, ROBOTS_PATH, Robots};
@@ -83,6 +85,8 @@ pub enum FetchError {
 /// What a listener is told.
 #[derive(Debug)]
 pub enum Event<'a> {
+    /// It begins: these are the hosts, to be looked at for as long as it takes.
+    Started(&'a Domains),
     /// A URL is finished and written down; also as it was written.
     Line(&'a ResultLine, &'a str),
     /// How it goes, about once a second.
@@ -145,10 +149,11 @@ async fn fetch_over<W: Wire>(
     let found = discovery::start(BufReader::new(reader), finished, previous).map_err(FetchError::List)?;
     let (heard_sender, heard) = channel(settings.concurrency);
     let (told, lines) = channel(LINES_AHEAD);
+    let mut output = Output { journal, summary, failure: None, listen };
+    (output.listen)(Event::Started(&domains)).map_err(FetchError::Listener)?;
     let shared = Arc::new(Shared { wire, domains, bodies, heard: heard_sender });
     let parts = Parts { shared, heard, found, told, list, previous: previous_file, stop: stop.clone() };
     let scheduler = tokio::spawn(Pipeline::new(settings, parts, progress).run());
-    let mut output = Output { journal, summary, failure: None, listen };
     output.take(lines, &stop).await;
     let ended = scheduler.await.map_err(|error| FetchError::Bug(error.to_string()))?;
     output.close(ended, &stop)

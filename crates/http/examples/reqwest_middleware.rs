@@ -7,7 +7,7 @@
 #![expect(clippy::print_stdout, reason = "an example shows what happens")]
 
 use bytes::Bytes;
-use gleaner_http::{CallReport, GovernedMiddleware, Patience, Refused};
+use gleaner_http::{CallLimits, CallReport, GovernedMiddleware, Refused};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
@@ -43,8 +43,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
 fn client() -> Result<ClientWithMiddleware, Box<dyn Error>> {
     // A program that builds reqwest with a TLS of its own choice does not need this line.
     rustls::crypto::ring::default_provider().install_default().map_err(|_| "TLS is set up already")?;
-    let patience = Patience { max_wait: Some(Duration::from_secs(30)), ..Patience::default() };
-    let governed = GovernedMiddleware::per_host().patience(patience);
+    let call_limits = CallLimits { max_wait: Some(Duration::from_secs(30)), ..CallLimits::default() };
+    let governed = GovernedMiddleware::per_host().call_limits(call_limits);
     Ok(ClientBuilder::new(reqwest::Client::new()).with(governed).build())
 }
 

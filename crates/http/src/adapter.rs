@@ -6,13 +6,13 @@
 //! request, so the inner layer sees it whatever it is called, and refuses before it waits. Never sends,
 //! never waits, and never reads a body.
 
+use crate::call_limits::CallLimits;
 use crate::headers::Headers;
 use crate::key::Key;
-use crate::patience::Patience;
 use crate::refusal::{Refusal, Refused};
-use crate::repeat::{Failure, Repeatable};
+use crate::retry::{End, Failure, Repeatable};
 use crate::send_governor::SendGovernor;
-use crate::transport::{End, Finished, Transport};
+use crate::transport::{Finished, Transport};
 use crate::wire::causes;
 use gleaner_governor::{
     Classifier, DefaultClassifier, Outcome, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
@@ -43,7 +43,7 @@ impl CallReport {
     }
 }
 
-/// An attempt was given up: it took longer than [`Patience::attempt_timeout`], counted from its send.
+/// An attempt was given up: it took longer than [`CallLimits::attempt_timeout`], counted from its send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no answer within {} ms of the send", .after.as_millis())]
 pub struct TimedOut {
@@ -69,21 +69,21 @@ impl GovernedBy {
 
 /// What the owner of a layer can set.
 #[derive(Clone)]
-pub(crate) struct Manners {
-    pub(crate) patience: Patience,
+pub(crate) struct CallOptions {
+    pub(crate) call_limits: CallLimits,
     pub(crate) classifier: Arc<dyn Classifier + Send + Sync>,
 }
 
-impl Default for Manners {
+impl Default for CallOptions {
     fn default() -> Self {
-        Self { patience: Patience::default(), classifier: Arc::new(DefaultClassifier::new()) }
+        Self { call_limits: CallLimits::default(), classifier: Arc::new(DefaultClassifier::new()) }
     }
 }
 
-impl Manners {
-    /// The patience of one request: its own, where it brings one, or that of the layer.
-    pub(crate) fn patience_of(&self, extensions: &Extensions) -> Patience {
-        extensions.get().copied().unwrap_or(self.patience)
+impl CallOptions {
+    /// The limits of one request: its own, where it brings one, or that of the layer.
+    pub(crate) fn limits_of(&self, extensions: &Extensions) -> CallLimits {
+        extensions.get().copied().unwrap_or(self.call_limits)
     }
 
     pub(crate) fn outcome_of_answer(&self, status: StatusCode, headers: &HeaderMap, wall_now: WallTime) -> Outcome {
@@ -91,9 +91,9 @@ impl Manners {
     }
 }
 
-impl fmt::Debug for Manners {
+impl fmt::Debug for CallOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Manners").field("patience", &self.patience).finish_non_exhaustive()
+        f.debug_struct("CallOptions").field("call_limits", &self.call_limits).finish_non_exhaustive()
     }
 }
 
@@ -106,8 +106,8 @@ pub(crate) struct Copies<R> {
 }
 
 impl<R> Copies<R> {
-    pub(crate) fn new(request: R, method: Method, patience: &Patience) -> Self {
-        Self { next: Some(request), method, left: patience.attempts.saturating_sub(1) }
+    pub(crate) fn new(request: R, method: Method, call_limits: &CallLimits) -> Self {
+        Self { next: Some(request), method, left: call_limits.attempts.saturating_sub(1) }
     }
 
     /// The request of this attempt. `copy` is not asked before the last one: a copy costs allocations.
@@ -196,8 +196,8 @@ mod tests {
 
     #[test]
     fn no_copy_is_made_for_the_last_attempt() {
-        let patience = Patience { attempts: 2, ..Patience::default() };
-        let mut copies = Copies::new("request", Method::GET, &patience);
+        let call_limits = CallLimits { attempts: 2, ..CallLimits::default() };
+        let mut copies = Copies::new("request", Method::GET, &call_limits);
         let mut made = 0;
         let mut copy = |request: &&'static str| {
             made += 1;

@@ -29,23 +29,23 @@ mod error;
 mod link;
 mod paging;
 mod place;
+mod record_replay;
 mod redirect;
 mod request;
 mod response;
 pub(crate) mod send;
-mod tape;
 
 pub use crate::wire::{BodyEnd, BodyFault, RedirectFault, TransportKind};
 pub use builder::ClientBuilder;
 pub use error::{Error, RequestFault, Terminal, TerminalReason};
 pub use paging::{Pages, Paging, PagingFault, Slice};
 pub use place::Place;
+pub use record_replay::{Asked, NoReply, Player, Recorder, Reply};
 pub use request::{Deadline, RequestBuilder};
 pub use response::Response;
-pub use tape::{Asked, NoReply, Player, Recorder, Reply};
 
+use crate::call_limits::CallLimits;
 use crate::governors::Governors;
-use crate::patience::Patience;
 use crate::send_governor::SendGovernor;
 use crate::wire::BodyLimits;
 use builder::Wires;
@@ -53,10 +53,10 @@ use cookies::Cookies;
 use defaults::DefaultHeaders;
 use gleaner_governor::Classifier;
 use http::{Method, StatusCode};
+use record_replay::RecordReplay;
 use redirect::RedirectRules;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
-use tape::Tape;
 
 /// An HTTP client that finds a provider's rate limit and stays just under it.
 ///
@@ -84,14 +84,14 @@ pub(crate) struct Inner {
     governors: Governors,
     default_headers: DefaultHeaders,
     cookies: Option<Cookies>,
-    patience: Patience,
+    call_limits: CallLimits,
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
     peek: Peek,
-    tape: Tape,
-    /// How many requests a run may make, for answers that no governor counts.
-    request_cap: Option<u64>,
+    record_replay: RecordReplay,
+    /// In place of all others when answers come from a recording.
+    replay_governor: Option<SendGovernor>,
     wires: Wires,
     wire: reqwest::Client,
     /// Made when the first redirect leads to another origin: most clients never need it.

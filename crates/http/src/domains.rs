@@ -8,6 +8,7 @@ mod permit;
 #[cfg(feature = "metrics")]
 mod prometheus;
 mod remembered;
+mod status;
 mod upkeep;
 mod waiters;
 
@@ -15,10 +16,11 @@ pub use permit::{DomainHandle, DomainPermit, NotYet};
 #[cfg(feature = "metrics")]
 pub use prometheus::domains_prometheus_text;
 
+use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};
 use crate::memory::MemoryError;
-use crate::patience::Patience;
 use crate::refusal::Refused;
+use gleaner_governor::Time;
 use gleaner_governor::keyed::{Config, ConfigError, Domain, DomainError, Full, Registry, Snapshot};
 use remembered::Remembered;
 use std::fmt;
@@ -153,9 +155,18 @@ impl Domains {
     /// Waits until a request may be sent to a host.
     ///
     /// # Errors
-    /// When the host may not be asked at all, or not within the caller's patience.
-    pub async fn acquire(&self, text: &str, patience: &Patience) -> Result<DomainPermit, AcquireError> {
-        self.handle(text)?.acquire(patience).await
+    /// When the host may not be asked at all, or not within the caller's limits.
+    pub async fn acquire(&self, text: &str, call_limits: &CallLimits) -> Result<DomainPermit, AcquireError> {
+        self.handle(text)?.acquire(call_limits).await
+    }
+
+    /// When a request may be sent again whose answer came and whose body broke off; `attempt` is counted from 0. `None`
+    /// when its attempts are used up. No retry budget pays for it: the host has answered.
+    #[must_use]
+    pub fn retry_lost_body(&self, attempt: u32) -> Option<Time> {
+        let config = self.inner.registry.config();
+        let longest = config.retry_base.saturating_mul(1 << attempt.min(16)).min(config.retry_cap);
+        (attempt + 1 < config.attempts).then(|| self.inner.clock.now() + longest.mul_f64(fastrand::f64()))
     }
 
     /// How all hosts are, with the `top` ones that are used most; no more than the settings allow.

@@ -48,7 +48,7 @@ impl Default for Settings {
 }
 
 /// Why there is no governor for a key.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// Somebody else in this process governs it otherwise, and one of the two would be ignored.
     #[error("{key} is already governed with other settings; give all its clients the same, or another name")]
@@ -150,10 +150,13 @@ impl Governors {
         Ok(governor)
     }
 
-    /// The send governor of `key`, if somebody has asked for it before, whatever its settings.
-    #[must_use]
-    pub fn known(&self, key: &Key) -> Option<SendGovernor> {
-        self.lock().get(key).cloned()
+    /// The send governor of `key` as it is, whatever its settings; made with `settings` if nobody has asked for it before.
+    ///
+    /// # Errors
+    /// When there are too many keys.
+    pub fn known_or(&self, key: &Key, settings: &Settings) -> Result<SendGovernor, KeyError> {
+        let known = self.lock().get(key).cloned();
+        known.map_or_else(|| self.governor(key, settings), Ok)
     }
 
     /// All of them, in the order of their keys.

@@ -23,6 +23,13 @@ impl Key {
         Self { provider: provider.into(), credential: None }
     }
 
+    /// The key of the host of `url`, and of its port where it is not the scheme's own.
+    #[cfg(any(feature = "client", feature = "reqwest-middleware"))]
+    pub(crate) fn of_host(url: &reqwest::Url) -> Self {
+        let host = url.host_str().unwrap_or_default();
+        url.port().map_or_else(|| Self::new(host), |port| Self::new(&format!("{host}:{port}")))
+    }
+
     pub(crate) fn with_credential(provider: &str, credential: &[u8], secret: &Secret) -> Self {
         let hash = blake3::keyed_hash(&secret.0, credential);
         let mut fingerprint = Fingerprint::default();

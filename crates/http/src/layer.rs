@@ -1,17 +1,17 @@
 //! The tower layer: one `layer` in a `tower` stack, and every request is governed.
 //!
 //! Why the wait is in `call` and not in `poll_ready`, where tower's own rate limit has it: readiness is
-//! asked for before there is a request, so it cannot know the request's patience, cannot be taken back
+//! asked for before there is a request, so it cannot know the request's limits, cannot be taken back
 //! when the caller goes away with a ready service, and does not cover retries. A wait there would be a
 //! second gate beside the one that retries need anyway. So `poll_ready` says only whether the service
 //! below is ready, and the one wait is inside [`SendGovernor::run`]. Never reads a body.
 
-use crate::adapter::{CallReport, Copies, GovernedBy, Manners, TimedOut, failure_of, outcome_of_failure};
+use crate::adapter::{CallOptions, CallReport, Copies, GovernedBy, TimedOut, failure_of, outcome_of_failure};
+use crate::call_limits::CallLimits;
 use crate::governors::{Governors, KeyError, Settings};
 use crate::key::Key;
-use crate::patience::Patience;
 use crate::refusal::Refused;
-use crate::repeat::Failure;
+use crate::retry::Failure;
 use crate::send_governor::SendGovernor;
 use crate::transport::Transport;
 use gleaner_governor::{Classifier, Outcome, Verdict, WallTime};
@@ -38,7 +38,7 @@ use tower_service::Service;
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // In a program this is the client of hyper-util, or whatever else sends.
 /// let provider = service_fn(|_: Request<Bytes>| async { Ok::<_, Infallible>(Response::new(Bytes::from("hello"))) });
-/// let service = ServiceBuilder::new().layer(GovernedLayer::new("example")?).service(provider);
+/// let service = ServiceBuilder::new().layer(GovernedLayer::new("example")).service(provider);
 ///
 /// let response = service.oneshot(Request::new(Bytes::new())).await?;
 /// let report = response.extensions().get::<CallReport>().ok_or("no report")?;
@@ -65,13 +65,13 @@ use tower_service::Service;
 /// [`bodies`](Self::bodies) takes a function from `&B` to `Option<B>`, or [`SendOnce`] for none at all;
 /// what cannot be copied passes once.
 ///
-/// # One request's own patience
+/// # One request's own limits
 ///
-/// A [`Patience`] among a request's extensions replaces the one of the layer.
+/// A [`CallLimits`] among a request's extensions replaces the one of the layer.
 #[derive(Clone, Debug)]
 pub struct GovernedLayer<R = CloneBody> {
-    governor: SendGovernor,
-    manners: Manners,
+    governor: Result<SendGovernor, KeyError>,
+    options: CallOptions,
     bodies: R,
 }
 
@@ -79,38 +79,42 @@ impl GovernedLayer {
     /// Governs all requests as requests to `provider`, together with everyone in this process who names
     /// the same provider.
     ///
-    /// # Errors
-    /// When somebody in this process governs it with other settings, or there are too many keys.
-    pub fn new(provider: &str) -> Result<Self, KeyError> {
-        Ok(Self::with(Governors::global().governor(&Key::new(provider), &Settings::default())?))
+    /// If there are too many keys, its requests fail with [`GovernedError::Key`].
+    #[must_use]
+    pub fn new(provider: &str) -> Self {
+        Self::of(Governors::global().known_or(&Key::new(provider), &Settings::default()))
     }
 
     /// Governs all requests by `governor`.
     #[must_use]
     pub fn with(governor: SendGovernor) -> Self {
-        Self { governor, manners: Manners::default(), bodies: CloneBody }
+        Self::of(Ok(governor))
+    }
+
+    fn of(governor: Result<SendGovernor, KeyError>) -> Self {
+        Self { governor, options: CallOptions::default(), bodies: CloneBody }
     }
 }
 
 impl<R> GovernedLayer<R> {
     /// How long a request may wait and how often it is sent.
     #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.manners.patience = patience;
+    pub fn call_limits(mut self, call_limits: CallLimits) -> Self {
+        self.options.call_limits = call_limits;
         self
     }
 
     /// Who decides what an answer means, by its status and headers; the body is not read.
     #[must_use]
     pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
-        self.manners.classifier = Arc::new(classifier);
+        self.options.classifier = Arc::new(classifier);
         self
     }
 
     /// How a body is copied for the next attempt.
     #[must_use]
     pub fn bodies<N>(self, bodies: N) -> GovernedLayer<N> {
-        GovernedLayer { governor: self.governor, manners: self.manners, bodies }
+        GovernedLayer { governor: self.governor, options: self.options, bodies }
     }
 }
 
@@ -153,6 +157,9 @@ pub enum GovernedError {
     /// It was not sent, or not sent again, by our own decision.
     #[error(transparent)]
     Refused(#[from] Refused),
+    /// There are too many keys in this process.
+    #[error(transparent)]
+    Key(#[from] KeyError),
     /// The last attempt was given up.
     #[error(transparent)]
     TimedOut(#[from] TimedOut),
@@ -224,18 +231,19 @@ impl<R> GovernedLayer<R> {
         B: Send,
         A: Send,
     {
-        GovernedBy::refuse_second(request.extensions(), &self.governor)?;
-        let patience = self.manners.patience_of(request.extensions());
-        request.extensions_mut().insert(GovernedBy::new(&self.governor));
+        let governor = self.governor?;
+        GovernedBy::refuse_second(request.extensions(), &governor)?;
+        let call_limits = self.options.limits_of(request.extensions());
+        request.extensions_mut().insert(GovernedBy::new(&governor));
         let method = request.method().clone();
         let mut sending = Sending {
-            copies: Copies::new(request, method, &patience),
+            copies: Copies::new(request, method, &call_limits),
             service: ready,
             is_ready: true,
             bodies: self.bodies,
-            manners: self.manners,
+            options: self.options,
         };
-        let finished = self.governor.run(&patience, &mut sending).await?;
+        let finished = governor.run(&call_limits, &mut sending).await?;
         let report = CallReport::of(&finished);
         let mut response = finished.result?;
         response.extensions_mut().insert(report);
@@ -250,7 +258,7 @@ struct Sending<S, B, R> {
     /// The service has said that it is ready and has not been called since.
     is_ready: bool,
     bodies: R,
-    manners: Manners,
+    options: CallOptions,
 }
 
 impl<S, B, A, R> Transport for Sending<S, B, R>
@@ -281,11 +289,11 @@ where
 
     fn classify(&self, result: Result<&Response<A>, &GovernedError>, wall_now: WallTime) -> Outcome {
         match result {
-            Ok(answer) => self.manners.outcome_of_answer(answer.status(), answer.headers(), wall_now),
+            Ok(answer) => self.options.outcome_of_answer(answer.status(), answer.headers(), wall_now),
             Err(GovernedError::Service(error)) => outcome_of_failure(&**error),
             Err(GovernedError::TimedOut(_)) => gleaner_governor::network_error(),
             // Another governor's decision says nothing about the provider.
-            Err(GovernedError::Refused(_)) => Outcome::bare(Verdict::Permanent),
+            Err(GovernedError::Refused(_) | GovernedError::Key(_)) => Outcome::bare(Verdict::Permanent),
         }
     }
 

@@ -8,7 +8,7 @@
 //! | `GovernedClient` | `client` (default) | a program that wants one good HTTP client |
 //! | `GovernedMiddleware` | `reqwest-middleware` | a program that has a `reqwest-middleware` stack |
 //! | `GovernedLayer` | `tower` | a program that has a `tower` stack |
-//! | `elsewhere::Elsewhere` | `client` | requests that something else sends, such as a page of a browser |
+//! | `external_send::ExternalSender` | `client` | requests that something else sends, such as a page of a browser |
 //!
 //! Every other language uses the reverse proxy of `gleaner-egress` (`gleaner proxy`), which drives the same governors.
 //!
@@ -47,12 +47,13 @@
 mod adapter;
 #[cfg(feature = "client")]
 pub mod blocking;
+mod call_limits;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
 mod domains;
 #[cfg(feature = "client")]
-pub mod elsewhere;
+pub mod external_send;
 mod figures;
 mod governors;
 mod headers;
@@ -64,11 +65,10 @@ mod memory;
 mod metrics;
 #[cfg(feature = "reqwest-middleware")]
 mod middleware;
-mod patience;
 mod queue;
 mod readout;
 mod refusal;
-mod repeat;
+mod retry;
 mod send_governor;
 mod transport;
 mod warm_start;
@@ -76,6 +76,7 @@ pub mod wire;
 
 #[cfg(any(feature = "reqwest-middleware", feature = "tower"))]
 pub use adapter::{CallReport, TimedOut};
+pub use call_limits::CallLimits;
 #[cfg(feature = "client")]
 pub use client::{Error, GovernedClient};
 pub use clock::Clock;
@@ -92,12 +93,11 @@ pub use memory::MemoryError;
 pub use metrics::prometheus_text;
 #[cfg(feature = "reqwest-middleware")]
 pub use middleware::GovernedMiddleware;
-pub use patience::Patience;
 pub use readout::{CollectionRate, LastBackoff, Readout, Status, StatusBackoff, Waiting};
 pub use refusal::{Refusal, Refused};
-pub use repeat::{Failure, Repeatable};
-pub use send_governor::{Admitted, SendGovernor, Sent};
-pub use transport::{End, Finished, Transport};
+pub use retry::{End, Failure, Later, Next, Repeatable};
+pub use send_governor::{SendGovernor, SendPermit};
+pub use transport::{Finished, Transport};
 pub use warm_start::{UndeclaredStream, persist_onto, restore_from};
 
 pub use gleaner_governor as governor;

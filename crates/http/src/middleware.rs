@@ -4,11 +4,11 @@
 //! caching, signing) keeps it and adds one line. Never reads a body, never retries what might be done
 //! twice, and never follows a redirect: whatever reqwest does inside one `execute` is its own.
 
-use crate::adapter::{CallReport, Copies, GovernedBy, Manners, TimedOut, failure_of, outcome_of_failure};
+use crate::adapter::{CallOptions, CallReport, Copies, GovernedBy, TimedOut, failure_of, outcome_of_failure};
+use crate::call_limits::CallLimits;
 use crate::governors::{Governors, KeyError, Settings};
 use crate::key::Key;
-use crate::patience::Patience;
-use crate::repeat::Failure;
+use crate::retry::Failure;
 use crate::send_governor::SendGovernor;
 use crate::transport::Transport;
 use gleaner_governor::{Classifier, Outcome, ResponseView, Verdict, WallTime};
@@ -30,7 +30,7 @@ use std::time::Duration;
 /// # fn client() -> Result<(), Box<dyn std::error::Error>> {
 /// // Without reqwest's default features a TLS provider has to be installed before this line.
 /// let client = ClientBuilder::new(reqwest::Client::new())
-///     .with(GovernedMiddleware::new("github")?)
+///     .with(GovernedMiddleware::new("github"))
 ///     .build();
 /// # let _ = async move {
 /// let response = client.get("https://api.github.com/rate_limit").send().await?;
@@ -54,10 +54,10 @@ use std::time::Duration;
 /// `GovernedMiddleware` on the same path, of whatever name, is refused with
 /// [`Refusal::GovernedTwice`](crate::Refusal::GovernedTwice).
 ///
-/// # One request's own patience
+/// # One request's own limits
 ///
-/// A [`Patience`] among a request's extensions replaces the one of the middleware:
-/// `client.get(url).with_extension(Patience::single_attempt())`.
+/// A [`CallLimits`] among a request's extensions replaces the one of the middleware:
+/// `client.get(url).with_extension(CallLimits::single_attempt())`.
 ///
 /// # Redirects
 ///
@@ -68,7 +68,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 pub struct GovernedMiddleware {
     keying: Keying,
-    manners: Manners,
+    options: CallOptions,
 }
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -76,7 +76,7 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Which governor is asked.
 #[derive(Clone, Debug)]
 enum Keying {
-    One(SendGovernor),
+    One(Result<SendGovernor, KeyError>),
     PerHost { governors: Governors, settings: Settings },
 }
 
@@ -84,16 +84,16 @@ impl GovernedMiddleware {
     /// Governs all requests as requests to `provider`, together with everyone in this process who names
     /// the same provider.
     ///
-    /// # Errors
-    /// When somebody in this process governs it with other settings, or there are too many keys.
-    pub fn new(provider: &str) -> Result<Self, KeyError> {
-        Ok(Self::with(Governors::global().governor(&Key::new(provider), &Settings::default())?))
+    /// If there are too many keys, its requests fail with [`KeyError`].
+    #[must_use]
+    pub fn new(provider: &str) -> Self {
+        Self::keyed(Keying::One(Governors::global().known_or(&Key::new(provider), &Settings::default())))
     }
 
     /// Governs all requests by `governor`.
     #[must_use]
     pub fn with(governor: SendGovernor) -> Self {
-        Self::keyed(Keying::One(governor))
+        Self::keyed(Keying::One(Ok(governor)))
     }
 
     /// One governor per host of this process: a slow one delays nobody but its own callers. A port that
@@ -110,45 +110,29 @@ impl GovernedMiddleware {
     }
 
     fn keyed(keying: Keying) -> Self {
-        Self { keying, manners: Manners::default() }
+        Self { keying, options: CallOptions::default() }
     }
 
     /// How long a request may wait and how often it is sent.
     #[must_use]
-    pub fn patience(mut self, patience: Patience) -> Self {
-        self.manners.patience = patience;
+    pub fn call_limits(mut self, call_limits: CallLimits) -> Self {
+        self.options.call_limits = call_limits;
         self
     }
 
     /// Who decides what an answer means, by its status and headers; the body is not read.
     #[must_use]
     pub fn classifier(mut self, classifier: impl Classifier + Send + Sync + 'static) -> Self {
-        self.manners.classifier = Arc::new(classifier);
+        self.options.classifier = Arc::new(classifier);
         self
     }
 
     fn governor_of(&self, url: &Url) -> Result<Cow<'_, SendGovernor>, KeyError> {
         match &self.keying {
-            Keying::One(governor) => Ok(Cow::Borrowed(governor)),
-            Keying::PerHost { governors, settings } => {
-                let key = host_key(url);
-                let governor = match governors.governor(&key, settings) {
-                    // Somebody else in this process met that host first, or governs it with intent.
-                    Err(other @ KeyError::OtherSettings { .. }) => governors.known(&key).ok_or(other),
-                    governor => governor,
-                };
-                governor.map(Cow::Owned)
-            }
+            Keying::One(governor) => governor.as_ref().map(Cow::Borrowed).map_err(Clone::clone),
+            // Somebody else in this process may have met that host first, or governs it with intent.
+            Keying::PerHost { governors, settings } => governors.known_or(&Key::of_host(url), settings).map(Cow::Owned),
         }
-    }
-}
-
-/// The host, and its port where it is not the scheme's own.
-fn host_key(url: &Url) -> Key {
-    let host = url.host_str().unwrap_or_default();
-    match url.port() {
-        Some(port) => Key::new(&format!("{host}:{port}")),
-        None => Key::new(host),
     }
 }
 
@@ -167,12 +151,12 @@ impl Middleware for GovernedMiddleware {
         'life2: 'async_trait,
         Self: 'async_trait,
     {
-        let (governor, patience, mut sending) = match self.prepare(request, extensions, next) {
+        let (governor, call_limits, mut sending) = match self.prepare(request, extensions, next) {
             Ok(prepared) => prepared,
             Err(error) => return Box::pin(ready(Err(error))),
         };
         Box::pin(async move {
-            let finished = governor.run(&patience, &mut sending).await.map_err(Error::middleware)?;
+            let finished = governor.run(&call_limits, &mut sending).await.map_err(Error::middleware)?;
             let report = CallReport::of(&finished);
             let mut response = finished.result?;
             response.extensions_mut().insert(report);
@@ -187,15 +171,15 @@ impl GovernedMiddleware {
         request: Request,
         extensions: &'a mut Extensions,
         next: Next<'a>,
-    ) -> Result<(Cow<'a, SendGovernor>, Patience, Sending<'a>), Error> {
+    ) -> Result<(Cow<'a, SendGovernor>, CallLimits, Sending<'a>), Error> {
         let governor = self.governor_of(request.url()).map_err(Error::middleware)?;
         GovernedBy::refuse_second(extensions, &governor).map_err(Error::middleware)?;
-        let patience = self.manners.patience_of(extensions);
+        let call_limits = self.options.limits_of(extensions);
         let method = request.method().clone();
         let asked = (!method.is_idempotent()).then(|| Box::new(request.url().clone()));
         let extensions = Marked::new(extensions, GovernedBy::new(&governor));
-        let copies = Copies::new(request, method, &patience);
-        Ok((governor, patience, Sending { asked, copies, extensions, next, manners: &self.manners }))
+        let copies = Copies::new(request, method, &call_limits);
+        Ok((governor, call_limits, Sending { asked, copies, extensions, next, options: &self.options }))
     }
 }
 
@@ -223,7 +207,7 @@ struct Sending<'a> {
     copies: Copies<Request>,
     extensions: Marked<'a>,
     next: Next<'a>,
-    manners: &'a Manners,
+    options: &'a CallOptions,
 }
 
 impl Transport for Sending<'_> {
@@ -241,7 +225,7 @@ impl Transport for Sending<'_> {
 
     fn classify(&self, result: Result<&Response, &Error>, wall_now: WallTime) -> Outcome {
         match result {
-            Ok(answer) => self.manners.outcome_of_answer(answer.status(), answer.headers(), wall_now),
+            Ok(answer) => self.options.outcome_of_answer(answer.status(), answer.headers(), wall_now),
             Err(error) => self.outcome_of_error(error, wall_now),
         }
     }
@@ -263,7 +247,7 @@ impl Sending<'_> {
     fn outcome_of_error(&self, error: &Error, wall_now: WallTime) -> Outcome {
         // A middleware after this one has made an error of a status. Its headers are lost.
         if let Some(status) = error.status() {
-            return self.manners.classifier.classify(&ResponseView::new(status.as_u16(), &()), wall_now);
+            return self.options.classifier.classify(&ResponseView::new(status.as_u16(), &()), wall_now);
         }
         match error {
             Error::Reqwest(error) if error.is_builder() || error.is_redirect() => Outcome::bare(Verdict::Permanent),

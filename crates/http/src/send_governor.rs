@@ -8,17 +8,20 @@
 //!
 //! Never decides: pace, gate, circuit and budgets are the governor's.
 
+use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};
 use crate::figures::Figures;
 use crate::governors::Settings;
 use crate::key::Key;
 use crate::memory::{Others, Slot};
-use crate::patience::Patience;
 use crate::queue::{Number, Queue};
 use crate::refusal::{Refusal, Refused};
+use crate::retry::{End, Next};
 use gleaner_governor::{
     Admission, Advice, CircuitState, Deferral, Governor, Jitter, Learned, Outcome, Permit, Time, WaitReason,
 };
+#[cfg(feature = "client")]
+use gleaner_governor::{BackoffConfig, BreakerConfig, Config, RunBudgetConfig};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     state: Mutex<State>,
     slot: Option<Slot>,
+    /// Answers come from a recording, so that nobody is spared by waiting.
+    is_replay: bool,
     /// Whether the slot had something to begin with, and why not although there is a file.
     is_remembered: bool,
     memory_trouble: Option<String>,
@@ -51,6 +56,10 @@ pub(crate) struct State {
 
 impl SendGovernor {
     pub(crate) fn new(key: Key, settings: Settings, slot: Option<Slot>) -> Self {
+        Self::build(key, settings, slot, false)
+    }
+
+    fn build(key: Key, settings: Settings, slot: Option<Slot>, is_replay: bool) -> Self {
         let clock = Clock::new();
         let mut governor = Governor::with_config(key.provider(), settings.config);
         let loaded = slot.as_ref().map(Slot::load).unwrap_or_default();
@@ -60,7 +69,24 @@ impl SendGovernor {
         let state = Mutex::new(State { governor, queue: Queue::default(), figures: Figures::default() });
         let (is_remembered, memory_trouble) = (loaded.learned.is_some(), loaded.trouble);
         let key = Arc::new(key);
-        Self { shared: Arc::new(Shared { key, clock, settings, state, slot, is_remembered, memory_trouble }) }
+        Self {
+            shared: Arc::new(Shared { key, clock, settings, state, slot, is_replay, is_remembered, memory_trouble }),
+        }
+    }
+
+    /// For answers that come from a recording: never waits, retries as often as the call allows, and counts requests
+    /// against the run's budget.
+    #[cfg(feature = "client")]
+    pub(crate) fn for_replay(key: Key, request_cap: Option<u64>) -> Self {
+        let config = Config {
+            discovery_interval: Duration::ZERO,
+            backoff: BackoffConfig { base: Duration::ZERO, cap: Duration::ZERO, attempts: u32::MAX },
+            retry_budget: None,
+            breaker: BreakerConfig { throughput_min: u16::MAX, consecutive_failures: 0, ..BreakerConfig::default() },
+            run_budget: RunBudgetConfig { request_cap, ..RunBudgetConfig::default() },
+            ..Config::default()
+        };
+        Self::build(key, Settings { config, ..Settings::default() }, None, true)
     }
 
     /// Whose limit it keeps.
@@ -69,18 +95,38 @@ impl SendGovernor {
         &self.shared.key
     }
 
-    /// Waits for the turn of one request that is sent once, outside of [`run`](Self::run).
+    /// Waits until a request may be sent.
+    ///
+    /// ```
+    /// # async fn example(governor: gleaner_http::SendGovernor) -> Result<(), gleaner_http::Refused> {
+    /// use gleaner_http::governor::Outcome;
+    ///
+    /// let mut permit = governor.until_ready().await?;
+    /// permit.sent();
+    /// // ... send the request, classify the answer ...
+    /// permit.answer(&Outcome::success(), 0).await;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// When the request may not be sent at all, or not within the caller's patience.
-    pub async fn admit(&self, patience: &Patience) -> Result<Admitted, Refused> {
-        let mut call = Call::new(patience);
+    /// When the request may not be sent at all.
+    pub async fn until_ready(&self) -> Result<SendPermit, Refused> {
+        self.until_ready_within(&CallLimits::default()).await
+    }
+
+    /// The same for a caller that does not wait for ever.
+    ///
+    /// # Errors
+    /// When the request may not be sent at all, or not within the caller's limits.
+    pub async fn until_ready_within(&self, call_limits: &CallLimits) -> Result<SendPermit, Refused> {
+        let mut call = Call::new(call_limits);
         call.draw_launch(self.shared.settings.launch_jitter);
         let permit = match self.shared.admit_at_once(&mut call)? {
             Some(permit) => permit,
             None => self.shared.queue_up(&mut call).await?,
         };
-        Ok(Admitted { inner: Some((Arc::clone(&self.shared), permit)), waited: call.waited })
+        Ok(SendPermit { shared: Arc::clone(&self.shared), permit: Some(permit), is_sent: false, waited: call.waited })
     }
 
     /// Takes a request of `call` for sent if that may be now: the caller does so at once.
@@ -294,7 +340,9 @@ impl Shared {
         let now = self.clock.now();
         let mut state = self.lock();
         let jitter = Jitter::from_bits(fastrand::u64(..));
-        let advice = state.governor.on_outcome(permit, outcome, attempt, jitter, now);
+        // What a recorded provider asked for was waited for when it was recorded.
+        let bare = self.is_replay.then(|| Outcome::bare(outcome.verdict));
+        let advice = state.governor.on_outcome(permit, bare.as_ref().unwrap_or(outcome), attempt, jitter, now);
         state.figures.on_outcome(outcome.verdict);
         state.collect_transitions(&self.key);
         state.queue.ring();
@@ -365,8 +413,8 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    pub(crate) fn new(patience: &Patience) -> Self {
-        let (last_send, waited) = (patience.last_send(), Duration::ZERO);
+    pub(crate) fn new(call_limits: &CallLimits) -> Self {
+        let (last_send, waited) = (call_limits.last_send(), Duration::ZERO);
         Self { number: None, last_send, not_before: None, admitted_at: Time::ZERO, waited }
     }
 
@@ -435,77 +483,54 @@ impl Drop for Place<'_> {
     }
 }
 
-/// A request that may be sent now. Dropping it gives the permit back.
-#[must_use = "an admitted request is either sent or given back by dropping it"]
-pub struct Admitted {
-    inner: Option<(Arc<Shared>, Permit)>,
-    /// How long it waited.
+/// Leave to send one request now.
+#[must_use = "a permit is answered, or given back by dropping it"]
+pub struct SendPermit {
+    shared: Arc<Shared>,
+    permit: Option<Permit>,
+    is_sent: bool,
     waited: Duration,
 }
 
-impl Admitted {
+impl SendPermit {
     /// How long it waited for its turn.
     #[must_use]
     pub const fn waited(&self) -> Duration {
         self.waited
     }
 
-    /// Says that the request goes out now.
-    pub fn sent(mut self) -> Sent {
-        Sent { inner: self.inner.take() }
+    /// Says that the request goes out now: dropped from here on, it is not given back.
+    pub const fn sent(&mut self) {
+        self.is_sent = true;
+    }
+
+    /// Tells the governor what came back; `attempt` is counted from 0, and `u32::MAX` says that the request is not sent
+    /// again in any case. A retry asks for a permit like everything else, not before the time that is answered.
+    pub async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Next {
+        let Some(permit) = self.permit.take() else { return Next::End(End::Done) };
+        let advice = self.shared.answer(permit, outcome, attempt);
+        self.shared.remember(is_refusal(outcome)).await;
+        Next::after(advice, outcome.told_wait(), self.shared.clock.now())
     }
 }
 
-impl Drop for Admitted {
+impl Drop for SendPermit {
     fn drop(&mut self) {
-        if let Some((shared, permit)) = self.inner.take() {
-            shared.give_back(permit);
+        match self.permit.take() {
+            Some(permit) if self.is_sent => self.shared.abandon(permit),
+            Some(permit) => self.shared.give_back(permit),
+            None => {}
         }
     }
 }
 
-impl fmt::Debug for Admitted {
+impl fmt::Debug for SendPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Admitted").field("waited", &self.waited).finish_non_exhaustive()
+        f.debug_struct("SendPermit").field("waited", &self.waited).finish_non_exhaustive()
     }
 }
 
-/// A request that was sent. Dropping it says that nobody waits for the answer.
-#[must_use = "a request that was sent is answered with its outcome"]
-pub struct Sent {
-    inner: Option<(Arc<Shared>, Permit)>,
-}
-
-impl Sent {
-    /// Tells the governor what came back; `attempt` is counted from 0, and `u32::MAX` says that the
-    /// request is not sent again whatever the advice.
-    pub async fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
-        match self.inner.take() {
-            Some((shared, permit)) => {
-                let advice = shared.answer(permit, outcome, attempt);
-                shared.remember(is_refusal(outcome)).await;
-                advice
-            }
-            None => Advice::Done,
-        }
-    }
-}
-
-impl Drop for Sent {
-    fn drop(&mut self) {
-        if let Some((shared, permit)) = self.inner.take() {
-            shared.abandon(permit);
-        }
-    }
-}
-
-impl fmt::Debug for Sent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sent").finish_non_exhaustive()
-    }
-}
-
-/// [`Sent`] for a caller that keeps the send governor: it borrows. Counting one more owner, and one less
+/// [`SendPermit`] of a request that was sent, for a caller that keeps the send governor: it borrows. Counting one more owner, and one less
 /// again, would be the dearest part of a turn when many threads do so.
 #[must_use = "a request that was sent is answered with its outcome"]
 pub(crate) struct InFlight<'a> {
@@ -521,7 +546,7 @@ impl InFlight<'_> {
         self.shared.lock().governor.on_launch(permit, clock.time(at), clock.now());
     }
 
-    /// As [`Sent::answer`], but for what has to be remembered before the caller hears of it.
+    /// As [`SendPermit::answer`], but for what has to be remembered before the caller hears of it.
     pub(crate) fn answer(mut self, outcome: &Outcome, attempt: u32) -> Advice {
         self.permit.take().map_or(Advice::Done, |permit| self.shared.answer(permit, outcome, attempt))
     }

@@ -1,15 +1,16 @@
-//! One call with its attempts: admit, send, classify, tell the governor, and again if it says so.
+//! One call with its attempts: admit, send, classify, tell the governor, and again if it says so. The one retry loop.
 //!
 //! Every attempt, retries included, is admitted by the same core and takes a permit; there is no second
 //! path to the provider. [`Transport`] is the seam: the client, the middleware, the tower layer and the
 //! reverse proxy differ only in how they send once.
 
+use crate::call_limits::CallLimits;
 use crate::clock::wall_now;
 use crate::key::Key;
-use crate::patience::Patience;
 use crate::refusal::{Refusal, Refused};
+use crate::retry::{End, Next};
 use crate::send_governor::{Call, SendGovernor, Shared, is_refusal, pause};
-use gleaner_governor::{Advice, DeferReason, Outcome, PressureReason, Time, Verdict, WaitReason, WallTime};
+use gleaner_governor::{Outcome, Time, Verdict, WaitReason, WallTime};
 use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -74,43 +75,6 @@ impl<T: Transport> fmt::Debug for Finished<T> {
     }
 }
 
-/// Why a call is not sent again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The answer is final, good or bad.
-    Done,
-    /// Our own budget ended it; nothing here blames the provider.
-    Deferred {
-        /// Which budget.
-        reason: DeferReason,
-        /// After how long it makes sense to try again.
-        retry_in: Option<Duration>,
-    },
-    /// The provider pushes back and the attempts are used up: what may arm a cooldown.
-    Pressure {
-        /// How.
-        reason: PressureReason,
-        /// After how long it makes sense to try again.
-        retry_in: Option<Duration>,
-    },
-    /// The retry would come later than the caller allows, or its deadline came before the answer.
-    OutOfPatience {
-        /// After how long it makes sense to try again.
-        retry_in: Duration,
-    },
-}
-
-impl End {
-    /// Our own budget, if that ended it.
-    #[must_use]
-    pub const fn deferral(self) -> Option<DeferReason> {
-        match self {
-            Self::Deferred { reason, .. } => Some(reason),
-            Self::Done | Self::Pressure { .. } | Self::OutOfPatience { .. } => None,
-        }
-    }
-}
-
 type SendResult<T> = Result<<T as Transport>::Answer, <T as Transport>::Failure>;
 
 /// An attempt number that no backoff allows a retry after.
@@ -126,9 +90,9 @@ impl SendGovernor {
     ///
     /// # Errors
     /// When it was not sent, or a retry was not.
-    pub async fn run<T: Transport>(&self, patience: &Patience, transport: &mut T) -> Result<Finished<T>, Refused> {
+    pub async fn run<T: Transport>(&self, call_limits: &CallLimits, transport: &mut T) -> Result<Finished<T>, Refused> {
         self.refuse_second_governor()?;
-        let mut call = Call::new(patience);
+        let mut call = Call::new(call_limits);
         call.draw_launch(self.shared.settings.launch_jitter);
         let mut attempt = 0;
         loop {
@@ -138,38 +102,39 @@ impl SendGovernor {
                 // Who waits can afford a box, and who does not has a smaller future for it.
                 None => Box::pin(self.turn_to_send(&mut call)).await.map_err(of_this_call)?,
             };
-            let (result, is_cut) = self.send_once(patience, call.admitted_at, transport).await;
+            let (result, is_cut) = self.send_once(call_limits, call.admitted_at, transport).await;
             if let Some(at) = transport.arrived(result.as_ref()) {
                 sent.arrived(at);
             }
             if is_cut {
                 // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
                 drop(sent);
-                let end = End::OutOfPatience { retry_in: Duration::ZERO };
+                let end = End::TooLate { retry_in: Duration::ZERO };
                 let (verdict, waited) = (Verdict::Network, call.waited);
                 return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
             }
             let (meaning, advice) = {
                 // It is large, and is not kept while anything is waited for.
                 let outcome = transport.classify(result.as_ref(), wall_now());
-                let is_last = attempt + 1 >= patience.attempts || !transport.may_repeat(result.as_ref(), &outcome);
+                let is_last = attempt + 1 >= call_limits.attempts || !transport.may_repeat(result.as_ref(), &outcome);
                 (Meaning::of(&outcome), sent.answer(&outcome, if is_last { LAST } else { attempt }))
             };
             self.shared.remember(meaning.is_refusal).await;
-            let end = match advice {
-                Advice::Done => End::Done,
-                Advice::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
+            let now = self.shared.clock.now();
+            let end = match Next::after(advice, meaning.told_wait, now) {
+                Next::RetryAt(at) if !call.is_too_late(self.shared.clock.instant(at)) => {
                     drop(result);
                     // Now and not after the pause: on top of a Retry-After comes nothing.
                     call.draw_launch(self.shared.settings.launch_jitter);
-                    let reason = if meaning.says_when { WaitReason::Gate } else { WaitReason::Pacing };
+                    let reason = if meaning.told_wait.is_some() { WaitReason::Gate } else { WaitReason::Pacing };
                     // As before a turn: who waits can afford a box.
                     Box::pin(self.pause_until(at, (reason, meaning.is_refusal), &mut call)).await;
                     self.shared.lock().figures.retried += 1;
                     attempt += 1;
                     continue;
                 }
-                other => end_of(other, self.shared.clock.now()),
+                Next::RetryAt(at) => End::TooLate { retry_in: at.since(now) },
+                Next::End(end) => end,
             };
             let (verdict, waited) = (meaning.verdict, call.waited);
             return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
@@ -190,13 +155,13 @@ impl SendGovernor {
     /// Sends once; also whether it was the caller's deadline that ended it, and not the attempt's own.
     async fn send_once<T: Transport>(
         &self,
-        patience: &Patience,
+        call_limits: &CallLimits,
         admitted_at: Time,
         transport: &mut T,
     ) -> (SendResult<T>, bool) {
         // It is sent as soon as it is admitted; asking the clock again would cost more than it tells.
         let start = self.shared.clock.instant(admitted_at);
-        let ends = patience.attempt_ends(start);
+        let ends = call_limits.attempt_ends(start);
         transport.on_attempt(ends);
         let in_time = {
             // Sending is a large future: it stays where it is, and what goes around it is small.
@@ -210,7 +175,7 @@ impl SendGovernor {
         match in_time {
             Ok(result) => (result, false),
             Err(_elapsed) => {
-                let is_cut = patience.deadline.is_some_and(|deadline| deadline <= ends);
+                let is_cut = call_limits.deadline.is_some_and(|deadline| deadline <= ends);
                 (Err(transport.timed_out(start.elapsed())), is_cut)
             }
         }
@@ -232,14 +197,13 @@ impl SendGovernor {
 #[derive(Clone, Copy)]
 struct Meaning {
     verdict: Verdict,
-    says_when: bool,
+    told_wait: Option<Duration>,
     is_refusal: bool,
 }
 
 impl Meaning {
     fn of(outcome: &Outcome) -> Self {
-        let (verdict, says_when) = (outcome.verdict, outcome.told_wait().is_some());
-        Self { verdict, says_when, is_refusal: is_refusal(outcome) }
+        Self { verdict: outcome.verdict, told_wait: outcome.told_wait(), is_refusal: is_refusal(outcome) }
     }
 }
 
@@ -261,15 +225,5 @@ impl<'a> Pausing<'a> {
 impl Drop for Pausing<'_> {
     fn drop(&mut self) {
         self.0.lock().figures.pausing -= 1;
-    }
-}
-
-fn end_of(advice: Advice, now: Time) -> End {
-    let retry_in = |at: Option<Time>| at.map(|at| at.since(now));
-    match advice {
-        Advice::Done => End::Done,
-        Advice::RetryAt(at) => End::OutOfPatience { retry_in: at.since(now) },
-        Advice::Defer(deferral) => End::Deferred { reason: deferral.reason, retry_in: retry_in(deferral.not_before) },
-        Advice::Pressure { reason, not_before } => End::Pressure { reason, retry_in: retry_in(not_before) },
     }
 }

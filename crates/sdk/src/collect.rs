@@ -18,7 +18,7 @@ use crate::stop::Stop;
 use gleaner_engine::Time;
 use gleaner_http::blocking::Client;
 use gleaner_http::client::ClientBuilder;
-use gleaner_http::elsewhere::Elsewhere;
+use gleaner_http::external_send::ExternalSender;
 use gleaner_http::governor::RunBudgetConfig;
 use gleaner_http::{Governors, SendGovernor, Settings};
 use gleaner_protocol::{CollectionMode, Manifest, RecoveryAction, StreamScope};
@@ -177,7 +177,7 @@ impl<'r> Collect<'r> {
     /// # Errors
     ///
     /// When it cannot be made, and when answers come from a recording: nothing is recorded of what others send.
-    pub fn elsewhere(&mut self, habits: Habits) -> Result<Elsewhere, Stop> {
+    pub fn external_sender(&mut self, habits: Habits) -> Result<ExternalSender, Stop> {
         if self.tape.is_playing() {
             let message = "this connector asks through a browser, and no recording can answer for that";
             return Err(Stop::for_good(message, RecoveryAction::NotRetriable));
@@ -189,11 +189,11 @@ impl<'r> Collect<'r> {
         settings.launch_jitter = habits.launch_jitter;
         let key = self.governors.key(self.provider(), self.account().as_ref().map(String::as_bytes));
         let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;
-        let elsewhere = Elsewhere::new(self.provider(), governor)?;
+        let sender = ExternalSender::new(self.provider(), governor)?;
         if self.governor.is_none() {
-            self.take_pace_of(elsewhere.governor())?;
+            self.take_pace_of(sender.governor())?;
         }
-        Ok(elsewhere)
+        Ok(sender)
     }
 
     /// Begins at the pace that the last run had found, and shows and remembers this one.

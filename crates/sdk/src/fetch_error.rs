@@ -220,7 +220,7 @@ const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
     match &refused.reason {
         Refusal::Deferred(reason) => kind_of_deferral(*reason),
         Refusal::MaxWait | Refusal::QueueFull { .. } => FetchErrorKind::Temporary,
-        _ => FetchErrorKind::Other,
+        Refusal::GovernedTwice { .. } => FetchErrorKind::Other,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What can be typed to fetch a list of URLs.
 
+use crate::args::collect::HomeArgs;
 use clap::{Args, value_parser};
+use gleaner_fetch::Assignment;
 use std::path::PathBuf;
 
 pub(crate) const FETCH_HELP: &str = "Results:
@@ -51,9 +53,20 @@ pub(crate) struct FetchArgs {
     /// Follows redirects from elsewhere to addresses that are not public.
     #[arg(long)]
     pub(crate) private_redirects: bool,
+    /// A setting of how hosts are governed, repeated; the section [fetch] of config.toml has the same names.
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) settings: Vec<Assignment>,
+    /// Writes the state of the hosts to this file, as JSON: every few seconds, and at the end.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) status: Option<PathBuf>,
+    /// The same as Prometheus text.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics: Option<PathBuf>,
     /// Prints results and errors alone.
     #[arg(short, long)]
     pub(crate) quiet: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

@@ -1,7 +1,7 @@
 //! `gleaner config show`: every option, its value, and who said so.
 
 use crate::args::care::{Colour, ConfigShowArgs};
-use crate::config::{Config, Declared, OPTIONS, Said, Source};
+use crate::config::{Config, Declared, Said, Source, options};
 use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, Tone, visible};
@@ -14,7 +14,7 @@ pub(crate) fn run(args: &ConfigShowArgs, colour: Option<Colour>, out: &mut Outpu
     let config = Config::load(&home)?;
     let root = Said { text: home.root().display().to_string(), source: home_source(args) };
     print(args, "home", ("GLEANER_HOME", "--home"), &root, out)?;
-    for declared in &OPTIONS {
+    for declared in options() {
         let typed = colour.filter(|_| declared.key == "colour").and_then(|colour| colour.to_possible_value());
         let said = match typed {
             Some(value) => Said { text: value.get_name().to_owned(), source: Source::Flag(declared.flag) },

@@ -1,11 +1,14 @@
 //! `gleaner fetch`: a list of URLs, each host at its own pace, one JSON line per URL.
 
+mod pages;
+
 use crate::args::fetch::FetchArgs;
 use crate::error::{CliError, EXIT_GAPS, EXIT_INTERRUPTED};
 use crate::output::{Output, report_to_stderr, visible};
 use crate::stop_signals;
-use gleaner_fetch::{Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
+use gleaner_fetch::{Assignment, Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
 use gleaner_http::governor::keyed::Domain;
+use pages::Pages;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -32,21 +35,23 @@ pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliErr
         message: format!("cannot start: {error}"),
         hint: "free some memory or threads".to_owned(),
     })?;
-    let mut watch = Watch::new(args.quiet);
+    let (mut watch, mut pages) = (Watch::new(args.quiet), Pages::new(args));
     let fetched = runtime.block_on(fetch(list, settings, stop, |event| match event {
+        Event::Started(domains) => pages.begin(domains),
         Event::Line(_, json) => {
             watch.clear();
             out.line(json)
         }
         Event::Progress(progress) => {
             watch.show(progress);
-            Ok(())
+            pages.write_if_due()
         }
     }));
     watch.clear();
     // A name that is still being looked up is nobody's to wait for.
     runtime.shutdown_background();
     let summary = fetched.map_err(|error| failed(error, args))?;
+    pages.write()?;
     if !args.quiet {
         report_to_stderr(&said(&summary, &args.out));
     }
@@ -71,6 +76,8 @@ fn settings(args: &FetchArgs) -> Result<Settings, CliError> {
         settings.user_agent.clone_from(name);
     }
     let governor = &mut settings.governor;
+    let hint = "`gleaner config show` says where each value of fetch comes from";
+    Assignment::apply(&args.settings, governor).map_err(|error| CliError::usage(format!("--set: {error}"), hint))?;
     if let Some(rate) = args.max_rate {
         governor.max_per_s = rate;
         governor.initial_per_s = governor.initial_per_s.min(rate);
@@ -82,6 +89,7 @@ fn settings(args: &FetchArgs) -> Result<Settings, CliError> {
         let domain = domain.ok_or_else(|| CliError::usage(format!("--group: {group:?} is no domain"), hint))?;
         governor.groups.insert(domain.as_str().into());
     }
+    settings.governor.check().map_err(|error| CliError::usage(format!("--set: {error}"), hint))?;
     Ok(settings)
 }
 

@@ -1,6 +1,6 @@
 //! `config.toml`: which keys are in it, on which line. A key that nobody reads is a mistake, and is said.
 
-use super::{Declared, OPTIONS};
+use super::{Declared, options};
 use crate::error::{CliError, nearest};
 use std::fs::File;
 use std::io::{self, Read};
@@ -92,8 +92,8 @@ impl Reading<'_> {
                 hint,
             ));
         }
-        let Some(declared) = OPTIONS.iter().find(|declared| declared.key == key) else {
-            let hint = match nearest(key, OPTIONS.iter().map(|declared| declared.key)) {
+        let Some(declared) = options().find(|declared| declared.key == key) else {
+            let hint = match nearest(key, options().map(|declared| declared.key)) {
                 Some(near) => format!("did you mean {near}? docs/configuration.md has them all"),
                 None => "docs/configuration.md has them all".to_owned(),
             };
@@ -104,6 +104,8 @@ impl Reading<'_> {
             DeValue::Integer(number) => {
                 i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| number.to_string())
             }
+            DeValue::Float(number) => Some(number.as_str().to_owned()),
+            DeValue::Boolean(is_so) => Some(is_so.to_string()),
             _ => None,
         };
         let hint = format!("write it like this: {key} = {}", declared.example);
@@ -114,7 +116,7 @@ impl Reading<'_> {
 
 /// Whether options have names that begin so.
 fn is_section(name: &str) -> bool {
-    OPTIONS.iter().any(|declared| declared.key.split_once('.').is_some_and(|(section, _)| section == name))
+    options().any(|declared| declared.key.split_once('.').is_some_and(|(section, _)| section == name))
 }
 
 #[cfg(test)]

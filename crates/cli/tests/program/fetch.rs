@@ -238,3 +238,99 @@ fn what_a_fetch_says_and_how_it_ends() {
     let busy = gleaner(&["fetch", list, "--out", out]);
     assert_eq!(busy.code, 11, "{busy:?}");
 }
+
+/// A value of the metrics by the beginning of its line.
+fn metric(text: &str, name: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+#[test]
+fn the_state_of_the_hosts_is_written_as_json_and_for_prometheus() {
+    let hosts = Hosts::start(2);
+    let (list, out) = list("fetch_status", &hosts.urls(6));
+    let (status, metrics) = (out.with_file_name("status.json"), out.with_file_name("metrics.prom"));
+    for file in [&status, &metrics] {
+        let _nothing_there = fs::remove_file(file);
+    }
+    let fetch = |more: &[&str]| {
+        let mut words = vec!["fetch", list.to_str().unwrap(), "--out", out.to_str().unwrap(), "-q", "--no-robots"];
+        words.extend(more);
+        gleaner(&words)
+    };
+    assert_eq!(fetch(&[]).code, 0);
+    assert!(!status.exists() && !metrics.exists(), "nobody asked for them");
+    let files = ["--status", status.to_str().unwrap(), "--metrics", metrics.to_str().unwrap()];
+    let answer = fetch(&[&files[..], &["--set", "snapshot_keys_max=1"]].concat());
+    assert_eq!(answer.code, 0, "{answer:?}");
+    let shown: serde_json::Value = serde_json::from_slice(&fs::read(&status).unwrap()).unwrap();
+    for (field, expected) in [("granted", 6), ("known", 2), ("denied", 0), ("circuits_open", 0)] {
+        assert_eq!(shown[field], expected, "{field} in {shown:#}");
+    }
+    let host = &shown["hosts"][0];
+    assert_eq!(shown["hosts"].as_array().unwrap().len(), 1, "as many as are allowed: {shown:#}");
+    for field in ["domain", "rate_per_s", "tokens", "latency_mean_ms", "latency_p95_ms", "error_rate", "circuit"] {
+        assert!(!host[field].is_null(), "{field} in {host:#}");
+    }
+    assert_eq!((host["circuit"].as_str(), host["failures_in_row"].as_u64()), (Some("closed"), Some(0)));
+    let text = fs::read_to_string(&metrics).unwrap();
+    assert!(text.ends_with("# EOF\n"), "{text}");
+    assert_eq!(metric(&text, "gleaner_domains_granted_total"), Some(6.0), "{text}");
+    assert_eq!(metric(&text, "gleaner_domains_known"), Some(2.0), "{text}");
+    let label = format!("gleaner_domains_circuit{{domain=\"{}\"}}", host["domain"].as_str().unwrap());
+    assert_eq!(metric(&text, &label), Some(0.0), "{text}");
+    let nowhere = fetch(&["--status", "/nowhere/status.json"]);
+    assert!(nowhere.code == 1 && nowhere.stderr.contains("--status /nowhere/status.json"), "{nowhere:?}");
+}
+
+#[test]
+fn a_host_that_fails_is_seen_in_its_state() {
+    // Nobody listens there.
+    let urls = (0..6).map(|page| format!("http://127.0.1.250:1/{page}")).collect::<Vec<_>>();
+    let (list, out) = list("fetch_status_of_a_dead_host", &urls);
+    let status = out.with_file_name("status.json");
+    let (list, out) = (list.to_str().unwrap(), out.to_str().unwrap());
+    let fast = ["--set", "failures_in_row=2", "--set", "retry_base=1ms", "--max-wait", "1", "--no-robots", "-q"];
+    let words = [&["fetch", list, "--out", out, "--status", status.to_str().unwrap()], &fast[..]].concat();
+    assert_eq!(gleaner(&words).code, 3);
+    let shown: serde_json::Value = serde_json::from_slice(&fs::read(&status).unwrap()).unwrap();
+    assert_eq!((&shown["circuits_open"], &shown["hosts"][0]["circuit"]), (&1.into(), &"open".into()), "{shown:#}");
+}
+
+#[test]
+fn hosts_are_governed_as_the_file_says_and_the_command_line_says_more() {
+    let hosts = Hosts::start(1);
+    let (list, out) = list("fetch_settings", &hosts.urls(4));
+    let home = out.with_file_name("home");
+    fs::create_dir_all(&home).unwrap();
+    let status = out.with_file_name("status.json");
+    let rate = |file: &str, more: &[&str]| {
+        fs::write(home.join("config.toml"), file).unwrap();
+        // Without the paces that the run before has learned.
+        let _nothing_there = fs::remove_dir_all(&out);
+        let paths = ["--out", out.to_str().unwrap(), "--home", home.to_str().unwrap()];
+        let words = ["--status", status.to_str().unwrap(), "--no-robots", "-q"];
+        let answer = gleaner(&[&["fetch", list.to_str().unwrap()], &paths[..], &words, more].concat());
+        if answer.code != 0 {
+            return Err(answer);
+        }
+        let shown: serde_json::Value = serde_json::from_slice(&fs::read(&status).unwrap()).unwrap();
+        Ok(shown["hosts"][0]["rate_per_s"].as_f64().unwrap())
+    };
+    let fixed = "[fetch]\nstrategy = \"fixed\"\ninitial_per_s = 12.5\n";
+    assert_eq!(rate(fixed, &[]).unwrap(), 12.5);
+    assert_eq!(rate(fixed, &["--set", "initial_per_s=25"]).unwrap(), 25.0);
+    for (file, part) in [
+        ("[fetch]\ninitial_per_s = \"fast\"\n", "fetch.initial_per_s: invalid value 'initial_per_s=fast'"),
+        ("[fetch]\nspeed = 1\n", "there is no option fetch.speed"),
+        ("[fetch]\nmin_per_s = 60\n", "min_per_s is above max_per_s"),
+    ] {
+        let answer = rate(file, &[]).unwrap_err();
+        assert!(answer.code == 2 && answer.stderr.contains(part), "{file}: {answer:?}");
+    }
+    fs::write(home.join("config.toml"), fixed).unwrap();
+    let shown = gleaner(&["config", "show", "--home", home.to_str().unwrap()]).stdout;
+    let line = shown.lines().find(|line| line.starts_with("fetch.initial_per_s")).unwrap_or_default();
+    assert!(line.contains("12.5") && line.contains("config.toml line 3"), "{shown}");
+    let line = shown.lines().find(|line| line.starts_with("fetch.max_per_s")).unwrap_or_default();
+    assert!(line.contains("50") && line.ends_with("default"), "{shown}");
+}

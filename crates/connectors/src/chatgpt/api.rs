@@ -9,8 +9,8 @@ use super::parse;
 use super::service::Service;
 use super::session::SESSION_PATH;
 use gleaner_browser::{Browser, BrowserError, Page, PageRequest};
-use gleaner_sdk::http::Patience;
-use gleaner_sdk::http::elsewhere::{Elsewhere, NoReply, Reply};
+use gleaner_sdk::http::CallLimits;
+use gleaner_sdk::http::external_send::{ExternalSender, NoReply, Reply};
 use gleaner_sdk::lane::{Detail, ListAt, ListItem, ListPage, Source, Target, Timestamp};
 use gleaner_sdk::protocol::RawJson;
 use gleaner_sdk::{FetchError, FetchErrorKind};
@@ -37,7 +37,7 @@ const LOCATOR_KIND: &str = "chatgpt.conversation";
 pub(super) struct Api<'b> {
     browser: &'b Browser,
     page: Page,
-    way: Elsewhere,
+    way: ExternalSender,
     service: Service,
     token: Mutex<String>,
     /// Whether details are collected: then they tell all about a conversation that the list does.
@@ -52,13 +52,13 @@ impl<'b> Api<'b> {
     pub(super) fn new(
         browser: &'b Browser,
         page: Page,
-        way: Elsewhere,
+        way: ExternalSender,
         service: Service,
         token: String,
         wants_details: bool,
     ) -> Self {
         let (page_gone, unreadable) = (Arc::default(), AtomicUsize::new(0));
-        let way = way.patience(Patience { attempt_timeout: ATTEMPT_WITHIN, ..Patience::default() });
+        let way = way.call_limits(CallLimits { attempt_timeout: ATTEMPT_WITHIN, ..CallLimits::default() });
         Self { browser, page, way, service, token: Mutex::new(token), wants_details, page_gone, unreadable }
     }
 

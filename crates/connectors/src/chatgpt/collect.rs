@@ -36,7 +36,7 @@ impl Connector for ChatGpt {
         let flow_service = service.clone();
         let (browser, page, token) =
             establish(run, browser, &options, move |flow| session::ensure(flow, &flow_service, known))?;
-        let way = run.elsewhere(HABITS)?;
+        let way = run.external_sender(HABITS)?;
         let wants_details = run.scope("messages").is_some();
         let api = Api::new(&browser, page, way, service, token, wants_details);
         let collected = run.lane("conversations", "messages").concurrency(1).slice_of(SLICE).collect_from(&api);

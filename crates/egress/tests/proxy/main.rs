@@ -5,7 +5,7 @@
 #![expect(clippy::disallowed_methods, reason = "tests wait for what others do; nothing is sent after it")]
 
 mod bodies;
-mod door;
+mod extract;
 mod keys;
 mod pages;
 mod passing;

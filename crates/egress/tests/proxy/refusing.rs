@@ -155,7 +155,8 @@ async fn an_upstream_that_is_not_there_is_a_bad_gateway() {
 async fn an_attempt_that_takes_too_long_is_a_gateway_timeout() {
     let upstream = TestUpstream::start(|_, _| std::future::pending()).await;
     let sidecar =
-        TestSidecar::with(&upstream.url(), |config| config.patience.attempt_timeout = Duration::from_millis(50)).await;
+        TestSidecar::with(&upstream.url(), |config| config.call_limits.attempt_timeout = Duration::from_millis(50))
+            .await;
     let got = send(&caller(), sidecar.post("/"), "data").await;
     assert_eq!(got.own(), (504, "attempt_timeout"));
     assert_eq!((upstream.count(), got.header("gleaner-attempts")), (1, Some("1")));

@@ -89,7 +89,7 @@ async fn a_final_throttle_is_passed_on_as_it_came() {
         answer(429, &headers, "slow down")
     })
     .await;
-    let sidecar = TestSidecar::with(&upstream.url(), |config| config.patience.attempts = 2).await;
+    let sidecar = TestSidecar::with(&upstream.url(), |config| config.call_limits.attempts = 2).await;
     let got = ask(sidecar.get("/")).await;
     assert_eq!((got.status, got.text(), got.header("content-type")), (429, "slow down", Some("text/x-own")));
     assert_eq!((got.header("retry-after"), got.header("gleaner-answered-by")), (Some("0"), None));
@@ -122,7 +122,7 @@ async fn when_too_much_is_kept_already_requests_pass_once() {
     .await;
     let sidecar = TestSidecar::with(&upstream.url(), |config| {
         config.per_authorization = true;
-        config.patience.attempts = 2;
+        config.call_limits.attempts = 2;
     })
     .await;
     let caller = caller();

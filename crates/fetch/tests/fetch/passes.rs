@@ -102,7 +102,7 @@ async fn a_list_from_a_pipe_is_kept_and_a_listener_that_fails_ends_the_fetch() {
     let pipe = || List::Pipe(Box::new(io::Cursor::new(text.clone().into_bytes())));
     let failing = |event: Event<'_>| match event {
         Event::Line(..) => Err(io::Error::from(io::ErrorKind::BrokenPipe)),
-        Event::Progress(_) => Ok(()),
+        Event::Started(_) | Event::Progress(_) => Ok(()),
     };
     let error = fetch(pipe(), settings(folder.path()), Stop::default(), failing).await.unwrap_err();
     assert!(matches!(error, FetchError::Listener(_)), "{error:?}");

@@ -4,13 +4,14 @@
 use super::cookies::Cookies;
 use super::defaults::DefaultHeaders;
 use super::error::{Error, RequestFault};
+use super::record_replay::{Player, RecordReplay, Recorder};
 use super::redirect::RedirectRules;
 use super::request::header;
-use super::tape::{Player, Recorder, Tape};
 use super::{GovernedClient, Inner, Peek};
 use crate::blocking;
+use crate::call_limits::CallLimits;
 use crate::governors::{Governors, Settings};
-use crate::patience::Patience;
+use crate::send_governor::SendGovernor;
 use crate::wire::{BodyLimits, client_builder, public_only};
 use gleaner_governor::{Classifier, DefaultClassifier};
 use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
@@ -27,7 +28,7 @@ pub struct ClientBuilder {
     headers: HeaderMap,
     fault: Option<RequestFault>,
     settings: Settings,
-    patience: Patience,
+    call_limits: CallLimits,
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
@@ -58,7 +59,7 @@ impl ClientBuilder {
             headers: HeaderMap::new(),
             fault: None,
             settings: Settings::default(),
-            patience: Patience::default(),
+            call_limits: CallLimits::default(),
             body_limits: BodyLimits::default(),
             redirect_rules: RedirectRules::default(),
             classifier: Arc::new(DefaultClassifier::new()),
@@ -116,7 +117,7 @@ impl ClientBuilder {
     /// Sends of one request, the first included. Beyond four it is a setting of the key, too: then all
     /// clients of the key need the same.
     pub const fn attempts(mut self, attempts: u32) -> Self {
-        self.patience.attempts = attempts;
+        self.call_limits.attempts = attempts;
         self
     }
 
@@ -128,7 +129,7 @@ impl ClientBuilder {
 
     /// How long one attempt may take from the moment it is sent until the head of its answer is there.
     pub fn attempt_timeout(mut self, timeout: Duration) -> Self {
-        self.patience.attempt_timeout = timeout.min(TIMEOUT_MAX);
+        self.call_limits.attempt_timeout = timeout.min(TIMEOUT_MAX);
         self
     }
 
@@ -140,7 +141,7 @@ impl ClientBuilder {
 
     /// How long a request may wait before it is sent, retries included.
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
-        self.patience.max_wait = Some(max_wait);
+        self.call_limits.max_wait = Some(max_wait);
         self
     }
 
@@ -222,9 +223,11 @@ impl ClientBuilder {
             return Err(fault.into());
         }
         let backoff = &mut self.settings.config.backoff;
-        backoff.attempts = backoff.attempts.max(self.patience.attempts);
+        backoff.attempts = backoff.attempts.max(self.call_limits.attempts);
         let credential = self.credential.or(self.bearer);
         let key = self.governors.key(&self.name, credential.as_deref());
+        let request_cap = self.settings.config.run_budget.request_cap;
+        let replay_governor = self.player.as_ref().map(|_| SendGovernor::for_replay(key.clone(), request_cap));
         let inner = Inner {
             wire: self.wires.open()?,
             guarded_wire: OnceLock::new(),
@@ -234,13 +237,13 @@ impl ClientBuilder {
             name: self.name,
             default_headers: DefaultHeaders::new(self.headers),
             cookies: self.keeps_cookies.then(Cookies::default),
-            patience: self.patience,
+            call_limits: self.call_limits,
             body_limits: self.body_limits,
             redirect_rules: self.redirect_rules,
             classifier: self.classifier,
             peek: self.peek,
-            tape: Tape::new(self.recorder, self.player),
-            request_cap: self.settings.config.run_budget.request_cap,
+            record_replay: RecordReplay::new(self.recorder, self.player),
+            replay_governor,
         };
         Ok(GovernedClient { inner: Arc::new(inner) })
     }

@@ -6,7 +6,7 @@ use super::place::Place;
 use super::redirect::Hop;
 use super::response::Response;
 use super::send;
-use crate::patience::Patience;
+use crate::call_limits::CallLimits;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -38,7 +38,7 @@ struct Draft {
     /// Whether `headers` are all that are sent, and the client's default ones are not added.
     has_all_headers: bool,
     body: Bytes,
-    patience: Patience,
+    call_limits: CallLimits,
     deadline: Option<Deadline>,
     fault: Option<RequestFault>,
 }
@@ -82,7 +82,7 @@ impl From<std::time::Instant> for Deadline {
 
 impl RequestBuilder {
     pub(crate) fn new(client: GovernedClient, method: Method, url: &str) -> Self {
-        let patience = client.inner.patience;
+        let call_limits = client.inner.call_limits;
         let mut request = Self(Box::new(Draft {
             client,
             method,
@@ -90,7 +90,7 @@ impl RequestBuilder {
             headers: HeaderMap::new(),
             has_all_headers: false,
             body: Bytes::new(),
-            patience,
+            call_limits,
             deadline: None,
             fault: None,
         }));
@@ -164,13 +164,13 @@ impl RequestBuilder {
     /// How long it may wait before it is sent, retries included. When it would be longer it is refused at
     /// once, and says when to try again.
     pub fn max_wait(mut self, max_wait: Duration) -> Self {
-        self.0.patience.max_wait = Some(max_wait);
+        self.0.call_limits.max_wait = Some(max_wait);
         self
     }
 
     /// Sends of this request, the first included; at most as many as the client was built for.
     pub fn attempts(mut self, attempts: u32) -> Self {
-        self.0.patience.attempts = attempts;
+        self.0.call_limits.attempts = attempts;
         self
     }
 
@@ -182,11 +182,11 @@ impl RequestBuilder {
     /// # Errors
     /// When there is no answer, when it was not sent, or when the provider refuses it for good.
     pub async fn send(self) -> Result<Response, Error> {
-        let Draft { client, method, url, headers, has_all_headers, body, mut patience, deadline, fault } = *self.0;
+        let Draft { client, method, url, headers, has_all_headers, body, mut call_limits, deadline, fault } = *self.0;
         if let Some(fault) = fault {
             return Err(fault.into());
         }
-        patience.deadline = deadline.and_then(Deadline::moment);
+        call_limits.deadline = deadline.and_then(Deadline::moment);
         let inner = &client.inner;
         let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
         let mut hop = Hop { method, url: url?, headers, body };
@@ -194,7 +194,7 @@ impl RequestBuilder {
             tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
         let answer = {
             // A call is a large future: it stays where it is, and what goes around it is small.
-            let call = pin!(send::call(inner, &mut hop, &patience));
+            let call = pin!(send::call(inner, &mut hop, &call_limits));
             call.instrument(span).await?
         };
         Ok(Response { answer, url: hop.url })

@@ -7,17 +7,16 @@
 use super::Inner;
 use super::error::{Error, Terminal, TerminalReason};
 use super::place::Place;
+use super::record_replay::{Asked, NoReply, Player, Reply};
 use super::redirect::{Hop, Redirects};
 use super::response::{Answer, Story};
-use super::tape::{Asked, NoReply, Player, Reply};
-use crate::clock::wall_now;
-use crate::governors::{KeyError, Settings};
+use crate::call_limits::CallLimits;
+use crate::governors::Settings;
 use crate::headers::Headers;
-use crate::patience::Patience;
-use crate::refusal::{Refusal, Refused};
-use crate::repeat::{Failure, Repeatable};
+use crate::key::Key;
+use crate::retry::{End, Failure, Repeatable};
 use crate::send_governor::SendGovernor;
-use crate::transport::{End, Finished, Transport};
+use crate::transport::{Finished, Transport};
 use crate::wire::{Body, NoAnswer, RedirectFault, TransportKind, Why};
 use gleaner_governor::{DeferReason, Outcome, PressureReason, ResponseView, Verdict, WallTime};
 use http::{HeaderMap, Method, Version};
@@ -27,8 +26,12 @@ use tokio::time::Instant;
 use url::Url;
 
 /// Sends `hop` and follows where it leads to; `hop` is then the last one.
-pub(crate) async fn call<'a>(client: &'a Inner, hop: &mut Hop<'a>, patience: &Patience) -> Result<Box<Answer>, Error> {
-    let start = patience.max_wait.map(|_| Instant::now());
+pub(crate) async fn call<'a>(
+    client: &'a Inner,
+    hop: &mut Hop<'a>,
+    call_limits: &CallLimits,
+) -> Result<Box<Answer>, Error> {
+    let start = call_limits.max_wait.map(|_| Instant::now());
     let mut redirects = Redirects::new(client.redirect_rules);
     let mut story = Story::default();
     loop {
@@ -38,16 +41,12 @@ pub(crate) async fn call<'a>(client: &'a Inner, hop: &mut Hop<'a>, patience: &Pa
             wire: client.wire(redirects.must_be_public(&hop.url))?,
             repeatable: Repeatable::new(&hop.method, true),
             hop,
-            deadline: patience.deadline,
+            deadline: call_limits.deadline,
             ends: None,
             asked: None,
         };
-        let left = left_of(*patience, start);
-        let finished = match client.tape.player {
-            // Who plays can afford a box, and who does not has a smaller future for it.
-            Some(_) => Box::pin(play(&governor, &left, &mut attempt)).await?,
-            None => governor.run(&left, &mut attempt).await?,
-        };
+        let left = left_of(*call_limits, start);
+        let finished = governor.run(&left, &mut attempt).await?;
         story.attempts += finished.attempts;
         story.waited += finished.waited;
         story.deferred = finished.end.deferral();
@@ -64,54 +63,22 @@ pub(crate) async fn call<'a>(client: &'a Inner, hop: &mut Hop<'a>, patience: &Pa
     }
 }
 
-/// What is left of the caller's patience for the next hop: the bound on waits is one for the whole call.
-fn left_of(patience: Patience, start: Option<Instant>) -> Patience {
-    let max_wait = patience.max_wait.zip(start).map(|(wait, start)| wait.saturating_sub(start.elapsed()));
-    Patience { max_wait, ..patience }
+/// What is left of the caller's limits for the next hop: the bound on waits is one for the whole call.
+fn left_of(call_limits: CallLimits, start: Option<Instant>) -> CallLimits {
+    let max_wait = call_limits.max_wait.zip(start).map(|(wait, start)| wait.saturating_sub(start.elapsed()));
+    CallLimits { max_wait, ..call_limits }
 }
 
 impl Inner {
     fn governor_of(&self, redirects: &Redirects, url: &Url) -> Result<Cow<'_, SendGovernor>, Error> {
+        if let Some(replay) = &self.replay_governor {
+            return Ok(Cow::Borrowed(replay));
+        }
         if redirects.is_home(url) {
             return Ok(Cow::Borrowed(&self.governor));
         }
-        let host = url.host_str().unwrap_or_default();
-        let provider = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
-        let key = self.governors.key(&provider, None);
-        match self.governors.governor(&key, &Settings::default()) {
-            // Whoever governs that host with intent knows better than a redirect.
-            Err(other @ KeyError::OtherSettings { .. }) => Ok(Cow::Owned(self.governors.known(&key).ok_or(other)?)),
-            governor => Ok(Cow::Owned(governor?)),
-        }
-    }
-}
-
-/// A hop whose answers come from a recording: sent again as a send governor would, without its waits.
-async fn play<'a>(
-    governor: &SendGovernor,
-    patience: &Patience,
-    attempt: &mut Attempt<'a>,
-) -> Result<Finished<Attempt<'a>>, Refused> {
-    let mut attempts = 0;
-    loop {
-        if !attempt.client.tape.take_request(attempt.client.request_cap) {
-            let refused = governor.shared.refused(Refusal::Deferred(DeferReason::RequestCap), None);
-            return Err(Refused { attempts, ..refused });
-        }
-        attempts += 1;
-        let result = attempt.send().await;
-        let outcome = attempt.classify(result.as_ref(), wall_now());
-        let may_repeat = outcome.verdict.is_retryable() && attempt.may_repeat(result.as_ref(), &outcome);
-        if attempts < patience.attempts && may_repeat {
-            continue;
-        }
-        let pressure = |reason| End::Pressure { reason, retry_in: outcome.retry_after };
-        let end = match outcome.verdict {
-            Verdict::Throttled => pressure(PressureReason::RateLimited),
-            Verdict::Banned => pressure(PressureReason::UpstreamPressure),
-            _ => End::Done,
-        };
-        return Ok(Finished { result, verdict: outcome.verdict, end, attempts, waited: Duration::ZERO });
+        // Whoever governs that host with intent knows better than a redirect.
+        Ok(Cow::Owned(self.governors.known_or(&Key::of_host(url), &Settings::default())?))
     }
 }
 
@@ -143,7 +110,7 @@ impl Transport for Attempt<'_> {
         if let Some(cookies) = &self.client.cookies {
             cookies.add_to(request.headers_mut(), &self.hop.url);
         }
-        if self.client.tape.is_off() {
+        if self.client.record_replay.is_off() {
             return self.ask(request).await;
         }
         // Who records can afford a box, too.
@@ -206,16 +173,16 @@ impl Attempt<'_> {
 
     /// Asks the provider or the recording, and writes down what came.
     async fn exchange(&mut self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
-        let tape = &self.client.tape;
+        let record_replay = &self.client.record_replay;
         let asked = Asked::of(&request);
-        let result = match &tape.player {
+        let result = match &record_replay.player {
             Some(player) => self.played(player.as_ref(), &asked),
             None => {
                 self.asked = Some((asked.clone(), Instant::now()));
                 self.ask(request).await
             }
         };
-        let Some(recorder) = &tape.recorder else { return result };
+        let Some(recorder) = &record_replay.recorder else { return result };
         self.asked.get_or_insert_with(|| (asked, Instant::now()));
         match result {
             Ok(mut answer) => {
@@ -243,7 +210,7 @@ impl Attempt<'_> {
     }
 
     fn record(&self, came: Result<&Reply, NoReply>) {
-        if let (Some(recorder), Some((asked, since))) = (&self.client.tape.recorder, &self.asked) {
+        if let (Some(recorder), Some((asked, since))) = (&self.client.record_replay.recorder, &self.asked) {
             recorder.record(asked, came, since.elapsed());
         }
     }
@@ -276,9 +243,7 @@ pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReaso
         _ if verdict != Verdict::Throttled => None,
         End::Deferred { reason, retry_in } => Some((TerminalReason::Deferred(reason), retry_in)),
         // It is the provider that asks for more time than there is.
-        End::OutOfPatience { retry_in } => {
-            Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in)))
-        }
+        End::TooLate { retry_in } => Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in))),
         End::Done => None,
     }
 }
@@ -335,7 +300,7 @@ mod tests {
         let spent = TerminalReason::Deferred(DeferReason::RetryBudget);
         let pushed = End::Pressure { reason: PressureReason::RateLimited, retry_in: SOON };
         let budget = End::Deferred { reason: DeferReason::RetryBudget, retry_in: None };
-        let impatient = End::OutOfPatience { retry_in: Duration::from_secs(3) };
+        let impatient = End::TooLate { retry_in: Duration::from_secs(3) };
         for (verdict, end, expected) in [
             (Verdict::Throttled, pushed, Some((pressure, SOON))),
             (Verdict::Throttled, budget, Some((spent, None))),
@@ -351,11 +316,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_bound_on_waits_is_one_for_all_hops() {
-        let patience = Patience { max_wait: Some(Duration::from_secs(10)), ..Patience::default() };
+        let call_limits = CallLimits { max_wait: Some(Duration::from_secs(10)), ..CallLimits::default() };
         let start = Some(Instant::now());
         for (seconds, left) in [(0, 10), (3, 7), (9, 0)] {
             tokio::time::advance(Duration::from_secs(seconds)).await;
-            assert_eq!(left_of(patience, start).max_wait, Some(Duration::from_secs(left)));
+            assert_eq!(left_of(call_limits, start).max_wait, Some(Duration::from_secs(left)));
         }
     }
 }

@@ -6,12 +6,13 @@
 
 use super::waiters::Waiters;
 use super::{AcquireError, Inner};
+use crate::call_limits::CallLimits;
 use crate::key::Key;
-use crate::patience::Patience;
 use crate::refusal::{Refusal, Refused};
+use crate::retry::{End, Next};
 use crate::send_governor::{is_refusal, pause};
 use gleaner_governor::keyed::{Admission, Feedback, Handle, Permit};
-use gleaner_governor::{Advice, DeferReason, Jitter, Outcome, Time};
+use gleaner_governor::{DeferReason, Jitter, Outcome, Time};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,10 +50,10 @@ impl DomainHandle {
     /// Waits until a request may be sent.
     ///
     /// # Errors
-    /// When it may not be sent at all, or not within the caller's patience.
-    pub async fn acquire(&self, patience: &Patience) -> Result<DomainPermit, AcquireError> {
+    /// When it may not be sent at all, or not within the caller's limits.
+    pub async fn acquire(&self, call_limits: &CallLimits) -> Result<DomainPermit, AcquireError> {
         let since = self.inner.clock.now();
-        let last_send = patience.last_send();
+        let last_send = call_limits.last_send();
         if self.handle.attached().is_empty() {
             match self.try_acquire(since) {
                 Ok(permit) => return Ok(permit),
@@ -159,9 +160,9 @@ impl DomainPermit {
     }
 
     /// Tells what came back; `attempt` is counted from 0. A refusal is written down before anybody hears of it. A retry
-    /// asks for a permit like everything else, not before the advised time.
-    pub async fn answer(mut self, outcome: &Outcome, status: Option<u16>, attempt: u32) -> Advice {
-        let Some(permit) = self.permit.take() else { return Advice::Done };
+    /// asks for a permit like everything else, not before the time that is answered.
+    pub async fn answer(mut self, outcome: &Outcome, status: Option<u16>, attempt: u32) -> Next {
+        let Some(permit) = self.permit.take() else { return Next::End(End::Done) };
         let jitter = Jitter::from_bits(fastrand::u64(..));
         let feedback = Feedback::classified(*outcome, status).of_attempt(attempt, jitter);
         let DomainHandle { inner, handle } = &self.host;
@@ -170,7 +171,7 @@ impl DomainPermit {
         if is_refusal(outcome) {
             inner.remember(handle).await;
         }
-        advice
+        Next::after(advice, outcome.told_wait(), inner.clock.now())
     }
 }
 

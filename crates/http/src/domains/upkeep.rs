@@ -3,6 +3,7 @@
 //! A future of its own, which whoever has a runtime spawns. Without it hosts are still governed; they only take more
 //! memory, and nothing is shown or written but refusals.
 
+use super::status::millis;
 use super::waiters::Waiters;
 use super::{Domains, Inner};
 use crate::clock::wall_now;
@@ -146,8 +147,4 @@ fn log(snapshot: &Snapshot) {
             "domain"
         );
     }
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
 }

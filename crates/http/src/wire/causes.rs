@@ -14,7 +14,6 @@ pub type Cause = Box<dyn Error + Send + Sync>;
 const CAUSES_MAX: usize = 32;
 
 /// The error and its causes, outermost first.
-#[must_use]
 pub fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |error| cause_of(*error)).take(CAUSES_MAX)
 }

@@ -111,13 +111,13 @@ async fn the_client_of_hyper_is_governed_by_a_layer() {
 #[tokio::test]
 async fn a_closed_port_is_a_failure_of_the_service_below() {
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let single = gleaner_http::Patience::single_attempt();
+    let single = gleaner_http::CallLimits::single_attempt();
     let below = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
-    let service = GovernedLayer::with(governor("github", brisk())).patience(single).layer(below);
+    let service = GovernedLayer::with(governor("github", brisk())).call_limits(single).layer(below);
     let request = Request::get(format!("http://{address}/")).body(Full::from("")).unwrap();
     assert!(matches!(service.oneshot(request).await, Err(GovernedError::Service(_))));
 
-    let stack = client().with(GovernedMiddleware::with(governor("github", brisk())).patience(single)).build();
+    let stack = client().with(GovernedMiddleware::with(governor("github", brisk())).call_limits(single)).build();
     let error = get(&stack, &format!("http://{address}/")).await.unwrap_err();
     assert!(error.is_connect(), "{error:?}");
 }

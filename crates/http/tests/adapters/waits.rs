@@ -2,7 +2,7 @@
 
 use crate::support::{Adapter, Provider, SILENCE, governor, unpaced};
 use gleaner_http::governor::{Config, PressureReason};
-use gleaner_http::{End, GovernedLayer, GovernedMiddleware, Patience, SendGovernor, Settings};
+use gleaner_http::{CallLimits, End, GovernedLayer, GovernedMiddleware, SendGovernor, Settings};
 use http::{Extensions, Method};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -20,7 +20,7 @@ fn interval(governor: &SendGovernor) -> Duration {
 }
 
 fn single(extensions: &mut Extensions) {
-    extensions.insert(Patience::single_attempt());
+    extensions.insert(CallLimits::single_attempt());
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,8 +76,8 @@ async fn a_single_attempt_leaves_the_gate_for_the_next_call_to_pay_once() {
 #[tokio::test(start_paused = true)]
 async fn the_patience_of_the_layer_holds_for_requests_without_their_own() {
     let governor = governor("github", unpaced());
-    let layer = Adapter::Layer(GovernedLayer::with(governor.clone()).patience(Patience::single_attempt()));
-    let middleware = Adapter::Middleware(GovernedMiddleware::with(governor).patience(Patience::single_attempt()));
+    let layer = Adapter::Layer(GovernedLayer::with(governor.clone()).call_limits(CallLimits::single_attempt()));
+    let middleware = Adapter::Middleware(GovernedMiddleware::with(governor).call_limits(CallLimits::single_attempt()));
     for adapter in [layer, middleware] {
         let provider = Provider::new(&[(500, None)]);
         let (status, report) = adapter.ask(Method::GET, &provider).await.unwrap();
@@ -114,8 +114,8 @@ async fn a_middleware_and_a_layer_of_one_key_share_its_pace() {
 
 #[tokio::test(start_paused = true)]
 async fn adapters_that_name_the_same_provider_are_governed_together() {
-    let layer = Adapter::Layer(GovernedLayer::new("adapters-shared").unwrap());
-    let middleware = Adapter::Middleware(GovernedMiddleware::new("adapters-shared").unwrap());
+    let layer = Adapter::Layer(GovernedLayer::new("adapters-shared"));
+    let middleware = Adapter::Middleware(GovernedMiddleware::new("adapters-shared"));
     let provider = Provider::default();
     layer.ask(Method::GET, &provider).await.unwrap();
     let (_, report) = middleware.ask(Method::GET, &provider).await.unwrap();
@@ -154,7 +154,7 @@ async fn an_attempt_is_given_up_after_its_own_time_and_repeated() {
     for adapter in Adapter::both(unpaced()) {
         let provider = Provider::new(&[SILENCE]);
         let impatient = |extensions: &mut Extensions| {
-            extensions.insert(Patience { attempt_timeout: Duration::from_secs(2), ..Patience::default() });
+            extensions.insert(CallLimits { attempt_timeout: Duration::from_secs(2), ..CallLimits::default() });
         };
         let (status, report) = adapter.ask_with(Method::GET, &provider, impatient).await.unwrap();
         assert_eq!((status, report.attempts), (200, 2));

@@ -99,7 +99,7 @@ async fn a_hop_elsewhere_is_admitted_by_the_key_of_that_host() {
     let client = builder("p").governors(governors.clone()).allow_private_redirects(true).credential("me");
     let client = client.build().unwrap();
     client.get(provider.url("/")).send().await.unwrap();
-    let other = governors.known(&Key::new(&format!("127.0.0.1:{}", stranger.port()))).unwrap();
+    let other = governors.known_or(&Key::new(&format!("127.0.0.1:{}", stranger.port())), &Settings::default()).unwrap();
     assert_eq!((client.governor().status().sent, other.status().sent), (1, 1));
 }
 

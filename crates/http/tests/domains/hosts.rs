@@ -1,10 +1,8 @@
 //! Hosts in memory that answer by a script, and shorthands.
 
 use gleaner_http::governor::keyed::{Aimd, Config, Strategy};
-use gleaner_http::governor::{
-    Advice, Classifier as _, DefaultClassifier, Outcome, ResponseView, WallTime, network_error,
-};
-use gleaner_http::{AcquireError, DomainPermit, DomainSettings, Domains, Patience};
+use gleaner_http::governor::{Classifier as _, DefaultClassifier, Outcome, ResponseView, WallTime, network_error};
+use gleaner_http::{AcquireError, CallLimits, DomainPermit, DomainSettings, Domains, Next};
 use std::time::Duration;
 
 /// A token bucket that keeps its rate, so that times can be computed by hand.
@@ -29,12 +27,12 @@ pub(crate) fn ms(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-pub(crate) fn within(max_wait: Duration) -> Patience {
-    Patience { max_wait: Some(max_wait), ..Patience::default() }
+pub(crate) fn within(max_wait: Duration) -> CallLimits {
+    CallLimits { max_wait: Some(max_wait), ..CallLimits::default() }
 }
 
 pub(crate) async fn acquire(domains: &Domains, host: &str) -> Result<DomainPermit, AcquireError> {
-    domains.acquire(host, &Patience::default()).await
+    domains.acquire(host, &CallLimits::default()).await
 }
 
 /// The provider's time, not ours.
@@ -49,7 +47,7 @@ fn classified(status: u16, retry_after: &str) -> Outcome {
 }
 
 /// Tells what came back for a request that goes out now: a status (0: nothing) after some time.
-pub(crate) async fn answer(mut permit: DomainPermit, status: u16, latency: Duration, retry_after: &str) -> Advice {
+pub(crate) async fn answer(mut permit: DomainPermit, status: u16, latency: Duration, retry_after: &str) -> Next {
     permit.sent();
     provider_takes(latency).await;
     if status == 0 {
@@ -60,7 +58,7 @@ pub(crate) async fn answer(mut permit: DomainPermit, status: u16, latency: Durat
 }
 
 /// Waits, sends, and gets `status` after `latency`.
-pub(crate) async fn exchange(domains: &Domains, host: &str, status: u16, latency: Duration) -> Advice {
+pub(crate) async fn exchange(domains: &Domains, host: &str, status: u16, latency: Duration) -> Next {
     answer(acquire(domains, host).await.unwrap(), status, latency, "").await
 }
 

@@ -1,8 +1,9 @@
 //! A host that answers by a script, and what the rate and the circuit make of it.
 
 use crate::hosts::{acquire, aimd, answer, exchange, fixed, ms, rate};
+use gleaner_http::Next;
+use gleaner_http::governor::CircuitState;
 use gleaner_http::governor::keyed::Config;
-use gleaner_http::governor::{Advice, CircuitState};
 use gleaner_http::{AcquireError, DomainSettings, Domains};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -35,7 +36,7 @@ async fn a_retry_after_is_waited_for_once_and_by_everyone() {
     let permit = acquire(&domains, "a.com").await.unwrap();
     let start = Instant::now();
     let advice = answer(permit, 429, Duration::ZERO, "7").await;
-    assert!(matches!(advice, Advice::RetryAt(_)), "{advice:?}");
+    assert!(matches!(advice, Next::RetryAt(_)), "{advice:?}");
     let waits: Vec<_> = (0..3)
         .map(|_| {
             let domains = domains.clone();

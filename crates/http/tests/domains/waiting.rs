@@ -97,7 +97,7 @@ async fn nobody_waits_longer_than_he_is_willing_to() {
         (start.elapsed(), error.to_string().as_str()),
         (Duration::ZERO, "a.com: not sent: it would have to wait longer than its caller allows; try again in 2 s")
     );
-    // Behind somebody else nobody can tell before; then it is told when the patience is over.
+    // Behind somebody else nobody can tell before; then it is told when the limits is over.
     let first = domains.clone();
     let first = tokio::spawn(async move { acquire(&first, "a.com").await.map(|permit| permit.waited()) });
     tokio::task::yield_now().await;

@@ -2,7 +2,7 @@
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms};
 use gleaner_http::governor::{BackoffReason, CEILING_INTERVAL, DISCOVERY_INTERVAL};
-use gleaner_http::{Governors, Key, Patience, Settings};
+use gleaner_http::{CallLimits, Governors, Key, Settings};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -39,7 +39,7 @@ async fn a_throttle_backs_the_rate_off_and_the_back_off_is_legible() {
         fetch(&governor, &provider).await.unwrap();
     }
     let before = governor.collection_rate().unwrap();
-    fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
+    fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.unwrap();
     let after = governor.collection_rate().unwrap();
     assert!(after.current_interval_ms > before.current_interval_ms, "{before:?} then {after:?}");
     let backoff = after.last_backoff.unwrap();

@@ -1,7 +1,7 @@
 //! Many callers of one key: order, bounds, and nothing lost when some of them vanish.
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, provider_takes, secs, steady};
-use gleaner_http::{Governors, Key, KeyError, Patience, Refusal, Settings};
+use gleaner_http::{CallLimits, Governors, Key, KeyError, Refusal, Settings};
 use std::sync::{Arc, Mutex};
 use tokio::time::Instant;
 
@@ -61,7 +61,7 @@ async fn who_cannot_possibly_be_served_in_time_is_told_so_at_once() {
         .collect();
     provider_takes(ms(10)).await;
     let start = Instant::now();
-    let hurried = Patience { max_wait: Some(secs(4)), ..Patience::default() };
+    let hurried = CallLimits { max_wait: Some(secs(4)), ..CallLimits::default() };
     let refused = fetch_with(&governor, &provider, &hurried).await.unwrap_err();
     assert_eq!((refused.reason, start.elapsed()), (Refusal::MaxWait, ms(0)));
     assert!(refused.retry_in.is_some_and(|wait| wait >= secs(9)), "{:?}", refused.retry_in);
@@ -75,7 +75,7 @@ async fn dropped_before_the_send_the_permit_is_given_back() {
     let mut settings = steady(secs(1));
     settings.config.run_budget.request_cap = Some(1);
     let governor = governor(&settings);
-    drop(governor.admit(&Patience::default()).await.unwrap());
+    drop(governor.until_ready().await.unwrap());
     let status = governor.status();
     assert_eq!((status.in_flight, status.sent), (Some(0), 0));
     // The cap of one is whole again.
@@ -178,9 +178,9 @@ async fn a_thousand_callers_slow_and_vanishing_ones_among_them_lose_nothing_and_
             let (governor, provider) = (governor.clone(), provider.clone());
             tokio::spawn(async move {
                 let call = fetch(&governor, &provider);
-                // Every fourth loses patience after some time: in the queue, or while it is under way.
-                let patience = if number % 4 == 3 { ms(number * 37 % 20_000) } else { secs(100_000) };
-                tokio::time::timeout(patience, call).await.map(|finished| finished.unwrap().result.is_ok())
+                // Every fourth loses limits after some time: in the queue, or while it is under way.
+                let call_limits = if number % 4 == 3 { ms(number * 37 % 20_000) } else { secs(100_000) };
+                tokio::time::timeout(call_limits, call).await.map(|finished| finished.unwrap().result.is_ok())
             })
         })
         .collect();

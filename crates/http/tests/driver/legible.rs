@@ -2,7 +2,7 @@
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, provider_takes, steady};
 use gleaner_http::governor::{BackoffReason, CircuitReason, CircuitState, CircuitTrigger};
-use gleaner_http::{CollectionRate, LastBackoff, Patience, Readout, Settings};
+use gleaner_http::{CallLimits, CollectionRate, LastBackoff, Readout, Settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -51,7 +51,7 @@ async fn absent_controller_reads_as_honest_unknown() {
 async fn changes_of_the_circuit_are_handed_out_once_and_in_full() {
     let governor = governor(&steady(ms(100)));
     let provider = Provider::always(500);
-    while fetch_with(&governor, &provider, &Patience::single_attempt()).await.is_ok() {}
+    while fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.is_ok() {}
     let change = governor.readout().circuit_transitions[0];
     assert_eq!((change.previous, change.state), (CircuitState::Closed, CircuitState::Open));
     assert_eq!((change.reason, change.trigger), (CircuitReason::ProviderFailure, CircuitTrigger::ProviderFailure));
@@ -79,7 +79,7 @@ async fn the_status_of_a_key_says_all_that_the_sidecar_shows() {
     let governor = governor(&Settings::default());
     let provider = Provider::first(vec![Reply::status(200), Reply::throttled("40")]);
     fetch(&governor, &provider).await.unwrap();
-    fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
+    fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.unwrap();
     let status = serde_json::to_value(governor.status()).unwrap();
     for field in ["key", "mode", "interval_ms", "rate_per_s", "ceiling_interval_ms", "breaker", "wait_p95_ms"] {
         assert!(!status[field].is_null(), "{field}: {status}");

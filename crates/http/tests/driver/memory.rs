@@ -2,7 +2,7 @@
 
 use crate::support::{Provider, Reply, fetch, fetch_with, secs};
 use gleaner_http::governor::{Learned, Outcome, WallTime};
-use gleaner_http::{Governors, Patience, Settings};
+use gleaner_http::{CallLimits, Governors, Settings};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,7 +25,7 @@ async fn a_refusal_is_on_disk_before_anybody_hears_of_it() {
     let key = governors.key("example", Some(b"secret-token"));
     let governor = governors.governor(&key, &Settings::default()).unwrap();
     let provider = Provider::first(vec![Reply::throttled("100")]);
-    fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
+    fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.unwrap();
     // No save, no shutdown: the process could be killed here.
     let texts = texts(folder.path());
     assert!(texts.len() == 1 && texts[0].1.contains("gate_until_ms="), "{texts:?}");
@@ -110,7 +110,7 @@ async fn of_two_processes_neither_erases_the_other_s_gate_or_refusals() {
         .each_ref()
         .map(|governors| governors.governor(&governors.key("example", Some(b"token")), &Settings::default()).unwrap());
     let refused = Provider::first(vec![Reply::throttled("100")]);
-    fetch_with(&catch_up, &refused, &Patience::single_attempt()).await.unwrap();
+    fetch_with(&catch_up, &refused, &CallLimits::single_attempt()).await.unwrap();
     // The other one knows nothing of it yet, and writes last.
     registries[1].save();
     let written = text(folder.path());
@@ -130,11 +130,13 @@ async fn two_processes_that_are_refused_at_once_keep_the_later_gate_and_both_ref
     let mut in_flight = Vec::new();
     for governors in &registries {
         let governor = governors.governor(&governors.key("example", None), &Settings::default()).unwrap();
-        in_flight.push(governor.admit(&Patience::default()).await.unwrap().sent());
+        let mut permit = governor.until_ready().await.unwrap();
+        permit.sent();
+        in_flight.push(permit);
     }
     // The one that is refused for longer writes first.
-    for (sent, wait) in in_flight.into_iter().zip([secs(100), secs(10)]) {
-        sent.answer(&Outcome::throttled(Some(wait)), 9).await;
+    for (permit, wait) in in_flight.into_iter().zip([secs(100), secs(10)]) {
+        permit.answer(&Outcome::throttled(Some(wait)), 9).await;
     }
     let written = text(folder.path());
     assert_eq!(written.matches("strike_ms=").count(), 2, "{written}");

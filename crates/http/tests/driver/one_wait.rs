@@ -2,7 +2,7 @@
 
 use crate::support::{Provider, Reply, assert_about, fetch, fetch_with, governor, ms, provider_takes, secs, steady};
 use gleaner_http::governor::{DeferReason, Outcome, RetryBudgetConfig, WaitReason, WallTime};
-use gleaner_http::{Failure, Governors, Key, Patience, Refusal, SendGovernor, Settings, Transport};
+use gleaner_http::{CallLimits, Failure, Governors, Key, Refusal, SendGovernor, Settings, Transport};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -52,7 +52,7 @@ async fn decision_layers_answer_at_once_and_add_no_wait() {
     let failing = Provider::always(500);
     let refused = loop {
         let asked = Instant::now();
-        if let Err(refused) = fetch_with(&broken, &failing, &Patience::single_attempt()).await {
+        if let Err(refused) = fetch_with(&broken, &failing, &CallLimits::single_attempt()).await {
             assert_eq!(asked.elapsed(), Duration::ZERO);
             break refused;
         }
@@ -90,7 +90,7 @@ impl Transport for Nested {
     type Failure = Refusal;
 
     async fn send(&mut self) -> Result<Reply, Refusal> {
-        let finished = self.inner.run(&Patience::default(), &mut self.provider).await;
+        let finished = self.inner.run(&CallLimits::default(), &mut self.provider).await;
         let finished = finished.map_err(|refused| refused.reason)?;
         finished.result.map_err(|_lost: Failure| Refusal::MaxWait)
     }
@@ -116,7 +116,7 @@ async fn two_independent_pre_flight_gates_is_a_spec_violation() {
     let inner = governors.governor(&governors.key("example", Some(b"token")), &settings).unwrap();
     let provider = Provider::always(200);
     let mut path = Nested { inner, provider: provider.clone() };
-    let finished = outer.run(&Patience::default(), &mut path).await.unwrap();
+    let finished = outer.run(&CallLimits::default(), &mut path).await.unwrap();
     // The second wait source is seen, named, and nothing was sent.
     assert_eq!(finished.result.unwrap_err(), Refusal::GovernedTwice { by: Key::new("example") });
     assert!(provider.sends().is_empty());
@@ -131,7 +131,7 @@ async fn a_second_wait_on_the_path_would_be_measured() {
     let asked = Instant::now();
     // A gate beside the governor, as a fixed sleep in front of each request would be.
     provider_takes(secs(2)).await;
-    let second_gate = governor.admit(&Patience::default()).await.unwrap();
+    let second_gate = governor.until_ready().await.unwrap();
     assert!(second_gate.waited() < ms(5), "{:?}", second_gate.waited());
     drop(second_gate);
     let finished = fetch(&governor, &provider).await.unwrap();
@@ -146,7 +146,7 @@ async fn a_governor_of_another_provider_inside_is_no_second_gate() {
     let outer = governors.governor(&Key::new("data"), &Settings::default()).unwrap();
     let inner = governors.governor(&Key::new("accounts"), &Settings::default()).unwrap();
     let mut path = Nested { inner, provider: Provider::always(200) };
-    assert_eq!(outer.run(&Patience::default(), &mut path).await.unwrap().result.unwrap().status, 200);
+    assert_eq!(outer.run(&CallLimits::default(), &mut path).await.unwrap().result.unwrap().status, 200);
 }
 
 #[tokio::test(start_paused = true)]

@@ -3,7 +3,7 @@
 
 use crate::support::{Provider, Reply, assert_about, fetch, fetch_with, governor, ms, secs, steady};
 use gleaner_http::governor::{DeferReason, PressureReason, Verdict};
-use gleaner_http::{End, Patience, Refusal, Settings};
+use gleaner_http::{CallLimits, End, Refusal, Settings};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -40,8 +40,8 @@ async fn no_retry_budget_configured_preserves_attempt_count_only_behavior() {
     for attempts in [1, 2, 4] {
         let governor = governor(&without_budget());
         let provider = Provider::always(500);
-        let patience = Patience { attempts, ..Patience::default() };
-        let finished = fetch_with(&governor, &provider, &patience).await.unwrap();
+        let call_limits = CallLimits { attempts, ..CallLimits::default() };
+        let finished = fetch_with(&governor, &provider, &call_limits).await.unwrap();
         assert_eq!((finished.attempts, provider.sends().len()), (attempts, attempts as usize));
     }
 }
@@ -54,24 +54,24 @@ async fn no_budget_exhaustion_reason_arms_the_source_pressure_cooldown() {
     let mut seen = Vec::new();
     for cap in ["request_cap", "wall_clock", "retry_budget", "circuit_open"] {
         let mut settings = with_one_retry();
-        let (provider, patience) = match cap {
+        let (provider, call_limits) = match cap {
             "request_cap" => {
                 settings.config.run_budget.request_cap = Some(1);
-                (Provider::always(200), Patience::default())
+                (Provider::always(200), CallLimits::default())
             }
             "wall_clock" => {
                 settings.config.run_budget.wall_clock = Some(ms(50));
-                (Provider::always(200), Patience::default())
+                (Provider::always(200), CallLimits::default())
             }
-            "retry_budget" => (Provider::always(429), Patience::default()),
+            "retry_budget" => (Provider::always(429), CallLimits::default()),
             _ => {
                 settings.config.run_budget.request_cap = None;
-                (Provider::always(500), Patience::single_attempt())
+                (Provider::always(500), CallLimits::single_attempt())
             }
         };
         let governor = governor(&settings);
         for _ in 0..20 {
-            match fetch_with(&governor, &provider, &patience).await {
+            match fetch_with(&governor, &provider, &call_limits).await {
                 Ok(finished) => {
                     if let End::Deferred { reason, .. } = finished.end {
                         seen.push(reason.as_str());
@@ -90,12 +90,12 @@ async fn no_budget_exhaustion_reason_arms_the_source_pressure_cooldown() {
 async fn the_attempt_timeout_starts_with_the_send_and_not_in_the_queue() {
     let governor = governor(&steady(secs(30)));
     let provider = Provider::new(|send| Reply::status(200).after(if send < 2 { secs(4) } else { secs(60) }));
-    let patience = Patience { attempt_timeout: secs(5), attempts: 1, ..Patience::default() };
+    let call_limits = CallLimits { attempt_timeout: secs(5), attempts: 1, ..CallLimits::default() };
     for _ in 0..2 {
         // The second waits 30 s before it is sent; its five seconds begin then.
-        assert!(fetch_with(&governor, &provider, &patience).await.unwrap().result.is_ok());
+        assert!(fetch_with(&governor, &provider, &call_limits).await.unwrap().result.is_ok());
     }
-    let finished = fetch_with(&governor, &provider, &patience).await.unwrap();
+    let finished = fetch_with(&governor, &provider, &call_limits).await.unwrap();
     assert!(finished.result.is_err());
     assert_eq!(finished.verdict, Verdict::Network);
     assert_about(Instant::now() - *provider.sends().last().unwrap(), secs(5));
@@ -108,14 +108,14 @@ async fn a_deadline_bounds_attempts_and_waits_together() {
     fetch(&governor, &provider).await.unwrap();
     let start = Instant::now();
     // The turn comes after seven seconds, which leaves two of the three that the answer takes.
-    let patience = Patience { deadline: Some(start + secs(9)), ..Patience::default() };
-    let finished = fetch_with(&governor, &provider, &patience).await;
+    let call_limits = CallLimits { deadline: Some(start + secs(9)), ..CallLimits::default() };
+    let finished = fetch_with(&governor, &provider, &call_limits).await;
     assert_about(start.elapsed(), secs(9));
     assert!(finished.is_ok_and(|finished| finished.result.is_err()));
     // And if the turn comes too late, nothing is sent and nobody waits for it.
     let (start, sends) = (Instant::now(), provider.sends().len());
-    let patience = Patience { deadline: Some(start + secs(1)), ..Patience::default() };
-    let refused = fetch_with(&governor, &provider, &patience).await.unwrap_err();
+    let call_limits = CallLimits { deadline: Some(start + secs(1)), ..CallLimits::default() };
+    let refused = fetch_with(&governor, &provider, &call_limits).await.unwrap_err();
     assert_eq!((refused.reason, start.elapsed()), (Refusal::MaxWait, Duration::ZERO));
     assert_eq!(provider.sends().len(), sends);
 }
@@ -125,9 +125,9 @@ async fn the_hurry_of_one_caller_opens_no_circuit() {
     let governor = governor(&steady(ms(10)));
     let provider = Provider::new(|_| Reply::status(200).after(ms(300)));
     for _ in 0..20 {
-        let patience = Patience { deadline: Some(Instant::now() + ms(100)), ..Patience::default() };
-        let finished = fetch_with(&governor, &provider, &patience).await.unwrap();
-        assert!(finished.result.is_err() && matches!(finished.end, End::OutOfPatience { .. }), "{finished:?}");
+        let call_limits = CallLimits { deadline: Some(Instant::now() + ms(100)), ..CallLimits::default() };
+        let finished = fetch_with(&governor, &provider, &call_limits).await.unwrap();
+        assert!(finished.result.is_err() && matches!(finished.end, End::TooLate { .. }), "{finished:?}");
     }
     assert_eq!((governor.status().breaker, governor.status().in_flight), ("closed", Some(0)));
     assert!(fetch(&governor, &provider).await.unwrap().result.is_ok());

@@ -2,7 +2,7 @@
 
 use crate::support::{Provider, Reply, assert_about, fetch, fetch_with, governor, ms, secs, steady};
 use gleaner_http::governor::{BackoffReason, DeferReason, RETRY_AFTER_MAX};
-use gleaner_http::{End, Patience, Refusal, Settings};
+use gleaner_http::{CallLimits, End, Refusal, Settings};
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -109,10 +109,10 @@ async fn ten_years_are_not_slept_but_deferred_and_the_key_stays_closed_for_a_yea
 async fn a_caller_who_cannot_wait_that_long_is_told_at_once_and_the_next_one_pays() {
     let governor = governor(&steady(ms(100)));
     let provider = Provider::first(vec![Reply::throttled("20")]);
-    let hurried = Patience { max_wait: Some(secs(5)), ..Patience::default() };
+    let hurried = CallLimits { max_wait: Some(secs(5)), ..CallLimits::default() };
     let asked = Instant::now();
     let finished = fetch_with(&governor, &provider, &hurried).await.unwrap();
-    assert_eq!((finished.end, asked.elapsed()), (End::OutOfPatience { retry_in: secs(20) }, Duration::ZERO));
+    assert_eq!((finished.end, asked.elapsed()), (End::TooLate { retry_in: secs(20) }, Duration::ZERO));
     let refused = fetch_with(&governor, &provider, &hurried).await.unwrap_err();
     assert_eq!((refused.reason, asked.elapsed()), (Refusal::MaxWait, Duration::ZERO));
     assert_about(refused.retry_in.unwrap(), secs(20));

@@ -2,7 +2,7 @@
 
 use gleaner_http::governor::{Classifier, DefaultClassifier, Outcome, ResponseView, WallTime, network_error};
 use gleaner_http::{
-    Failure, Finished, Governors, Key, Patience, Refused, Repeatable, SendGovernor, Settings, Transport,
+    CallLimits, Failure, Finished, Governors, Key, Refused, Repeatable, SendGovernor, Settings, Transport,
 };
 use http::{Method, StatusCode};
 use std::sync::{Arc, Mutex};
@@ -131,15 +131,15 @@ pub(crate) fn steady(interval: Duration) -> Settings {
 }
 
 pub(crate) async fn fetch(governor: &SendGovernor, provider: &Provider) -> Result<Finished<Provider>, Refused> {
-    fetch_with(governor, provider, &Patience::default()).await
+    fetch_with(governor, provider, &CallLimits::default()).await
 }
 
 pub(crate) async fn fetch_with(
     governor: &SendGovernor,
     provider: &Provider,
-    patience: &Patience,
+    call_limits: &CallLimits,
 ) -> Result<Finished<Provider>, Refused> {
-    governor.run(patience, &mut provider.clone()).await
+    governor.run(call_limits, &mut provider.clone()).await
 }
 
 /// Asserts that two spans differ by less than the grain of the clock: a timer fires on the millisecond,

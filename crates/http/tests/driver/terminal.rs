@@ -3,7 +3,7 @@
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, secs, steady};
 use gleaner_http::governor::{BackoffReason, DeferReason, PressureReason};
-use gleaner_http::{End, Patience, Refusal};
+use gleaner_http::{CallLimits, End, Refusal};
 use tokio::time::Instant;
 
 #[tokio::test(start_paused = true)]
@@ -11,13 +11,13 @@ async fn a_single_bounded_attempt_preserves_immediate_throw_behavior() {
     let governor = governor(&steady(ms(100)));
     let provider = Provider::first(vec![Reply::throttled("12")]);
     let asked = Instant::now();
-    let finished = fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
+    let finished = fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.unwrap();
     // One call, at once, and it is pressure.
     assert_eq!((provider.sends().len(), asked.elapsed()), (1, ms(0)));
     assert_eq!(finished.end, End::Pressure { reason: PressureReason::RateLimited, retry_in: Some(secs(12)) });
     // The governor has learned, and left the gate to the next call, which pays it once.
     assert_eq!(governor.collection_rate().unwrap().last_backoff.unwrap().reason, BackoffReason::RetryAfter);
-    fetch_with(&governor, &provider, &Patience::single_attempt()).await.unwrap();
+    fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.unwrap();
     let gap = provider.gaps()[0];
     assert!(gap >= secs(12) && gap <= secs(12) + ms(2), "{gap:?}");
     // Raising the attempt count honours Retry-After inline and ends the same way.
@@ -35,7 +35,7 @@ async fn the_refusal_that_opens_the_circuit_is_still_a_refusal() {
     let provider = Provider::always(429);
     // Where every answer says when to come back there is no circuit to open; here none does.
     let refused = loop {
-        match fetch_with(&governor, &provider, &Patience::single_attempt()).await {
+        match fetch_with(&governor, &provider, &CallLimits::single_attempt()).await {
             Ok(finished) => {
                 let is_pressure = matches!(finished.end, End::Pressure { reason: PressureReason::RateLimited, .. });
                 assert!(is_pressure, "{:?}", finished.end);

@@ -92,7 +92,7 @@ async fn warm_start_state_rides_a_declared_stream_cursor() {
 async fn a_gate_rides_along_and_still_holds_in_the_next_run() {
     let first = governor(&Settings::default());
     let provider = Provider::first(vec![Reply::throttled("200")]);
-    let _refused = crate::support::fetch_with(&first, &provider, &gleaner_http::Patience::single_attempt()).await;
+    let _refused = crate::support::fetch_with(&first, &provider, &gleaner_http::CallLimits::single_attempt()).await;
     let mut cursor = Map::new();
     persist_onto(&mut cursor, "issues", &DECLARED, first.learned().as_ref()).unwrap();
     let next = governor(&Settings::default());

@@ -5,14 +5,14 @@
 //! there, from a browser. Nothing is read here but the head of a request.
 
 use crate::hygiene::list_holds;
-use crate::reply::Reply;
+use crate::respond::Reply;
 use http::uri::{Authority, PathAndQuery};
 use http::{HeaderMap, Method, Request, StatusCode, Version, header};
 use std::net::{IpAddr, SocketAddr};
 
 /// Who may come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Door {
+pub(crate) struct RequestCheck {
     listen: SocketAddr,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) target: PathAndQuery,
 }
 
-impl Door {
+impl RequestCheck {
     pub(crate) const fn new(listen: SocketAddr) -> Self {
         Self { listen }
     }
@@ -133,9 +133,9 @@ mod tests {
     use super::*;
 
     fn check(listen: &str, request: http::request::Builder) -> Result<String, u16> {
-        let door = Door::new(listen.parse().unwrap());
+        let check = RequestCheck::new(listen.parse().unwrap());
         let request = request.body(()).unwrap();
-        door.check(&request).map(|entry| entry.own_name).map_err(|reply| reply.status.as_u16())
+        check.check(&request).map(|entry| entry.own_name).map_err(|reply| reply.status.as_u16())
     }
 
     fn get(target: &str, host: &str) -> http::request::Builder {

@@ -6,12 +6,12 @@
 
 use crate::body::{AnswerBody, Budget, Payload};
 use crate::connect::UpstreamClient;
-use crate::door::{Door, Entry};
+use crate::extract::{Entry, RequestCheck};
 use crate::forward::{Forward, caller_stopped};
-use crate::reply::{ATTEMPTS, REASON, Reply, whole_seconds};
+use crate::respond::{ATTEMPTS, REASON, Reply, whole_seconds};
 use crate::upstream::Upstream;
 use crate::{hygiene, inspect, links, max_wait};
-use gleaner_http::{End, Finished, Governors, Patience, Refused, Repeatable, SendGovernor, Settings};
+use gleaner_http::{CallLimits, End, Finished, Governors, Refused, Repeatable, SendGovernor, Settings};
 use http::header::{self, HeaderMap, HeaderValue};
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -43,7 +43,7 @@ pub(crate) struct Sidecar {
     pub(super) client: UpstreamClient,
     pub(super) governors: Governors,
     pub(super) settings: Settings,
-    pub(super) patience: Patience,
+    pub(super) call_limits: CallLimits,
     /// The only one, unless there is one per `Authorization`.
     pub(super) governor: Option<SendGovernor>,
     pub(super) budget: Arc<Budget>,
@@ -66,23 +66,23 @@ impl Sidecar {
     }
 
     async fn exchange(&self, request: Request<Incoming>) -> Result<Response<AnswerBody>, Reply> {
-        let entry = Door::new(self.listen).check(&request)?;
+        let entry = RequestCheck::new(self.listen).check(&request)?;
         if let Some(page) = inspect::page(entry.target.path()) {
             return inspect::show(self, request.method(), page);
         }
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_full| too_many_inside())?;
-        let max_wait = max_wait::read(request.headers())?.or(self.patience.max_wait);
+        let max_wait = max_wait::read(request.headers())?.or(self.call_limits.max_wait);
         let governor = self.governor_for(request.headers())?;
 
         let (head, body) = request.into_parts();
         let payload = Payload::receive(body, &self.budget).await.map_err(|error| caller_stopped(&error.to_string()))?;
-        let mut patience = Patience { max_wait, ..self.patience };
+        let mut call_limits = CallLimits { max_wait, ..self.call_limits };
         if !payload.is_kept() {
-            patience.attempt_timeout = STREAMED_ATTEMPT_TIMEOUT;
+            call_limits.attempt_timeout = STREAMED_ATTEMPT_TIMEOUT;
         }
         let is_out = AtomicBool::new(false);
         let mut forward = self.forward(&entry, head, payload, &is_out)?;
-        let finished = Box::pin(self.run(&governor, &patience, &mut forward)).await?;
+        let finished = Box::pin(self.run(&governor, &call_limits, &mut forward)).await?;
         self.pass_on(finished, &entry, place)
     }
 
@@ -115,11 +115,11 @@ impl Sidecar {
     async fn run<'a>(
         &self,
         governor: &SendGovernor,
-        patience: &Patience,
+        call_limits: &CallLimits,
         forward: &mut Forward<'a>,
     ) -> Result<Finished<Forward<'a>>, Reply> {
         let is_out = forward.is_out;
-        let mut run = pin!(governor.run(patience, forward));
+        let mut run = pin!(governor.run(call_limits, forward));
         let mut stop = self.is_stopping.clone();
         let mut stopping = pin!(stop.wait_for(|&is_stopping| is_stopping));
         let mut is_stopping = false;
@@ -198,7 +198,7 @@ fn why_not_again(end: &End) -> (Option<&'static str>, Option<Duration>) {
         End::Done => (None, None),
         End::Deferred { reason, retry_in } => (Some(reason.as_str()), retry_in),
         End::Pressure { reason, retry_in } => (Some(reason.as_str()), retry_in),
-        End::OutOfPatience { retry_in } => (Some("max_wait"), Some(retry_in)),
+        End::TooLate { retry_in } => (Some("max_wait"), Some(retry_in)),
     }
 }
 

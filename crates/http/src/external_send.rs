@@ -6,11 +6,11 @@
 //! cookies or decodes bodies: whoever sends does that.
 
 use crate::blocking::Engine;
+use crate::call_limits::CallLimits;
 use crate::client::send::final_refusal;
 use crate::client::{Error, Place, Terminal, TransportKind};
 use crate::headers::Headers;
-use crate::patience::Patience;
-use crate::repeat::{Failure, Repeatable};
+use crate::retry::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{Finished, Transport};
 use bytes::Bytes;
@@ -53,34 +53,40 @@ pub enum NoReply {
 
 /// A governed way to a provider that has no sockets of its own. Cheap to clone.
 #[derive(Clone)]
-pub struct Elsewhere {
+pub struct ExternalSender {
     name: Box<str>,
     governor: SendGovernor,
     engine: Engine,
     classifier: Arc<dyn Classifier + Send + Sync>,
-    patience: Patience,
+    call_limits: CallLimits,
 }
 
-impl std::fmt::Debug for Elsewhere {
+impl std::fmt::Debug for ExternalSender {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Elsewhere").field("governor", &self.governor).finish_non_exhaustive()
+        f.debug_struct("ExternalSender").field("governor", &self.governor).finish_non_exhaustive()
     }
 }
 
-impl Elsewhere {
+impl ExternalSender {
     /// A way to the provider of this name, governed by `governor`.
     ///
     /// # Errors
     /// When no thread can be started.
     pub fn new(name: &str, governor: SendGovernor) -> Result<Self, Error> {
         let classifier = Arc::new(DefaultClassifier::new());
-        Ok(Self { name: name.into(), governor, engine: Engine::start()?, classifier, patience: Patience::default() })
+        Ok(Self {
+            name: name.into(),
+            governor,
+            engine: Engine::start()?,
+            classifier,
+            call_limits: CallLimits::default(),
+        })
     }
 
     /// The same with other bounds of one call.
     #[must_use]
-    pub const fn patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub const fn call_limits(mut self, call_limits: CallLimits) -> Self {
+        self.call_limits = call_limits;
         self
     }
 
@@ -105,7 +111,7 @@ impl Elsewhere {
             repeatable: Repeatable::new(method, true),
             ends: None,
         };
-        let finished = self.engine.run(async { Ok(self.governor.run(&self.patience, &mut errand).await?) })?;
+        let finished = self.engine.run(async { Ok(self.governor.run(&self.call_limits, &mut errand).await?) })?;
         self.conclude(url, finished)
     }
 
@@ -120,7 +126,7 @@ impl Elsewhere {
                 let kind = match no_reply {
                     NoReply::NotSent => TransportKind::Connect,
                     NoReply::Lost | NoReply::InVain => TransportKind::Lost,
-                    NoReply::TimedOut => TransportKind::Timeout { after: self.patience.attempt_timeout },
+                    NoReply::TimedOut => TransportKind::Timeout { after: self.call_limits.attempt_timeout },
                 };
                 return Err(Error::Transport { place, kind, source: None, deferred });
             }
@@ -220,14 +226,14 @@ mod tests {
 
     const CEILING: Duration = Duration::from_millis(40);
 
-    fn elsewhere(jitter: Duration) -> Elsewhere {
+    fn sender(jitter: Duration) -> ExternalSender {
         let mut settings = Settings { launch_jitter: jitter, ..Settings::default() };
         settings.config.ceiling_interval = CEILING;
         settings.config.discovery_interval = CEILING;
         settings.config.max_concurrency = 1;
         let governors = Governors::new();
         let governor = governors.governor(&governors.key("somewhere", None), &settings).unwrap();
-        Elsewhere::new("somewhere", governor).unwrap()
+        ExternalSender::new("somewhere", governor).unwrap()
     }
 
     fn reply(status: u16) -> Result<Reply, NoReply> {
@@ -240,7 +246,7 @@ mod tests {
     }
 
     /// The moments at which something was sent, while the replies last.
-    fn sends(way: &Elsewhere, calls: usize, replies: &[u16]) -> (Vec<StdInstant>, Option<Error>) {
+    fn sends(way: &ExternalSender, calls: usize, replies: &[u16]) -> (Vec<StdInstant>, Option<Error>) {
         let sent = Arc::new(Mutex::new(Vec::new()));
         let mut last = None;
         for _ in 0..calls {
@@ -259,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_attempt_passes_the_same_governor_retries_included() {
-        let way = elsewhere(Duration::ZERO);
+        let way = sender(Duration::ZERO);
         let (sent, error) = sends(&way, 3, &[200, 429, 200]);
         assert_eq!((sent.len(), error.is_none()), (4, true), "one of three was sent again");
         assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CEILING), "{sent:?}");
@@ -274,7 +280,7 @@ mod tests {
     /// Gaps between sends that leave after their turn, some more and some less so, and say so or not.
     fn gaps_of_late_sends(says_so: bool) -> Vec<Duration> {
         const LATE: [u64; 5] = [30, 0, 30, 15, 0];
-        let (way, left) = (elsewhere(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
+        let (way, left) = (sender(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
         for late in LATE {
             let left = Arc::clone(&left);
             let sent = way.send(&Method::GET, &url(), move |_| {
@@ -299,10 +305,10 @@ mod tests {
 
     #[test]
     fn what_was_lost_may_have_left_until_it_was_given_up() {
-        let (way, left) = (elsewhere(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
+        let (way, left) = (sender(Duration::ZERO), Arc::new(Mutex::new(Vec::new())));
         for _ in 0..2 {
             let left = Arc::clone(&left);
-            let way = way.clone().patience(Patience::single_attempt());
+            let way = way.clone().call_limits(CallLimits::single_attempt());
             drop(way.send(&Method::GET, &url(), move |_| {
                 let is_first = left.lock().unwrap().is_empty();
                 take(Duration::from_millis(if is_first { 30 } else { 0 }));
@@ -316,10 +322,10 @@ mod tests {
 
     #[test]
     fn pressure_is_told_as_with_the_client_and_shows_no_query() {
-        let way = elsewhere(Duration::ZERO).patience(Patience::single_attempt());
+        let way = sender(Duration::ZERO).call_limits(CallLimits::single_attempt());
         let (_, error) = sends(&way, 1, &[429]);
         assert!(matches!(error, Some(Error::Terminal(terminal)) if terminal.pressure().is_some()));
-        let (_, error) = sends(&elsewhere(Duration::ZERO), 1, &[404]);
+        let (_, error) = sends(&sender(Duration::ZERO), 1, &[404]);
         let error = error.unwrap();
         assert!(matches!(error, Error::Status { status, .. } if status == 404), "{error}");
         assert!(!error.to_string().contains("secret"), "{error}");
@@ -330,7 +336,7 @@ mod tests {
         // The window is as long as the interval: as a floor, or added, it would cost half of it again on average, each
         // time. A machine that is busy costs something once.
         let took = (0..4).map(|_| {
-            let (sent, _) = sends(&elsewhere(CEILING), 21, &[]);
+            let (sent, _) = sends(&sender(CEILING), 21, &[]);
             assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= CEILING), "{sent:?}");
             sent[20] - sent[0]
         });
@@ -340,7 +346,7 @@ mod tests {
 
     #[test]
     fn what_is_in_vain_is_not_sent_again() {
-        let way = elsewhere(Duration::ZERO);
+        let way = sender(Duration::ZERO);
         let error = way.send(&Method::GET, &url(), |_| Err(NoReply::InVain)).unwrap_err();
         assert!(matches!(error, Error::Transport { .. }), "{error}");
         assert_eq!(way.governor().status().sent, 1);
@@ -348,7 +354,7 @@ mod tests {
 
     #[test]
     fn what_panics_elsewhere_panics_here() {
-        let way = elsewhere(Duration::ZERO);
+        let way = sender(Duration::ZERO);
         let call = || drop(way.send(&Method::GET, &url(), |_| panic!("in the caller's code")));
         assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).is_err());
     }

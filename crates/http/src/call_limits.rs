@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 /// The bounds of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct CallLimits {
     /// Sends of this call, the first included. 1 is single-attempt mode: what is refused is refused,
     /// the governor still learns, and the next call waits at the gate.
     pub attempts: u32,
@@ -26,13 +26,13 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(60);
 /// As many as the governor's backoff is made for: pauses of at most 1, 2 and 4 s.
 const ATTEMPTS: u32 = 4;
 
-impl Default for Patience {
+impl Default for CallLimits {
     fn default() -> Self {
         Self { attempts: ATTEMPTS, attempt_timeout: ATTEMPT_TIMEOUT, max_wait: None, deadline: None }
     }
 }
 
-impl Patience {
+impl CallLimits {
     /// One attempt and no retry.
     #[must_use]
     pub fn single_attempt() -> Self {

@@ -2,7 +2,7 @@
 //! what is said first.
 
 use crate::body::AnswerBody;
-use crate::exchange::Sidecar;
+use crate::handler::Sidecar;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};

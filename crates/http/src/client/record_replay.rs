@@ -11,7 +11,6 @@ use crate::wire::{BodyEnd, NoAnswer};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A request as it goes out: one hop, one attempt. It holds credentials.
@@ -76,24 +75,18 @@ pub trait Player: Send + Sync + fmt::Debug {
 
 /// What a client writes down, and where its answers come from. For most: nothing, and the provider.
 #[derive(Default)]
-pub(crate) struct Tape {
+pub(crate) struct RecordReplay {
     pub(crate) recorder: Option<Arc<dyn Recorder>>,
     pub(crate) player: Option<Arc<dyn Player>>,
-    asked: AtomicU64,
 }
 
-impl Tape {
+impl RecordReplay {
     pub(crate) const fn new(recorder: Option<Arc<dyn Recorder>>, player: Option<Arc<dyn Player>>) -> Self {
-        Self { recorder, player, asked: AtomicU64::new(0) }
+        Self { recorder, player }
     }
 
     pub(crate) const fn is_off(&self) -> bool {
         self.recorder.is_none() && self.player.is_none()
-    }
-
-    /// Counts a request that is played; `false` when the run may make no more of them.
-    pub(crate) fn take_request(&self, cap: Option<u64>) -> bool {
-        cap.is_none_or(|cap| self.asked.fetch_add(1, Ordering::Relaxed) < cap)
     }
 }
 
