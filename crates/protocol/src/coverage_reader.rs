@@ -8,7 +8,7 @@
 use crate::coverage::{CoverageField, CoverageReport, KeyBlock};
 use crate::json_string::{self, LoneSurrogate};
 use crate::lex;
-use crate::line_writer::write_string;
+use crate::record::RecordKey;
 use crate::scan::{ScanError, Scanner, fault_at};
 use crate::view::View;
 use crate::violation::ViolationCode;
@@ -295,15 +295,7 @@ impl CoverageReader {
         let names = names
             .filter(|names| !names.is_empty() && names.iter().all(|name| !name.is_empty() && !name.contains('\0')));
         let names = names.ok_or_else(|| malformed().unwrap_or(Step::NeedMore))?;
-        let mut out = vec![b'['];
-        for (index, name) in names.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
-            }
-            write_string(&mut out, name);
-        }
-        out.push(b']');
-        Ok(String::from_utf8_lossy(&out).into_owned())
+        Ok(RecordKey::Compound(names).canonical().into_owned())
     }
 
     fn close_list(&mut self, field: CoverageField) -> Outcome {

@@ -2,11 +2,10 @@
 
 use crate::fields::{Fault, Fields};
 use crate::hints::RecoveryHint;
-use crate::line_writer::LineWriter;
 use crate::reasons::{PressureReason, pressure_in_terminal_error};
-use crate::view::View;
 use crate::violation::ViolationCode;
 use crate::vocabulary::wire_words;
+use crate::wire::{Holds, Optional, Required, Sentence, wire_fields, wire_object};
 
 /// The end of a run as its connector sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,13 +46,11 @@ pub struct DoneError {
 /// The code that certifies a failure as one of single streams.
 pub const STREAM_COLLECTION_FAILED: &str = "stream_collection_failed";
 
+wire_fields!(Done { status: Required, records_emitted: Required, error: Optional });
+
 impl Done {
     pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        let done = Self {
-            status: fields.required_word("status", DoneStatus::from_code)?,
-            records_emitted: fields.required_count("records_emitted")?,
-            error: fields.optional("error").map(DoneError::read).transpose()?,
-        };
+        let done = Self::read_fields(fields)?;
         match (done.status, fields.optional("error")) {
             (DoneStatus::Succeeded, Some(error)) => {
                 Err(Fault { code: ViolationCode::ContradictoryDone, field: "error", offset: error.offset() })
@@ -61,15 +58,15 @@ impl Done {
             _ => Ok(done),
         }
     }
+}
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let mut line = LineWriter::message(out, "DONE")
-            .text("status", self.status.code())
-            .number("records_emitted", self.records_emitted);
-        if let Some(error) = &self.error {
-            line = line.value("error", |out| error.write(out));
-        }
-        line.end();
+wire_object!(DoneError { message: Sentence, retryable: Required, code: Optional = read_code, recovery_hint: Optional });
+
+/// A code is short and plain.
+fn read_code(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<String>, Fault> {
+    match fields.optional(name) {
+        Some(code) if !code.name().is_some_and(|code| is_code(&code)) => Err(Fault::malformed("error.code", code)),
+        _ => Optional::read(fields, name),
     }
 }
 
@@ -79,40 +76,12 @@ impl DoneError {
     pub fn pressure(&self) -> Option<PressureReason> {
         self.code.as_deref().and_then(pressure_in_terminal_error).or_else(|| pressure_in_terminal_error(&self.message))
     }
-
-    fn read(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("error", view))?;
-        let fields = Fields::nested(&members);
-        let code = fields.optional("code");
-        if let Some(code) = code
-            && !code.name().is_some_and(|code| is_code(&code))
-        {
-            return Err(Fault::malformed("error.code", code));
-        }
-        Ok(Self {
-            message: fields.required_sentence("message")?,
-            retryable: fields.required_flag("retryable")?,
-            code: fields.optional_name("code")?.map(Into::into),
-            recovery_hint: fields.optional("recovery_hint").map(RecoveryHint::read).transpose()?,
-        })
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        let mut object = LineWriter::object(out)
-            .text("message", &self.message)
-            .flag("retryable", self.retryable)
-            .optional_text("code", self.code.as_deref());
-        if let Some(hint) = self.recovery_hint {
-            object = object.value("recovery_hint", |out| hint.write(out));
-        }
-        object.close();
-    }
 }
 
 /// How long a code may be, by the contract.
 const CODE_BYTES_MAX: usize = 64;
 
-fn is_code(code: &str) -> bool {
+pub(crate) fn is_code(code: &str) -> bool {
     code.len() <= CODE_BYTES_MAX
         && code.starts_with(|c: char| c.is_ascii_lowercase())
         && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')

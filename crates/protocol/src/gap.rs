@@ -4,12 +4,13 @@
 //! back to the connector byte for byte, because a backlog's watermark lives in them.
 
 use crate::fields::{Fault, Fields};
-use crate::line_writer::{LineWriter, write_string};
+use crate::line_writer::LineWriter;
 use crate::raw_json::RawJson;
 use crate::reasons::{AbsenceReason, ErrorClass, GapReason};
 use crate::view::View;
 use crate::violation::ViolationCode;
 use crate::vocabulary::Wording;
+use crate::wire::{Holds, Nullable, Optional, OptionalList, Required, Sentence, Value, wire_fields, wire_object};
 
 /// What identifies the missing record: connectors write a string or a number.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,18 +29,20 @@ impl GapKey {
             Self::Text(text) | Self::Number(text) => text,
         }
     }
+}
 
-    fn read(fields: Fields<'_, '_>) -> Result<Option<Self>, Fault> {
-        match fields.optional("record_key") {
-            Some(view) if view.is_number() => Ok(Some(Self::Number(view.text().to_owned()))),
-            Some(_) => fields.optional_name("record_key").map(|key| key.map(|key| Self::Text(key.into_owned()))),
-            None => Ok(None),
+impl Value for GapKey {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        if view.is_number() {
+            Ok(Self::Number(view.text().to_owned()))
+        } else {
+            String::read(field, view).map(Self::Text)
         }
     }
 
     fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Text(text) => write_string(out, text),
+            Self::Text(text) => text.write(out),
             Self::Number(text) => out.extend_from_slice(text.as_bytes()),
         }
     }
@@ -66,19 +69,24 @@ impl LastError {
         let raw = RawJson::new(text).unwrap_or(RawJson::checked("{}"));
         Self { class: class.code().to_owned(), http_status: None, raw }
     }
+}
 
-    fn read(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("last_error", view))?;
+impl Value for LastError {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        let members = view.members().ok_or_else(|| Fault::malformed(field, view))?;
         let fields = Fields::nested(&members);
         let http_status = match fields.optional("http_status") {
             None => None,
             Some(status) => match status.count().and_then(|status| u16::try_from(status).ok()) {
                 Some(code @ 100..=599) => Some(code),
-                Some(_) | None => return Err(Fault::malformed("last_error", status)),
+                Some(_) | None => return Err(Fault::malformed(field, status)),
             },
         };
-        let class = fields.required_sentence("class")?;
-        Ok(Self { class, http_status, raw: view.raw().into_owned() })
+        Ok(Self { class: Sentence::read(fields, "class")?, http_status, raw: view.raw().into_owned() })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        self.raw.write(out);
     }
 }
 
@@ -129,25 +137,7 @@ impl DetailGap {
     }
 
     pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        check_reference_only(fields)?;
-        fields.optional_constant("status", "\"pending\"")?;
-        let reason = fields
-            .optional_word("reason", GapReason::from_code)
-            .map_err(|fault| Fault { code: ViolationCode::UnknownReason, ..fault })?;
-        let gap = Self {
-            stream: fields.required_name("stream")?.into(),
-            record_key: GapKey::read(fields)?,
-            parent_stream: fields.optional_name("parent_stream")?.map(Into::into),
-            reason,
-            detail_locator: fields.optional_raw("detail_locator"),
-            list_cursor: fields.optional_raw("list_cursor"),
-            last_error: fields.optional("last_error").map(LastError::read).transpose()?,
-            detail: fields.optional_raw("detail"),
-            retryable: fields.optional_flag("retryable")?,
-            not_before: read_not_before(fields),
-            gap_id: fields.optional_name("gap_id")?.map(Into::into),
-            lease_id: fields.optional_name("lease_id")?.map(Into::into),
-        };
+        let gap = Self::read_fields(fields)?;
         gap.check_run_cap()?;
         Ok(gap)
     }
@@ -161,31 +151,31 @@ impl DetailGap {
         }
         Ok(())
     }
+}
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let mut line = LineWriter::message(out, "DETAIL_GAP").flag("reference_only", true).text("stream", &self.stream);
-        if let Some(key) = &self.record_key {
-            line = line.value("record_key", |out| key.write(out));
-        }
-        line.optional_text("parent_stream", self.parent_stream.as_deref())
-            .optional_text("reason", self.reason.map(GapReason::code))
-            .optional_raw("detail_locator", self.detail_locator.as_ref())
-            .optional_raw("list_cursor", self.list_cursor.as_ref())
-            .optional_raw("last_error", self.last_error.as_ref().map(|error| &error.raw))
-            .optional_raw("detail", self.detail.as_ref())
-            .optional_flag("retryable", self.retryable)
-            .optional_text("not_before", self.not_before.as_deref())
-            .text("status", "pending")
-            .optional_text("gap_id", self.gap_id.as_deref())
-            .optional_text("lease_id", self.lease_id.as_deref())
-            .end();
+wire_fields! {
+    DetailGap {
+        [reference_only = true]
+        stream: Required,
+        record_key: Optional,
+        parent_stream: Optional,
+        reason: Optional,
+        detail_locator: Optional,
+        list_cursor: Optional,
+        last_error: Optional,
+        detail: Optional,
+        retryable: Optional,
+        not_before: Optional = read_not_before,
+        [status ~ "pending"]
+        gap_id: Optional,
+        lease_id: Optional,
     }
 }
 
 /// A hint, and not everybody's field: what is no text is left aside.
-fn read_not_before(fields: Fields<'_, '_>) -> Option<String> {
-    let time = |name| fields.optional(name).and_then(|view| view.name());
-    time("not_before").or_else(|| time("next_attempt_after")).map(Into::into)
+fn read_not_before(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<String>, Fault> {
+    let time = |name| fields.optional(name).and_then(View::name);
+    Ok(time(name).or_else(|| time("next_attempt_after")).map(Into::into))
 }
 
 /// A served gap was tried. Counts once per lease.
@@ -199,25 +189,7 @@ pub struct DetailGapAttempted {
     pub stream: String,
 }
 
-impl DetailGapAttempted {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        check_reference_only(fields)?;
-        Ok(Self {
-            gap_id: fields.required_name("gap_id")?.into(),
-            lease_id: fields.required_name("lease_id")?.into(),
-            stream: fields.required_name("stream")?.into(),
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "DETAIL_GAP_ATTEMPTED")
-            .flag("reference_only", true)
-            .text("gap_id", &self.gap_id)
-            .text("lease_id", &self.lease_id)
-            .text("stream", &self.stream)
-            .end();
-    }
-}
+wire_fields!(DetailGapAttempted { [reference_only = true] gap_id: Required, lease_id: Required, stream: Required, });
 
 /// A served gap was closed: what was missing has been sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,26 +204,13 @@ pub struct DetailGapRecovered {
     pub lease_id: Option<String>,
 }
 
-impl DetailGapRecovered {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        check_reference_only(fields)?;
-        Ok(Self {
-            gap_id: fields.required_name("gap_id")?.into(),
-            stream: fields.required_name("stream")?.into(),
-            record_key: GapKey::read(fields)?,
-            lease_id: fields.optional_name("lease_id")?.map(Into::into),
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let mut line = LineWriter::message(out, "DETAIL_GAP_RECOVERED")
-            .flag("reference_only", true)
-            .text("gap_id", &self.gap_id)
-            .text("stream", &self.stream);
-        if let Some(key) = &self.record_key {
-            line = line.value("record_key", |out| key.write(out));
-        }
-        line.optional_text("lease_id", self.lease_id.as_deref()).end();
+wire_fields! {
+    DetailGapRecovered {
+        [reference_only = true]
+        gap_id: Required,
+        stream: Required,
+        record_key: Optional,
+        lease_id: Optional,
     }
 }
 
@@ -266,24 +225,8 @@ pub struct GapsPageRequest {
     pub max_bytes: Option<u64>,
 }
 
-impl GapsPageRequest {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        check_reference_only(fields)?;
-        Ok(Self {
-            request_id: fields.required_name("request_id")?.into(),
-            streams: fields.names("streams")?,
-            max_bytes: fields.optional_count("max_bytes")?,
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "DETAIL_GAPS_PAGE_REQUEST")
-            .flag("reference_only", true)
-            .text("request_id", &self.request_id)
-            .optional_texts("streams", &self.streams)
-            .optional_number("max_bytes", self.max_bytes)
-            .end();
-    }
+wire_fields! {
+    GapsPageRequest { [reference_only = true] request_id: Required, streams: OptionalList, max_bytes: Optional, }
 }
 
 /// A gap that the runtime hands out to be recovered.
@@ -305,44 +248,17 @@ pub struct ServedGap {
     pub lease_id: String,
 }
 
-impl ServedGap {
-    pub(crate) fn read(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("detail_gaps", view))?;
-        let fields = Fields::nested(&members);
-        check_reference_only(fields)?;
-        fields.optional_constant("status", "\"pending\"")?;
-        Ok(Self {
-            gap_id: fields.required_name("gap_id")?.into(),
-            stream: fields.required_name("stream")?.into(),
-            record_key: GapKey::read(fields)?,
-            parent_stream: fields.optional_name("parent_stream")?.map(Into::into),
-            detail_locator: fields.optional_raw("detail_locator"),
-            list_cursor: fields.optional_raw("list_cursor"),
-            lease_id: fields.required_name("lease_id")?.into(),
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let line = LineWriter::object(out).text("gap_id", &self.gap_id).text("stream", &self.stream);
+wire_object! {
+    ServedGap {
+        gap_id: Required,
+        stream: Required,
         // Connectors look at these two without asking whether they are there.
-        let line = match &self.record_key {
-            Some(key) => line.value("record_key", |out| key.write(out)),
-            None => line.null("record_key"),
-        };
-        let line = line.optional_text("parent_stream", self.parent_stream.as_deref());
-        let line = match &self.detail_locator {
-            Some(locator) => line.raw("detail_locator", locator),
-            None => line.null("detail_locator"),
-        };
-        line.optional_raw("list_cursor", self.list_cursor.as_ref())
-            .text("status", "pending")
-            .flag("reference_only", true)
-            .text("lease_id", &self.lease_id)
-            .close();
+        record_key: Nullable,
+        parent_stream: Optional,
+        detail_locator: Nullable,
+        list_cursor: Optional,
+        [status ~ "pending"]
+        [reference_only = true]
+        lease_id: Required,
     }
-}
-
-/// Messages about gaps and coverage are marked as not part of the core protocol.
-pub(crate) fn check_reference_only(fields: Fields<'_, '_>) -> Result<(), Fault> {
-    fields.constant("reference_only", "true")
 }

@@ -10,6 +10,7 @@ use crate::raw_json::RawJson;
 use crate::view::View;
 use crate::violation::ViolationCode;
 use crate::vocabulary::vocabulary;
+use crate::wire::{Optional, Required, Value, code_value, wire_fields};
 
 vocabulary! {
     /// What may help.
@@ -66,30 +67,26 @@ pub struct RecoveryHint {
     pub retryable: Option<bool>,
 }
 
-impl RecoveryHint {
-    /// Reads an action, or an object with one.
-    pub(crate) fn read(view: View<'_>) -> Result<Self, Fault> {
-        Self::read_inner(view).map_err(|fault| Fault { code: ViolationCode::MalformedHint, ..fault })
+/// Reads an action, or an object with one.
+impl Value for RecoveryHint {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        let read = || {
+            if let Ok(action) = RecoveryAction::read(field, view) {
+                return Ok(Self { action, retryable: None });
+            }
+            let members = view.members().ok_or_else(|| Fault::malformed(field, view))?;
+            Self::read_fields(Fields::nested(&members))
+        };
+        read().map_err(|fault| Fault { code: ViolationCode::MalformedHint, ..fault })
     }
 
-    fn read_inner(view: View<'_>) -> Result<Self, Fault> {
-        let named = |view: View<'_>| view.name().and_then(|name| RecoveryAction::from_code(&name));
-        if let Some(action) = named(view) {
-            return Ok(Self { action, retryable: None });
-        }
-        let members = view.members().ok_or_else(|| Fault::malformed("recovery_hint", view))?;
-        let fields = Fields::nested(&members);
-        let action = fields.required("action")?;
-        Ok(Self {
-            action: named(action).ok_or_else(|| Fault::malformed("recovery_hint", action))?,
-            retryable: fields.optional_flag("retryable")?,
-        })
-    }
-
-    pub(crate) fn write(self, out: &mut Vec<u8>) {
-        LineWriter::object(out).text("action", self.action.code()).optional_flag("retryable", self.retryable).close();
+    fn write(&self, out: &mut Vec<u8>) {
+        self.write_fields(LineWriter::object(out)).close();
     }
 }
+
+code_value!(RecoveryAction);
+wire_fields!(RecoveryHint { action: Required, retryable: Optional });
 
 /// Proof of one bounded page of a stream, of which more remains for the runtime to ask for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,45 +103,37 @@ pub struct Continuation {
     pub slice_end: RawJson<'static>,
 }
 
-impl Continuation {
-    pub(crate) fn read(view: View<'_>) -> Result<Self, Fault> {
-        Self::read_inner(view).map_err(|fault| Fault { code: ViolationCode::MalformedContinuation, ..fault })
+wire_fields! {
+    Continuation {
+        boundary: Required,
+        considered: Required,
+        covered: Required,
+        slice_start: Required = read_edge,
+        slice_end: Required = read_edge,
+        ;
+        [owner = "runtime"]
+        [remaining = true]
+    }
+}
+
+/// A text or a number.
+fn read_edge(fields: Fields<'_, '_>, name: &'static str) -> Result<RawJson<'static>, Fault> {
+    let edge = fields.required(name)?;
+    let is_scalar = edge.is_number() || edge.name().is_some();
+    if is_scalar { Ok(edge.raw().into_owned()) } else { Err(Fault::malformed(name, edge)) }
+}
+
+impl Value for Continuation {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        let malformed = Fault { code: ViolationCode::MalformedContinuation, ..Fault::malformed(field, view) };
+        let members = view.members().ok_or(malformed)?;
+        let read = Self::read_fields(Fields::nested(&members));
+        let continuation = read.map_err(|fault| Fault { code: malformed.code, ..fault })?;
+        if continuation.covered > continuation.considered { Err(malformed) } else { Ok(continuation) }
     }
 
-    fn read_inner(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("continuation", view))?;
-        let fields = Fields::nested(&members);
-        let edge = |name: &'static str| {
-            let edge = fields.required(name)?;
-            let is_scalar = edge.is_number() || edge.name().is_some();
-            if is_scalar { Ok(edge.raw().into_owned()) } else { Err(Fault::malformed("continuation", edge)) }
-        };
-        if fields.required_name("owner")? != "runtime" || !fields.required_flag("remaining")? {
-            return Err(Fault::malformed("continuation", view));
-        }
-        let continuation = Self {
-            boundary: fields.required_name("boundary")?.into_owned(),
-            considered: fields.required_count("considered")?,
-            covered: fields.required_count("covered")?,
-            slice_start: edge("slice_start")?,
-            slice_end: edge("slice_end")?,
-        };
-        if continuation.covered > continuation.considered {
-            return Err(Fault::malformed("continuation", view));
-        }
-        Ok(continuation)
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::object(out)
-            .text("boundary", &self.boundary)
-            .number("considered", self.considered)
-            .number("covered", self.covered)
-            .raw("slice_start", &self.slice_start)
-            .raw("slice_end", &self.slice_end)
-            .text("owner", "runtime")
-            .flag("remaining", true)
-            .close();
+    fn write(&self, out: &mut Vec<u8>) {
+        self.write_fields(LineWriter::object(out)).close();
     }
 }
 
@@ -153,11 +142,11 @@ mod tests {
     use super::*;
 
     fn hint(text: &str) -> Result<RecoveryHint, ViolationCode> {
-        RecoveryHint::read(View::of(text)).map_err(|fault| fault.code)
+        RecoveryHint::read("recovery_hint", View::of(text)).map_err(|fault| fault.code)
     }
 
     fn continuation(text: &str) -> Result<Continuation, ViolationCode> {
-        Continuation::read(View::of(text)).map_err(|fault| fault.code)
+        Continuation::read("continuation", View::of(text)).map_err(|fault| fault.code)
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! An answer may be a password. It is held by a type that prints nothing.
 
 use crate::fields::{Fault, Fields};
-use crate::line_writer::LineWriter;
 use crate::raw_json::RawJson;
+use crate::view::View;
 use crate::vocabulary::wire_words;
+use crate::wire::{Holds, Optional, Required, Sentence, Value, wire_fields};
 use std::fmt;
 
 /// A question. The connector writes nothing more until it is answered.
@@ -53,36 +54,29 @@ wire_words! {
     }
 }
 
-impl Interaction {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        Ok(Self {
-            request_id: fields.required_name("request_id")?.into(),
-            kind: fields.required_word("kind", InteractionKind::from_code)?,
-            message: fields.required_sentence("message")?,
-            schema: fields.optional_object("schema")?,
-            timeout_seconds: fields.optional_count("timeout_seconds")?,
-            stream: fields.optional_name("stream")?.map(Into::into),
-            // Only a help to look at: one that cannot be ours is as good as none.
-            picture: fields
-                .optional_name("picture")
-                .ok()
-                .flatten()
-                .map(Into::into)
-                .filter(|name: &String| is_picture_name(name)),
-        })
+wire_fields! {
+    Interaction {
+        request_id: Required,
+        kind: Required,
+        message: Sentence,
+        schema: Optional = read_schema,
+        timeout_seconds: Optional,
+        stream: Optional,
+        picture: Optional = read_picture,
     }
+}
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "INTERACTION")
-            .text("request_id", &self.request_id)
-            .text("kind", self.kind.code())
-            .text("message", &self.message)
-            .optional_raw("schema", self.schema.as_ref())
-            .optional_number("timeout_seconds", self.timeout_seconds)
-            .optional_text("stream", self.stream.as_deref())
-            .optional_text("picture", self.picture.as_deref())
-            .end();
+/// An object as it was written.
+fn read_schema(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<RawJson<'static>>, Fault> {
+    match fields.optional(name) {
+        Some(view) if !view.is_object() => Err(Fault::malformed(name, view)),
+        _ => Optional::read(fields, name),
     }
+}
+
+/// Only a help to look at: one that cannot be ours is as good as none.
+fn read_picture(fields: Fields<'_, '_>, name: &'static str) -> Result<Option<String>, Fault> {
+    Ok(Optional::read(fields, name).ok().flatten().filter(|name: &String| is_picture_name(name)))
 }
 
 /// A request for help that blocks nothing.
@@ -128,29 +122,15 @@ wire_words! {
     }
 }
 
-impl Assistance {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        fields.constant("response_contract", "\"none\"")?;
-        Ok(Self {
-            assistance_request_id: fields.optional_name("assistance_request_id")?.map(Into::into),
-            message: fields.required_sentence("message")?,
-            owner_action: fields.required_word("owner_action", OwnerAction::from_code)?,
-            progress_posture: fields.required_word("progress_posture", ProgressPosture::from_code)?,
-            timeout_seconds: fields.optional_count("timeout_seconds")?,
-            attachments: fields.optional_raw("attachments"),
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "ASSISTANCE")
-            .optional_text("assistance_request_id", self.assistance_request_id.as_deref())
-            .text("message", &self.message)
-            .text("owner_action", self.owner_action.code())
-            .text("progress_posture", self.progress_posture.code())
-            .text("response_contract", "none")
-            .optional_number("timeout_seconds", self.timeout_seconds)
-            .optional_raw("attachments", self.attachments.as_ref())
-            .end();
+wire_fields! {
+    Assistance {
+        assistance_request_id: Optional,
+        message: Sentence,
+        owner_action: Required,
+        progress_posture: Required,
+        [response_contract = "none"]
+        timeout_seconds: Optional,
+        attachments: Optional,
     }
 }
 
@@ -179,23 +159,7 @@ wire_words! {
     }
 }
 
-impl AssistanceStatus {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        Ok(Self {
-            assistance_request_id: fields.required_name("assistance_request_id")?.into(),
-            status: fields.required_word("status", AssistanceOutcome::from_code)?,
-            message: fields.optional_sentence("message")?,
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "ASSISTANCE_STATUS")
-            .text("assistance_request_id", &self.assistance_request_id)
-            .text("status", self.status.code())
-            .optional_text("message", self.message.as_deref())
-            .end();
-    }
-}
+wire_fields!(AssistanceStatus { assistance_request_id: Required, status: Required, message: Sentence });
 
 /// The answer to a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -244,23 +208,17 @@ impl fmt::Debug for Answer {
     }
 }
 
-impl InteractionResponse {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        Ok(Self {
-            request_id: fields.required_name("request_id")?.into(),
-            status: fields.required_word("status", InteractionStatus::from_code)?,
-            data: fields.optional_raw("data").map(Answer),
-        })
+impl Value for Answer {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        RawJson::read(field, view).map(Self)
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "INTERACTION_RESPONSE")
-            .text("request_id", &self.request_id)
-            .text("status", self.status.code())
-            .optional_raw("data", self.data.as_ref().map(Answer::expose))
-            .end();
+    fn write(&self, out: &mut Vec<u8>) {
+        self.0.write(out);
     }
 }
+
+wire_fields!(InteractionResponse { request_id: Required, status: Required, data: Optional });
 
 #[cfg(test)]
 mod tests {

@@ -70,7 +70,7 @@
 //! |---|---|
 //! | reading a connector's output | [`Decoder`], [`Event`], [`Limits`] |
 //! | one line in either direction | [`ConnectorMessage`], [`RuntimeMessage`] |
-//! | what became of every record | [`DetailCoverage`], [`CoverageReport`], [`KeyBlock`] |
+//! | what became of every record | [`CoverageReport`], [`KeyBlock`] |
 //! | a connector's description of itself | [`Manifest`], [`ManifestFault`] |
 //! | what ends a run | [`Violation`], [`ViolationCode`], [`TerminalReason`] |
 //! | why something is missing | [`GapReason`], [`PressureReason`], [`DeferReason`], [`ErrorClass`] |
@@ -115,9 +115,10 @@ mod view;
 mod violation;
 mod vocabulary;
 mod waiting;
+mod wire;
 mod wording_check;
 
-pub use coverage::{CoverageField, CoverageReport, DetailCoverage, KeyBlock};
+pub use coverage::{CoverageField, CoverageReport, KeyBlock};
 pub use decoder::{Decoder, Event, Feed, Limits};
 pub use done::{Done, DoneError, DoneStatus, STREAM_COLLECTION_FAILED};
 pub use gap::{DetailGap, DetailGapAttempted, DetailGapRecovered, GapKey, GapsPageRequest, LastError, ServedGap};

@@ -1,10 +1,6 @@
 //! Writes one message as one line, field by field, in the order of the contract.
 //!
-//! Why not a derived writer: bodies, cursors and locators go out as the bytes that came in, and a
-//! derived writer would wrap or reformat them. It writes what it is given and checks nothing:
-//! [`RawJson`] and the message types have done that.
-
-use crate::raw_json::RawJson;
+//! It writes what it is given and checks nothing: `RawJson` and the message types have done that.
 
 /// An object that is being written.
 #[must_use = "the object must be closed"]
@@ -39,59 +35,9 @@ impl<'o> LineWriter<'o> {
         self.value(name, |out| write_string(out, value))
     }
 
-    pub(crate) fn optional_text(self, name: &str, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(name, value),
-            None => self,
-        }
-    }
-
-    pub(crate) fn number(self, name: &str, value: u64) -> Self {
-        self.value(name, |out| out.extend_from_slice(value.to_string().as_bytes()))
-    }
-
-    pub(crate) fn optional_number(self, name: &str, value: Option<u64>) -> Self {
-        match value {
-            Some(value) => self.number(name, value),
-            None => self,
-        }
-    }
-
-    pub(crate) fn flag(self, name: &str, value: bool) -> Self {
-        self.value(name, |out| out.extend_from_slice(if value { b"true" } else { b"false" }))
-    }
-
-    pub(crate) fn optional_flag(self, name: &str, value: Option<bool>) -> Self {
-        match value {
-            Some(value) => self.flag(name, value),
-            None => self,
-        }
-    }
-
-    pub(crate) fn null(self, name: &str) -> Self {
-        self.value(name, |out| out.extend_from_slice(b"null"))
-    }
-
-    /// A value as it was written.
-    pub(crate) fn raw(self, name: &str, value: &RawJson<'_>) -> Self {
-        self.value(name, |out| out.extend_from_slice(value.as_str().as_bytes()))
-    }
-
-    pub(crate) fn optional_raw(self, name: &str, value: Option<&RawJson<'_>>) -> Self {
-        match value {
-            Some(value) => self.raw(name, value),
-            None => self,
-        }
-    }
-
-    /// A list of strings.
-    pub(crate) fn texts(self, name: &str, values: &[String]) -> Self {
-        self.list(name, values, |out, value| write_string(out, value))
-    }
-
-    /// The same, left out when it is empty.
-    pub(crate) fn optional_texts(self, name: &str, values: &[String]) -> Self {
-        if values.is_empty() { self } else { self.texts(name, values) }
+    /// A value that is JSON already.
+    pub(crate) fn constant(self, name: &str, json: &str) -> Self {
+        self.value(name, |out| out.extend_from_slice(json.as_bytes()))
     }
 
     /// A list of anything.
@@ -162,14 +108,13 @@ mod tests {
     #[test]
     fn a_message_is_one_line() {
         let mut out = Vec::new();
+        let texts = ["x", "y"];
         LineWriter::message(&mut out, "X")
             .text("a", "b\nc")
-            .number("n", 7)
-            .optional_flag("f", None)
-            .texts("l", &["x".to_owned(), "y".to_owned()])
-            .raw("r", &RawJson::new("1.0").unwrap())
+            .list("l", texts, write_string)
+            .value("r", |out| out.extend_from_slice(b"1.0"))
             .end();
-        assert_eq!(out, b"{\"type\":\"X\",\"a\":\"b\\nc\",\"n\":7,\"l\":[\"x\",\"y\"],\"r\":1.0}\n");
+        assert_eq!(out, b"{\"type\":\"X\",\"a\":\"b\\nc\",\"l\":[\"x\",\"y\"],\"r\":1.0}\n");
     }
 
     proptest! {

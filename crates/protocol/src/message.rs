@@ -2,14 +2,14 @@
 //!
 //! One enum per direction: a runtime cannot be handed a START, and a connector cannot be handed a
 //! RECORD. A type that is not in the enum is a violation. DETAIL_COVERAGE is missing on purpose: it
-//! is read in blocks, see [`Decoder`](crate::Decoder), and written by
-//! [`DetailCoverage`](crate::DetailCoverage).
+//! is read in blocks, see [`Decoder`](crate::Decoder).
 
 use crate::done::Done;
 use crate::fields::{Fault, Fields};
 use crate::gap::{DetailGap, DetailGapAttempted, DetailGapRecovered, GapsPageRequest};
 use crate::interaction::{Assistance, AssistanceStatus, Interaction, InteractionResponse};
 use crate::lex;
+use crate::line_writer::LineWriter;
 use crate::progress::{Progress, SkipResult};
 use crate::record::{Record, State};
 use crate::scan::{FieldSpan, ScanError, Scanner};
@@ -81,60 +81,52 @@ impl<'a> ConnectorMessage<'a> {
             return Record::read(text, spans).map(Self::Record).map_err(violation);
         }
         let members = members_of_line(text, spans);
-        let fields = Fields::nested(&members);
-        match kind {
-            "STATE" => State::read(fields).map(Self::State),
-            "PROGRESS" => Progress::read(fields).map(Self::Progress),
-            "SKIP_RESULT" => SkipResult::read(fields).map(Box::new).map(Self::SkipResult),
-            "DETAIL_GAP" => DetailGap::read(fields).map(Box::new).map(Self::DetailGap),
-            "DETAIL_GAP_ATTEMPTED" => DetailGapAttempted::read(fields).map(Self::DetailGapAttempted),
-            "DETAIL_GAP_RECOVERED" => DetailGapRecovered::read(fields).map(Self::DetailGapRecovered),
-            "DETAIL_GAPS_PAGE_REQUEST" => GapsPageRequest::read(fields).map(Self::GapsPageRequest),
-            "INTERACTION" => Interaction::read(fields).map(Self::Interaction),
-            "ASSISTANCE" => Assistance::read(fields).map(Self::Assistance),
-            "ASSISTANCE_STATUS" => AssistanceStatus::read(fields).map(Self::AssistanceStatus),
-            "DONE" => Done::read(fields).map(Self::Done),
-            _ => Err(Fault { code: ViolationCode::UnknownType, field: "type", offset: 0 }),
-        }
-        .map_err(violation)
+        Self::read_fields(kind, Fields::nested(&members)).map_err(violation)
     }
+}
 
-    /// Writes the message as one line, with its line feed.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Record(message) => message.write(out),
-            Self::State(message) => message.write(out),
-            Self::Progress(message) => message.write(out),
-            Self::SkipResult(message) => message.write(out),
-            Self::DetailGap(message) => message.write(out),
-            Self::DetailGapAttempted(message) => message.write(out),
-            Self::DetailGapRecovered(message) => message.write(out),
-            Self::GapsPageRequest(message) => message.write(out),
-            Self::Interaction(message) => message.write(out),
-            Self::Assistance(message) => message.write(out),
-            Self::AssistanceStatus(message) => message.write(out),
-            Self::Done(message) => message.write(out),
-        }
-    }
+/// The types of messages: how each is read, and that it is written with its type.
+macro_rules! message_types {
+    ([$($generics:tt)*] $name:ty, $fields:ty: $($variant:ident = $kind:literal $(, $read:path)?;)+) => {
+        impl $($generics)* $name {
+            fn read_fields(kind: &str, fields: $fields) -> Result<Self, Fault> {
+                match kind {
+                    $($( $kind => $read(fields).map(|message| Self::$variant(message.into())), )?)+
+                    _ => Err(Fault { code: ViolationCode::UnknownType, field: "type", offset: 0 }),
+                }
+            }
 
-    /// The same, with a text of its own.
-    #[must_use]
-    pub fn into_owned(self) -> ConnectorMessage<'static> {
-        match self {
-            Self::Record(message) => ConnectorMessage::Record(message.into_owned()),
-            Self::State(message) => ConnectorMessage::State(message.into_owned()),
-            Self::Progress(message) => ConnectorMessage::Progress(message),
-            Self::SkipResult(message) => ConnectorMessage::SkipResult(message),
-            Self::DetailGap(message) => ConnectorMessage::DetailGap(message),
-            Self::DetailGapAttempted(message) => ConnectorMessage::DetailGapAttempted(message),
-            Self::DetailGapRecovered(message) => ConnectorMessage::DetailGapRecovered(message),
-            Self::GapsPageRequest(message) => ConnectorMessage::GapsPageRequest(message),
-            Self::Interaction(message) => ConnectorMessage::Interaction(message),
-            Self::Assistance(message) => ConnectorMessage::Assistance(message),
-            Self::AssistanceStatus(message) => ConnectorMessage::AssistanceStatus(message),
-            Self::Done(message) => ConnectorMessage::Done(message),
+            /// Writes the message as one line, with its line feed.
+            pub fn encode(&self, out: &mut Vec<u8>) {
+                match self {
+                    $( Self::$variant(message) => message.write_fields(LineWriter::message(out, $kind)).end(), )+
+                }
+            }
         }
-    }
+    };
+}
+
+message_types! {
+    [<'a>] ConnectorMessage<'a>, Fields<'a, '_>:
+    Record = "RECORD";
+    State = "STATE", State::read;
+    Progress = "PROGRESS", Progress::read_fields;
+    SkipResult = "SKIP_RESULT", SkipResult::read_fields;
+    DetailGap = "DETAIL_GAP", DetailGap::read;
+    DetailGapAttempted = "DETAIL_GAP_ATTEMPTED", DetailGapAttempted::read_fields;
+    DetailGapRecovered = "DETAIL_GAP_RECOVERED", DetailGapRecovered::read_fields;
+    GapsPageRequest = "DETAIL_GAPS_PAGE_REQUEST", GapsPageRequest::read_fields;
+    Interaction = "INTERACTION", Interaction::read_fields;
+    Assistance = "ASSISTANCE", Assistance::read_fields;
+    AssistanceStatus = "ASSISTANCE_STATUS", AssistanceStatus::read_fields;
+    Done = "DONE", Done::read;
+}
+
+message_types! {
+    [] RuntimeMessage, Fields<'_, '_>:
+    Start = "START", Start::read_fields;
+    GapsPageResponse = "DETAIL_GAPS_PAGE_RESPONSE", GapsPageResponse::read_fields;
+    InteractionResponse = "INTERACTION_RESPONSE", InteractionResponse::read_fields;
 }
 
 impl RuntimeMessage {
@@ -148,23 +140,8 @@ impl RuntimeMessage {
         let text = scan_line(line, &mut scanner, 1)?;
         let violation = |fault: Fault| violation_of(fault, 1);
         let members = members_of_line(text, scanner.fields());
-        let fields = Fields::nested(&members);
-        match message_type(text, scanner.fields()).map_err(violation)? {
-            "START" => Start::read(fields).map(Box::new).map(Self::Start),
-            "DETAIL_GAPS_PAGE_RESPONSE" => GapsPageResponse::read(fields).map(Self::GapsPageResponse),
-            "INTERACTION_RESPONSE" => InteractionResponse::read(fields).map(Self::InteractionResponse),
-            _ => Err(Fault { code: ViolationCode::UnknownType, field: "type", offset: 0 }),
-        }
-        .map_err(violation)
-    }
-
-    /// Writes the message as one line, with its line feed.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        match self {
-            Self::Start(message) => message.write(out),
-            Self::GapsPageResponse(message) => message.write(out),
-            Self::InteractionResponse(message) => message.write(out),
-        }
+        let kind = message_type(text, scanner.fields()).map_err(violation)?;
+        Self::read_fields(kind, Fields::nested(&members)).map_err(violation)
     }
 }
 

@@ -5,6 +5,7 @@
 //! cannot leak; the drop is visible as [`Evidence::Malformed`], so it cannot pass for good news.
 
 use crate::vocabulary::wire_words;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 /// Something that a connector reports about itself, or not.
@@ -26,6 +27,23 @@ impl<T> Evidence<T> {
             Self::Valid(value) => Some(value),
             Self::Absent | Self::Malformed => None,
         }
+    }
+}
+
+/// What a connector reports about itself.
+pub(crate) trait Report: Serialize + DeserializeOwned {
+    /// Whether the numbers and words can be right.
+    fn is_plausible(&self) -> bool;
+
+    /// What `null` means: nothing is reported.
+    const NULL: Evidence<Self> = Evidence::Absent;
+}
+
+pub(crate) fn read_evidence<T: Report>(text: &str) -> Evidence<T> {
+    match serde_json::from_str::<Option<T>>(text) {
+        Ok(None) => T::NULL,
+        Ok(Some(report)) if report.is_plausible() => Evidence::Valid(report),
+        Ok(Some(_)) | Err(_) => Evidence::Malformed,
     }
 }
 
@@ -108,12 +126,10 @@ impl CollectionRate {
         };
         rate.is_plausible().then_some(rate)
     }
+}
 
-    pub(crate) fn read(text: &str) -> Evidence<Self> {
-        evidence(text, Self::is_plausible)
-    }
-
-    /// Whether the numbers can be those of a governor. That the ceiling is kept is not asked: a report
+impl Report for CollectionRate {
+    /// That the ceiling is kept is not asked: a report
     /// that shows it broken is worth having.
     fn is_plausible(&self) -> bool {
         let numbers = [
@@ -250,24 +266,15 @@ impl ProviderBudget {
         let budget = Self { object, circuit, elapsed_ms, request_count, retry_tokens_remaining };
         budget.is_plausible().then_some(budget)
     }
+}
 
-    pub(crate) fn read(text: &str) -> Evidence<Self> {
-        evidence(text, Self::is_plausible)
-    }
-
+impl Report for ProviderBudget {
     fn is_plausible(&self) -> bool {
         let tokens = match self.retry_tokens_remaining {
             Some(RetryTokens::Left(tokens)) => tokens,
             Some(RetryTokens::Unbounded(_)) | None => 0.0,
         };
         [self.elapsed_ms, tokens].into_iter().all(|number| number.is_finite() && number >= 0.0)
-    }
-}
-
-fn evidence<'de, T: Deserialize<'de>>(text: &'de str, is_plausible: fn(&T) -> bool) -> Evidence<T> {
-    match serde_json::from_str::<T>(text) {
-        Ok(value) if is_plausible(&value) => Evidence::Valid(value),
-        Ok(_) | Err(_) => Evidence::Malformed,
     }
 }
 
@@ -282,10 +289,10 @@ mod tests {
     fn rate_state_is_emitted_as_redacted_progress() {
         let backoff = Backoff { at_interval_ms: 750.0, reason: BackoffReason::Latency };
         let rate = CollectionRate::new(500.0, 20.0, Some(backoff)).unwrap();
-        assert_eq!(CollectionRate::read(RATE), Evidence::Valid(rate.clone()));
+        assert_eq!(read_evidence::<CollectionRate>(RATE), Evidence::Valid(rate.clone()));
         // An account smuggled in does not come out.
         let with_account = RATE.replacen('{', r#"{"account":"me@example.test","#, 1);
-        let read = CollectionRate::read(&with_account);
+        let read = read_evidence::<CollectionRate>(&with_account);
         let written = serde_json::to_string(read.valid().unwrap()).unwrap();
         assert_eq!(written, serde_json::to_string(&rate).unwrap());
         assert!(!written.contains("example.test"));
@@ -295,7 +302,7 @@ mod tests {
     fn absent_controller_reads_as_honest_unknown() {
         assert_eq!(CollectionRate::new(0.0, 20.0, None), None);
         assert_eq!(CollectionRate::new(f64::NAN, 20.0, None), None);
-        assert_eq!(CollectionRate::read(&RATE.replace(":500", ":0")), Evidence::Malformed);
+        assert_eq!(read_evidence::<CollectionRate>(&RATE.replace(":500", ":0")), Evidence::Malformed);
         assert_eq!(Evidence::<CollectionRate>::default().valid(), None);
     }
 
@@ -308,20 +315,20 @@ mod tests {
             (":3000", ":\"3000\""),
             (":750", ":1e999"),
         ] {
-            assert_eq!(CollectionRate::read(&RATE.replace(from, to)), Evidence::Malformed, "{to}");
+            assert_eq!(read_evidence::<CollectionRate>(&RATE.replace(from, to)), Evidence::Malformed, "{to}");
         }
     }
 
     #[test]
     fn a_circuit_change_is_read_and_written_alike() {
         let text = r#"{"object":"provider_budget_circuit_transition","circuit":{"previous_state":"closed","state":"open","reason":"provider_failure","trigger":"provider_failure"},"elapsed_ms":12.0,"request_count":9,"retry_tokens_remaining":"unbounded"}"#;
-        let read = ProviderBudget::read(text);
+        let read = read_evidence::<ProviderBudget>(text);
         assert_eq!(serde_json::to_string(read.valid().unwrap()).unwrap(), text);
         let bounded = text.replace("\"unbounded\"", "2.5");
-        let tokens = ProviderBudget::read(&bounded).valid().and_then(|budget| budget.retry_tokens_remaining);
+        let tokens = read_evidence::<ProviderBudget>(&bounded).valid().and_then(|budget| budget.retry_tokens_remaining);
         assert_eq!(tokens, Some(RetryTokens::Left(2.5)));
         for (from, to) in [("\"open\"", "\"ajar\""), (":9", ":-9"), (":12.0", ":-1"), ("\"unbounded\"", "\"lots\"")] {
-            assert_eq!(ProviderBudget::read(&text.replace(from, to)), Evidence::Malformed, "{to}");
+            assert_eq!(read_evidence::<ProviderBudget>(&text.replace(from, to)), Evidence::Malformed, "{to}");
         }
     }
 }

@@ -6,11 +6,11 @@
 use crate::fields::{Fault, Fields};
 use crate::hints::{Continuation, RecoveryHint};
 use crate::line_writer::LineWriter;
-use crate::observability::{CollectionRate, Evidence, ProviderBudget};
+use crate::observability::{CollectionRate, Evidence, ProviderBudget, Report, read_evidence};
 use crate::raw_json::RawJson;
 use crate::start::TimeRange;
 use crate::waiting::Waiting;
-use serde::Serialize;
+use crate::wire::{Holds, Optional, OptionalList, Sentence, wire_fields};
 
 /// News for people, with evidence for programs.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,41 +31,32 @@ pub struct Progress {
     pub waiting: Evidence<Option<Waiting>>,
 }
 
-impl Progress {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        Ok(Self {
-            message: fields.required_sentence("message")?,
-            stream: fields.optional_name("stream")?.map(Into::into),
-            count: fields.optional_count("count")?,
-            total: fields.optional_count("total")?,
-            collection_rate: fields
-                .optional("collection_rate")
-                .map_or(Evidence::Absent, |view| CollectionRate::read(view.text())),
-            provider_budget: fields
-                .optional("provider_budget")
-                .map_or(Evidence::Absent, |view| ProviderBudget::read(view.text())),
-            waiting: fields.any("waiting").map_or(Evidence::Absent, |view| Waiting::read(view.text())),
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let line = LineWriter::message(out, "PROGRESS")
-            .text("message", &self.message)
-            .optional_text("stream", self.stream.as_deref())
-            .optional_number("count", self.count)
-            .optional_number("total", self.total);
-        let line = write_evidence(line, "collection_rate", &self.collection_rate);
-        let line = write_evidence(line, "provider_budget", &self.provider_budget);
-        write_evidence(line, "waiting", &self.waiting).end();
+wire_fields! {
+    Progress {
+        message: Sentence,
+        stream: Optional,
+        count: Optional,
+        total: Optional,
+        collection_rate: Evident,
+        provider_budget: Evident,
+        waiting: Evident,
     }
 }
 
-/// Writes what is valid. What was dropped stays dropped.
-fn write_evidence<'o, T: Serialize>(line: LineWriter<'o>, name: &str, evidence: &Evidence<T>) -> LineWriter<'o> {
-    match evidence.valid().map(serde_json::to_vec) {
-        Some(Ok(text)) => line.value(name, |out| out.extend_from_slice(&text)),
-        // These types hold finite numbers and words, which are always written.
-        Some(Err(_)) | None => line,
+/// What cannot be right is dropped when it is read, and what was dropped stays so when it is written.
+struct Evident;
+
+impl<T: Report> Holds<Evidence<T>> for Evident {
+    fn read(fields: Fields<'_, '_>, name: &'static str) -> Result<Evidence<T>, Fault> {
+        Ok(fields.any(name).map_or(Evidence::Absent, |view| read_evidence(view.text())))
+    }
+
+    fn write<'o>(value: &Evidence<T>, line: LineWriter<'o>, name: &str) -> LineWriter<'o> {
+        match value.valid().map(serde_json::to_vec) {
+            Some(Ok(text)) => line.value(name, |out| out.extend_from_slice(&text)),
+            // These types hold finite numbers and words, which are always written.
+            Some(Err(_)) | None => line,
+        }
     }
 }
 
@@ -90,39 +81,30 @@ pub struct SkipResult {
     pub time_range: Option<TimeRange>,
 }
 
-impl SkipResult {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        // Both spellings are in use; a connector sends one of them.
-        let mut resources = fields.names("resource_ids")?;
-        resources.extend(fields.names("resources")?);
-        Ok(Self {
-            stream: fields.optional_name("stream")?.map(Into::into),
-            reason: fields.optional_name("reason")?.map(Into::into),
-            message: fields.optional_sentence("message")?,
-            diagnostics: fields.optional_raw("diagnostics"),
-            recovery_hint: fields.optional("recovery_hint").map(RecoveryHint::read).transpose()?,
-            continuation: fields.optional("continuation").map(Continuation::read).transpose()?,
-            resources,
-            time_range: fields.optional("time_range").map(TimeRange::read).transpose()?,
-        })
+wire_fields! {
+    SkipResult {
+        stream: Optional,
+        reason: Optional,
+        message: Sentence,
+        diagnostics: Optional,
+        resources: Resources,
+        recovery_hint: Optional,
+        continuation: Optional,
+        time_range: Optional,
+    }
+}
+
+/// Both spellings are in use; a connector sends one of them.
+struct Resources;
+
+impl Holds<Vec<String>> for Resources {
+    fn read(fields: Fields<'_, '_>, name: &'static str) -> Result<Vec<String>, Fault> {
+        let mut resources = OptionalList::read(fields, "resource_ids")?;
+        resources.extend(OptionalList::read(fields, name)?);
+        Ok(resources)
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let mut line = LineWriter::message(out, "SKIP_RESULT")
-            .optional_text("stream", self.stream.as_deref())
-            .optional_text("reason", self.reason.as_deref())
-            .optional_text("message", self.message.as_deref())
-            .optional_raw("diagnostics", self.diagnostics.as_ref())
-            .optional_texts("resource_ids", &self.resources);
-        if let Some(hint) = self.recovery_hint {
-            line = line.value("recovery_hint", |out| hint.write(out));
-        }
-        if let Some(continuation) = &self.continuation {
-            line = line.value("continuation", |out| continuation.write(out));
-        }
-        if let Some(range) = &self.time_range {
-            line = line.value("time_range", |out| range.write(out));
-        }
-        line.end();
+    fn write<'o>(value: &Vec<String>, line: LineWriter<'o>, _: &str) -> LineWriter<'o> {
+        OptionalList::write(value, line, "resource_ids")
     }
 }

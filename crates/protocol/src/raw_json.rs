@@ -8,7 +8,6 @@
 use crate::scan::{ScanError, Scanner};
 use crate::view::View;
 use crate::violation::ViolationCode;
-use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -86,15 +85,6 @@ impl<'a> RawJson<'a> {
     pub fn text(&self) -> Option<Cow<'_, str>> {
         View::of(&self.0).name()
     }
-
-    /// The same, for a program that works with `serde_json`.
-    ///
-    /// # Errors
-    ///
-    /// Never for what this type holds; the library scans the text again and could say otherwise.
-    pub fn to_raw_value(&self) -> Result<Box<RawValue>, serde_json::Error> {
-        RawValue::from_string(self.0.clone().into_owned())
-    }
 }
 
 /// `null`.
@@ -161,6 +151,5 @@ mod tests {
     #[test]
     fn it_is_printed_as_a_length() {
         assert_eq!(format!("{:?}", RawJson::new("\"secret\"").unwrap()), "RawJson(8 bytes)");
-        assert_eq!(RawJson::new("[1]").unwrap().to_raw_value().unwrap().get(), "[1]");
     }
 }

@@ -4,7 +4,12 @@
 //! that protects an account. [`PressureReason`] and [`DeferReason`] do not convert into each other,
 //! so code that arms a cooldown takes the first and cannot be handed the second (R8).
 
+use crate::fields::Fault;
+use crate::line_writer::write_string;
+use crate::view::View;
+use crate::violation::ViolationCode;
 use crate::vocabulary::{Wording, vocabulary};
+use crate::wire::Value;
 
 vocabulary! {
     /// The provider pushes back. The only thing that arms a cooldown, and the only texts that may
@@ -163,6 +168,17 @@ impl GapReason {
             Self::Pressure(reason) => Some(reason),
             Self::Absence(_) => None,
         }
+    }
+}
+
+impl Value for GapReason {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        let reason = view.name().and_then(|code| Self::from_code(&code));
+        reason.ok_or(Fault { code: ViolationCode::UnknownReason, ..Fault::malformed(field, view) })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_string(out, self.code());
     }
 }
 

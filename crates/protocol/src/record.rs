@@ -11,6 +11,7 @@ use crate::scan::FieldSpan;
 use crate::view::View;
 use crate::violation::{Violation, ViolationCode};
 use crate::vocabulary::wire_words;
+use crate::wire::{Flag, Holds};
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -191,26 +192,16 @@ impl<'a> Record<'a> {
         Ok(Self { stream, key, op, data, emitted_at })
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let op = (self.op != Op::Upsert).then(|| self.op.code());
-        LineWriter::message(out, "RECORD")
-            .text("stream", &self.stream)
-            .value("key", |out| self.key.write(out))
-            .optional_text("op", op)
-            .optional_raw("data", self.data.as_ref())
-            .optional_text("emitted_at", self.emitted_at.as_deref())
-            .end();
-    }
-
-    /// The same, with a text of its own.
-    #[must_use]
-    pub fn into_owned(self) -> Record<'static> {
-        Record {
-            stream: Cow::Owned(self.stream.into_owned()),
-            key: self.key.into_owned(),
-            op: self.op,
-            data: self.data.map(RawJson::into_owned),
-            emitted_at: self.emitted_at.map(|text| Cow::Owned(text.into_owned())),
+    pub(crate) fn write_fields<'o>(&self, line: LineWriter<'o>) -> LineWriter<'o> {
+        let line = line.text("stream", &self.stream).value("key", |out| self.key.write(out));
+        let line = if self.op == Op::Upsert { line } else { line.text("op", self.op.code()) };
+        let line = match &self.data {
+            Some(data) => line.constant("data", data.as_str()),
+            None => line,
+        };
+        match &self.emitted_at {
+            Some(time) => line.text("emitted_at", time),
+            None => line,
         }
     }
 
@@ -292,24 +283,14 @@ impl<'a> State<'a> {
             return Err(Fault::malformed("cursor", cursor));
         }
         Ok(Self {
-            stream: fields.required_name("stream")?,
+            stream: read_name("stream", fields.required("stream")?)?,
             cursor: cursor.raw(),
-            slice: fields.optional_flag("slice")?.unwrap_or(false),
+            slice: Flag::read(fields, "slice")?,
         })
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "STATE")
-            .text("stream", &self.stream)
-            .raw("cursor", &self.cursor)
-            .optional_flag("slice", self.slice.then_some(true))
-            .end();
-    }
-
-    /// The same, with a text of its own.
-    #[must_use]
-    pub fn into_owned(self) -> State<'static> {
-        State { stream: Cow::Owned(self.stream.into_owned()), cursor: self.cursor.into_owned(), slice: self.slice }
+    pub(crate) fn write_fields<'o>(&self, line: LineWriter<'o>) -> LineWriter<'o> {
+        Flag::write(&self.slice, line.text("stream", &self.stream).constant("cursor", self.cursor.as_str()), "slice")
     }
 }
 

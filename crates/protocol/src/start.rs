@@ -9,6 +9,7 @@ use crate::line_writer::LineWriter;
 use crate::raw_json::RawJson;
 use crate::view::View;
 use crate::vocabulary::wire_words;
+use crate::wire::{Flag, Holds, List, Nullable, Optional, OptionalList, Required, Value, wire_fields, wire_object};
 
 /// The first message to a connector, sent once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,13 +125,17 @@ impl Scope {
     pub fn stream(&self, name: &str) -> Option<&StreamScope> {
         self.streams.iter().find(|stream| stream.name == name)
     }
+}
 
-    fn read(view: View<'_>) -> Result<Self, Fault> {
-        let malformed = Fault::malformed("scope", view);
+impl Value for Scope {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        let malformed = Fault::malformed(field, view);
         let members = view.members().ok_or(malformed)?;
-        let streams = Fields::nested(&members).required("streams")?.elements().ok_or(malformed)?;
-        let streams = streams.into_iter().map(StreamScope::read).collect::<Result<_, _>>()?;
-        Self::new(streams).map_err(|_| malformed)
+        Self::new(List::read(Fields::nested(&members), "streams")?).map_err(|_| malformed)
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        List::write(&self.streams, LineWriter::object(out), "streams").close();
     }
 }
 
@@ -140,96 +145,21 @@ impl StreamScope {
     pub fn all_of(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }
-
-    fn read(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("scope", view))?;
-        let fields = Fields::nested(&members);
-        Ok(Self {
-            name: fields.required_name("name")?.into(),
-            resources: fields.names("resources")?,
-            time_range: fields.optional("time_range").map(TimeRange::read).transpose()?,
-            fields: fields.names("fields")?,
-        })
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        let mut object = LineWriter::object(out).text("name", &self.name).optional_texts("resources", &self.resources);
-        if let Some(range) = &self.time_range {
-            object = object.value("time_range", |out| range.write(out));
-        }
-        object.optional_texts("fields", &self.fields).close();
-    }
 }
 
-impl TimeRange {
-    pub(crate) fn read(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("time_range", view))?;
-        let fields = Fields::nested(&members);
-        Ok(Self {
-            since: fields.optional_name("since")?.map(Into::into),
-            until: fields.optional_name("until")?.map(Into::into),
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::object(out)
-            .optional_text("since", self.since.as_deref())
-            .optional_text("until", self.until.as_deref())
-            .close();
-    }
-}
-
-impl Start {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        Ok(Self {
-            run_id: fields.required_name("run_id")?.into(),
-            collection_mode: fields.required_word("collection_mode", CollectionMode::from_code)?,
-            scope: Scope::read(fields.required("scope")?)?,
-            state: fields.optional("state").map(|view| read_map("state", view)).transpose()?,
-            bindings: read_map("bindings", fields.required("bindings")?)?,
-            detail_gaps: read_gaps(fields)?,
-            recovery_only: fields.optional_flag("recovery_only")?.unwrap_or(false),
-            run_budget: fields.optional("run_budget").map(RunBudget::read).transpose()?,
-        })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        let line = LineWriter::message(out, "START")
-            .text("run_id", &self.run_id)
-            .text("collection_mode", self.collection_mode.code())
-            .value("scope", |out| {
-                LineWriter::object(out).list("streams", self.scope.streams(), |out, stream| stream.write(out)).close();
-            });
-        let line = match &self.state {
-            Some(state) => line.value("state", |out| write_map(out, state)),
-            None => line.null("state"),
-        };
-        let mut line = line
-            .value("bindings", |out| write_map(out, &self.bindings))
-            .list("detail_gaps", &self.detail_gaps, |out, gap| gap.write(out))
-            .optional_flag("recovery_only", self.recovery_only.then_some(true));
-        if let Some(budget) = self.run_budget {
-            line = line.value("run_budget", |out| budget.write(out));
-        }
-        line.end();
-    }
-}
-
-impl RunBudget {
-    fn read(view: View<'_>) -> Result<Self, Fault> {
-        let members = view.members().ok_or_else(|| Fault::malformed("run_budget", view))?;
-        let fields = Fields::nested(&members);
-        Ok(Self {
-            max_requests: fields.optional_count("max_requests")?,
-            max_duration_ms: fields.optional_count("max_duration_ms")?,
-        })
-    }
-
-    fn write(self, out: &mut Vec<u8>) {
-        LineWriter::object(out)
-            .optional_number("max_requests", self.max_requests)
-            .optional_number("max_duration_ms", self.max_duration_ms)
-            .close();
+wire_object!(StreamScope { name: Required, resources: OptionalList, time_range: Optional, fields: OptionalList });
+wire_object!(TimeRange { since: Optional, until: Optional });
+wire_object!(RunBudget { max_requests: Optional, max_duration_ms: Optional });
+wire_fields! {
+    Start {
+        run_id: Required,
+        collection_mode: Required,
+        scope: Required,
+        state: Nullable,
+        bindings: Required,
+        detail_gaps: List,
+        recovery_only: Flag,
+        run_budget: Optional,
     }
 }
 
@@ -242,35 +172,7 @@ pub struct GapsPageResponse {
     pub detail_gaps: Vec<ServedGap>,
 }
 
-impl GapsPageResponse {
-    pub(crate) fn read(fields: Fields<'_, '_>) -> Result<Self, Fault> {
-        crate::gap::check_reference_only(fields)?;
-        Ok(Self { request_id: fields.required_name("request_id")?.into(), detail_gaps: read_gaps(fields)? })
-    }
-
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
-        LineWriter::message(out, "DETAIL_GAPS_PAGE_RESPONSE")
-            .text("request_id", &self.request_id)
-            .flag("reference_only", true)
-            .list("detail_gaps", &self.detail_gaps, |out, gap| gap.write(out))
-            .end();
-    }
-}
-
-fn read_gaps(fields: Fields<'_, '_>) -> Result<Vec<ServedGap>, Fault> {
-    let view = fields.required("detail_gaps")?;
-    let gaps = view.elements().ok_or_else(|| Fault::malformed("detail_gaps", view))?;
-    gaps.into_iter().map(ServedGap::read).collect()
-}
-
-fn read_map(field: &'static str, view: View<'_>) -> Result<Vec<(String, RawJson<'static>)>, Fault> {
-    let members = view.members().ok_or_else(|| Fault::malformed(field, view))?;
-    Ok(members.into_iter().map(|(name, value)| (name.into_owned(), value.raw().into_owned())).collect())
-}
-
-fn write_map(out: &mut Vec<u8>, map: &[(String, RawJson<'static>)]) {
-    map.iter().fold(LineWriter::object(out), |object, (name, value)| object.raw(name, value)).close();
-}
+wire_fields!(GapsPageResponse { request_id: Required, [reference_only = true] detail_gaps: List, });
 
 #[cfg(test)]
 mod tests {

@@ -94,6 +94,8 @@ macro_rules! wire_words {
             }
         }
 
+        $crate::wire::code_value!($name);
+
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(self.code())

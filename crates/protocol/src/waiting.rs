@@ -4,7 +4,8 @@
 //! A word that is not known is kept as a code and shown as one; a connector may have more reasons than we do. There is
 //! no place here for an account, a URL or a sentence.
 
-use crate::observability::Evidence;
+use crate::done::is_code;
+use crate::observability::{Evidence, Report};
 use crate::vocabulary::wire_words;
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,6 @@ enum WaitingTag {
     Waiting,
 }
 
-/// The longest code, as for the code of an error.
-const CODE_BYTES_MAX: usize = 64;
 /// The longest time in RFC 3339: nanoseconds and an offset.
 const TIME_BYTES_MAX: usize = 40;
 
@@ -35,15 +34,6 @@ impl Waiting {
     pub fn new(until: impl Into<String>, reason: impl Into<String>) -> Option<Self> {
         let waiting = Self { object: WaitingTag::Waiting, until: until.into(), reason: reason.into() };
         waiting.is_plausible().then_some(waiting)
-    }
-
-    /// `null` says that nothing is waited for any more.
-    pub(crate) fn read(text: &str) -> Evidence<Option<Self>> {
-        match serde_json::from_str::<Option<Self>>(text) {
-            Ok(None) => Evidence::Valid(None),
-            Ok(Some(waiting)) if waiting.is_plausible() => Evidence::Valid(Some(waiting)),
-            Ok(Some(_)) | Err(_) => Evidence::Malformed,
-        }
     }
 
     fn is_plausible(&self) -> bool {
@@ -66,11 +56,13 @@ impl Waiting {
     }
 }
 
-fn is_code(code: &str) -> bool {
-    let is_part = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
-    code.len() <= CODE_BYTES_MAX
-        && code.starts_with(|first: char| first.is_ascii_lowercase())
-        && code.bytes().all(is_part)
+/// `null` says that nothing is waited for any more.
+impl Report for Option<Waiting> {
+    fn is_plausible(&self) -> bool {
+        self.as_ref().is_none_or(Waiting::is_plausible)
+    }
+
+    const NULL: Evidence<Self> = Evidence::Valid(None);
 }
 
 /// Whether this has the shape of RFC 3339. Whoever compares it reads it exactly.
@@ -128,22 +120,23 @@ impl WaitingReason {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observability::read_evidence;
 
     const TEXT: &str = r#"{"object":"waiting","until":"2031-01-01T12:03:20.000Z","reason":"retry_after"}"#;
 
     #[test]
     fn a_wait_is_read_and_written_alike_and_null_ends_it() {
         let waiting = Waiting::new("2031-01-01T12:03:20.000Z", "retry_after").unwrap();
-        assert_eq!(Waiting::read(TEXT), Evidence::Valid(Some(waiting.clone())));
+        assert_eq!(read_evidence::<Option<Waiting>>(TEXT), Evidence::Valid(Some(waiting.clone())));
         assert_eq!(serde_json::to_string(&waiting).unwrap(), TEXT);
-        assert_eq!(Waiting::read("null"), Evidence::Valid(None));
+        assert_eq!(read_evidence::<Option<Waiting>>("null"), Evidence::Valid(None));
         assert_eq!(waiting.sentence("12:03:20"), "waiting until 12:03:20: the provider sent Retry-After");
     }
 
     #[test]
     fn a_reason_that_is_not_known_is_shown_as_its_code() {
         let text = TEXT.replace("retry_after", "moon_phase");
-        let read = Waiting::read(&text);
+        let read = read_evidence::<Option<Waiting>>(&text);
         let waiting = read.valid().unwrap().as_ref().unwrap();
         assert_eq!(waiting.sentence("12:03:20"), "waiting until 12:03:20: the connector says moon_phase");
     }
@@ -160,10 +153,10 @@ mod tests {
             ("retry_after", ""),
             ("\"retry_after\"", "7"),
         ] {
-            assert_eq!(Waiting::read(&TEXT.replace(from, to)), Evidence::Malformed, "{to}");
+            assert_eq!(read_evidence::<Option<Waiting>>(&TEXT.replace(from, to)), Evidence::Malformed, "{to}");
         }
         let with_account = TEXT.replacen('{', r#"{"account":"me@example.test","#, 1);
-        let written = serde_json::to_string(Waiting::read(&with_account).valid().unwrap()).unwrap();
+        let written = serde_json::to_string(read_evidence::<Option<Waiting>>(&with_account).valid().unwrap()).unwrap();
         assert_eq!(written, TEXT, "an account that was smuggled in does not come out");
     }
 }

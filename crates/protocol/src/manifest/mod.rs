@@ -93,12 +93,6 @@ impl Manifest {
         self.streams.iter().find(|stream| stream.name == name)
     }
 
-    /// Whether the manifest recommends to run without being asked.
-    #[must_use]
-    pub fn may_be_scheduled(&self) -> bool {
-        self.refresh_policy.as_ref().is_some_and(RefreshPolicy::may_be_scheduled)
-    }
-
     fn read(root: &Node<'_>, origin: ManifestOrigin, faults: &mut Faults) -> Option<Self> {
         let connector_id = root.required_text("connector_id", faults);
         let connector_key = read_key(root, faults);
