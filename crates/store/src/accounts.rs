@@ -9,7 +9,8 @@
 
 use crate::coverage_keys::Place;
 use crate::error::{Failure, from_sql};
-use crate::session::{Bookmark, Session, exists, raw_json};
+use crate::session::{Bookmark, Session, raw_json};
+use crate::sql::{execute, exists};
 use gleaner_engine::{CoveragePair, Cursor, ExpectedReport, ReportedKeys, RunOutcome, Track};
 use gleaner_protocol::TerminalReason;
 use rusqlite::Connection;
@@ -154,7 +155,7 @@ pub(crate) fn settle<T: Track>(
         let has_succeeded = outcome.reason == TerminalReason::Succeeded;
         if is_sound && session.has_reported(connection, (name, stream), expected, has_succeeded)? {
             let sql = "UPDATE cursors SET proven = token WHERE stream = ?1 AND track = ?2 AND run = ?3";
-            connection.prepare_cached(sql)?.execute((stream, session.track(), session.run))?;
+            execute(connection, sql, (stream, session.track(), session.run))?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use crate::error::{Failure, to_sql};
 use crate::gap_rows;
 use crate::hydrated_keys::Where;
 use crate::session::Session;
+use crate::sql::execute;
 use gleaner_engine::{CoveragePair, RunOutcome, Track, WallTime};
 use gleaner_protocol::TerminalReason;
 use rusqlite::Connection;
@@ -35,13 +36,12 @@ pub(crate) fn settle<T: Track>(
             opened += open_gaps(connection, session, pair, place, now)?;
             let sql = "DELETE FROM awaited_keys WHERE stream = ?1 AND parent = ?2";
             let stream = session.streams.of(&pair.stream)?;
-            connection.prepare_cached(sql)?.execute((stream, &pair.state_stream))?;
+            execute(connection, sql, (stream, &pair.state_stream))?;
         }
         keep(connection, session, pair, place)?;
     }
     let sql = "UPDATE runs SET unaccounted = unaccounted + ?2 WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute((session.run, to_sql(opened)))?;
-    Ok(())
+    execute(connection, sql, (session.run, to_sql(opened)))
 }
 
 /// Opens a gap for each key that an earlier report left open, that this one does not require, and of which the store has
@@ -87,7 +87,7 @@ fn keep<T: Track>(
     each_key(connection, place, &without_outcome(), |key| {
         if !has_durable_gap(connection, session, pair, key)? {
             let sql = "INSERT OR IGNORE INTO awaited_keys VALUES (?1, ?2, ?3)";
-            connection.prepare_cached(sql)?.execute((stream, &pair.state_stream, key))?;
+            execute(connection, sql, (stream, &pair.state_stream, key))?;
         }
         Ok(())
     })

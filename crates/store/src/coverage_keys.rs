@@ -10,6 +10,7 @@ use crate::held_gaps::HeldGaps;
 use crate::hydrated_keys::Where;
 use crate::listings::{self, PendingListing};
 use crate::session::Session;
+use crate::sql::execute;
 use crate::store::Store;
 use gleaner_engine::{
     CoveragePair, CoverageTally, CoverageVerdict, GapIdentity, ReportId, ReportedKeys, Track, WallTime,
@@ -150,7 +151,7 @@ impl Store {
                 Ok(())
             })?;
             let sql = "UPDATE runs SET unaccounted = unaccounted + ?2 WHERE id = ?1";
-            transaction.prepare_cached(sql)?.execute((session.run, to_sql(written)))?;
+            execute(transaction, sql, (session.run, to_sql(written)))?;
             Ok(written)
         })?;
         // They are gaps now; counted here, too, they would be missing twice.
@@ -183,8 +184,7 @@ pub(crate) fn forget(connection: &Connection, run: i64) -> Result<(), Failure> {
 
 /// Forgets the keys of one report.
 pub(crate) fn forget_report(connection: &Connection, place: Place) -> Result<(), Failure> {
-    connection.execute("DELETE FROM temp.coverage_keys WHERE run = ?1 AND report = ?2", place)?;
-    Ok(())
+    execute(connection, "DELETE FROM temp.coverage_keys WHERE run = ?1 AND report = ?2", place)
 }
 
 /// Makes the table, for keys that come from no report.

@@ -16,6 +16,7 @@ use crate::registry;
 use crate::rest_of_run;
 use crate::session::Session;
 use crate::skips;
+use crate::sql::execute;
 use crate::store::Store;
 use gleaner_engine::{
     Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track, WallTime,
@@ -81,8 +82,7 @@ impl Store {
             rest.until = latest;
             self.write(&[], |transaction| {
                 let sql = "UPDATE cooldowns SET until = min(until, ?2) WHERE connection = ?1";
-                transaction.execute(sql, (of, date_to_sql(latest)))?;
-                Ok(())
+                execute(transaction, sql, (of, date_to_sql(latest)))
             })?;
         }
         Ok(Cooldown::answer(cooldown.as_ref(), now, policy))
@@ -131,24 +131,28 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
                rejected = max(rejected, ?11), gaps = max(gaps, ?12), recovered = max(recovered, ?13),
                unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15,
                times_unreadable = max(times_unreadable, ?16) WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute((
-        run,
-        date_to_sql(now),
-        outcome.reason.code(),
-        outcome.violation.as_ref().map(ToString::to_string),
-        outcome.pressure.map(PressureReason::code),
-        to_sql(counts.seen),
-        to_sql(counts.new),
-        to_sql(counts.changed),
-        to_sql(counts.unchanged),
-        to_sql(counts.deleted),
-        to_sql(counts.rejected),
-        to_sql(counts.gaps),
-        to_sql(counts.recovered),
-        to_sql(counts.unaccounted),
-        outcome.commit_is_unknown,
-        to_sql(counts.times_unreadable),
-    ))?;
+    execute(
+        connection,
+        sql,
+        (
+            run,
+            date_to_sql(now),
+            outcome.reason.code(),
+            outcome.violation.as_ref().map(ToString::to_string),
+            outcome.pressure.map(PressureReason::code),
+            to_sql(counts.seen),
+            to_sql(counts.new),
+            to_sql(counts.changed),
+            to_sql(counts.unchanged),
+            to_sql(counts.deleted),
+            to_sql(counts.rejected),
+            to_sql(counts.gaps),
+            to_sql(counts.recovered),
+            to_sql(counts.unaccounted),
+            outcome.commit_is_unknown,
+            to_sql(counts.times_unreadable),
+        ),
+    )?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, held.why.code())).collect::<Vec<_>>();
     let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,
@@ -165,7 +169,7 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
     };
     let (committed, withheld, stderr) = (as_json(&committed), as_json(&withheld), &outcome.stderr);
     let values = (run, committed, withheld, failed, code, message, retryable, action, exit, signal, stderr);
-    connection.prepare_cached(sql)?.execute(values)?;
+    execute(connection, sql, values)?;
     end_incomplete(connection, run, outcome)
 }
 
@@ -190,8 +194,7 @@ fn end_incomplete(connection: &Connection, run: i64, outcome: &RunOutcome) -> Re
     let first = outcome.skips.first.iter().map(skip).collect::<Vec<_>>();
     let skipped = (outcome.skips.count > 0).then(|| json!({"count": outcome.skips.count, "first": first}).to_string());
     let sql = "UPDATE runs SET shortfalls = ?2, skipped = ?3, warnings = ?4 WHERE id = ?1";
-    connection.prepare_cached(sql)?.execute((run, shortfalls, skipped, warnings))?;
-    Ok(())
+    execute(connection, sql, (run, shortfalls, skipped, warnings))
 }
 
 /// Lists of names and numbers can always be written.
@@ -233,8 +236,7 @@ fn lift<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) 
 fn write_cooldown(connection: &Connection, of: i64, rest: &Cooldown) -> Result<(), Failure> {
     let sql = "INSERT OR REPLACE INTO cooldowns VALUES (?1, ?2, ?3, ?4, ?5)";
     let values = (of, rest.reason.code(), i64::from(rest.escalation), date_to_sql(rest.until), rest.armed_by.as_str());
-    connection.prepare_cached(sql)?.execute(values)?;
-    Ok(())
+    execute(connection, sql, values)
 }
 
 /// The rest of a connection, if it has one.
@@ -257,8 +259,7 @@ fn thin_out_commits(connection: &Connection, of: i64) -> Result<(), Failure> {
     let sql = "DELETE FROM commits WHERE stream IN (SELECT id FROM streams WHERE connection = ?1) AND id <=
                (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2) AND EXISTS (SELECT 1 FROM commits later
                WHERE later.stream = commits.stream AND later.track = commits.track AND later.seq > commits.seq)";
-    connection.prepare_cached(sql)?.execute((of, COMMITS_KEPT))?;
-    Ok(())
+    execute(connection, sql, (of, COMMITS_KEPT))
 }
 
 #[cfg(test)]

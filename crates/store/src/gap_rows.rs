@@ -8,7 +8,8 @@ use crate::error::{Failure, date_from_sql, date_to_sql};
 use crate::held_gaps::Brought;
 use crate::reach::note_parent;
 use crate::row_hash::row_hash;
-use crate::session::{Session, exists, optional_raw_json};
+use crate::session::{Session, optional_raw_json};
+use crate::sql::{execute, exists};
 use gleaner_engine::{
     AttemptLimits, Confirmation, CoveragePair, Evidence, Gap, GapCause, GapChange, GapId, GapIdentity, GapState,
     LeaseId, Note, Recovery, Track, WallTime,
@@ -277,11 +278,11 @@ impl GapRow {
         let columns = written().map(|column| format!("{column} = ?")).collect::<Vec<_>>().join(", ");
         let sql = format!("UPDATE gaps SET {columns} WHERE id = ?");
         let values = self.all_values().chain([Value::Integer(self.id)]);
-        connection.prepare_cached(&sql)?.execute(params_from_iter(values))?;
+        execute(connection, &sql, params_from_iter(values))?;
         let is_empty = is_empty(&self.gap);
         if is_empty != self.was_empty {
             let sql = "UPDATE streams SET gaps_empty = gaps_empty + ?2 WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute((self.stream, if is_empty { 1 } else { -1 }))?;
+            execute(connection, sql, (self.stream, if is_empty { 1 } else { -1 }))?;
         }
         count(connection, self.stream, Some(before), &self.gap.state)
     }
@@ -330,8 +331,7 @@ fn count(connection: &Connection, stream: i64, from: Option<&GapState>, to: &Gap
         }
         None => format!("UPDATE streams SET gaps_{to} = gaps_{to} + 1 WHERE id = ?1"),
     };
-    connection.prepare_cached(&sql)?.execute([stream])?;
-    Ok(())
+    execute(connection, &sql, [stream])
 }
 
 /// Carries out one change of a slice.
@@ -386,7 +386,7 @@ pub(crate) fn close_early<T: Track>(connection: &Connection, session: &Session<T
         if is_expanded && matches!(row.gap.recover(&session.start.lease, Evidence::List), Recovery::Settled(_)) {
             row.update(connection, &before)?;
             let sql = "UPDATE runs SET recovered = recovered + 1, recovered_lists = recovered_lists + 1 WHERE id = ?1";
-            connection.prepare_cached(sql)?.execute([session.run])?;
+            execute(connection, sql, [session.run])?;
         }
     }
     Ok(())
@@ -528,8 +528,7 @@ fn insert<T: Track>(
     let columns = written().collect::<Vec<_>>();
     let places = vec!["?"; columns.len()].join(", ");
     let sql = format!("INSERT INTO gaps ({}) VALUES ({places})", columns.join(", "));
-    connection.prepare_cached(&sql)?.execute(params_from_iter(row.all_values()))?;
-    Ok(())
+    execute(connection, &sql, params_from_iter(row.all_values()))
 }
 
 /// A gap that was served. One that is not of this connection is left alone.

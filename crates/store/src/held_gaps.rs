@@ -9,10 +9,11 @@
 use crate::error::{Failure, from_sql, to_sql};
 use crate::gap_rows::GapRow;
 use crate::hydrated_keys::shares_keys;
-use crate::session::{Session, StreamIds, exists};
+use crate::session::{Session, StreamIds};
+use crate::sql::{execute, exists, first};
 use gleaner_engine::{Confirmation, Evidence, GapsConfirmed, Recovery, SliceRecord, Track};
 use gleaner_protocol::{RawJson, RecordKey};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -145,8 +146,7 @@ pub(crate) fn hold<T: Track>(connection: &Connection, session: &Session<T>, row:
     let [records, gaps] = Came::of(&held.came.counted, row.stream).map(to_sql);
     let sql = "INSERT OR REPLACE INTO temp.held_gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let values = (session.run, row.id, row.stream, parent, key, NOTHING, records, gaps);
-    connection.prepare_cached(sql)?.execute(values)?;
-    Ok(())
+    execute(connection, sql, values)
 }
 
 /// Forgets what a run held.
@@ -190,14 +190,14 @@ impl<'h> Brought<'h> {
             let sql = "UPDATE temp.held_gaps SET confirmed = max(confirmed, CASE WHEN stream = ?3 THEN ?4
                        WHEN ifnull(parent, ?3) = ?3 THEN ?5 ELSE ?6 END) WHERE run = ?1 AND key = ?2";
             let values = (self.run, &*key, stream, OWN_STREAM, OTHER_STREAM, NOTHING);
-            self.connection.prepare_cached(sql)?.execute(values)?;
+            execute(self.connection, sql, values)?;
         }
         let body = record.body.filter(|_| held.streams.contains(&stream));
         body.map_or(Ok(()), |body| {
             each_field(body, |field| {
                 if held.sieve.may_have(field) {
                     let sql = "UPDATE temp.held_gaps SET confirmed = ?4 WHERE run = ?1 AND key = ?2 AND stream = ?3";
-                    self.connection.prepare_cached(sql)?.execute((self.run, field, stream, OWN_STREAM))?;
+                    execute(self.connection, sql, (self.run, field, stream, OWN_STREAM))?;
                 }
                 Ok(())
             })
@@ -223,7 +223,7 @@ impl<'h> Brought<'h> {
         }
         let Some(key) = row.record_key().filter(|_| !row.stands_for_many()) else { return Ok(Evidence::List) };
         let sql = "SELECT confirmed FROM temp.held_gaps WHERE run = ?1 AND gap = ?2";
-        let found = self.connection.prepare_cached(sql)?.query_row((self.run, row.id), |row| row.get(0)).optional()?;
+        let found = first(self.connection, sql, (self.run, row.id), |row| row.get(0))?;
         Ok(match found {
             Some(OWN_STREAM) => Evidence::Record,
             Some(OTHER_STREAM) if self.may_be_empty(row, key, streams)? => Evidence::OtherStream,
@@ -264,7 +264,7 @@ impl<'h> Brought<'h> {
         let Some(row) = row.filter(|_| recovery == Recovery::Settled(Confirmation::List)) else { return Ok(()) };
         let sql = "SELECT records_before, gaps_before FROM temp.held_gaps WHERE run = ?1 AND gap = ?2";
         let read = |row: &rusqlite::Row<'_>| Ok([from_sql(row.get(0)?), from_sql(row.get(1)?)]);
-        let since = self.connection.prepare_cached(sql)?.query_row((self.run, row.id), read).optional()?;
+        let since = first(self.connection, sql, (self.run, row.id), read)?;
         let [records, gaps] = self.came.attribute(row.stream, since.unwrap_or_default());
         self.confirmed.list_records += records;
         self.confirmed.list_gaps += gaps;

@@ -8,7 +8,8 @@
 use crate::coverage_keys::{EMPTY, HYDRATED, MISSING, OUTCOMES, Place, QUARANTINED, REQUIRED, each_key};
 use crate::error::{Failure, from_sql, to_sql};
 use crate::held_gaps::{Sieve, each_field};
-use crate::session::{Session, exists};
+use crate::session::Session;
+use crate::sql::{execute, exists};
 use gleaner_engine::{CoveragePair, ReportedKeys, Track};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
@@ -89,8 +90,7 @@ impl<'a> Where<'a> {
             "UPDATE temp.coverage_keys SET lists = lists & ~{} WHERE run = ?1 AND report = ?2",
             MISSING | EMPTY | QUARANTINED
         );
-        self.connection.execute(&sql, self.place)?;
-        Ok(())
+        execute(self.connection, &sql, self.place)
     }
 
     fn mark_quarantined(&self) -> Result<(), Failure> {

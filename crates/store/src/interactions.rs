@@ -5,10 +5,11 @@
 
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
 use crate::session::Session;
+use crate::sql::{first, rows};
 use crate::store::Store;
 use gleaner_engine::{Track, WallTime};
 use gleaner_protocol::Interaction;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 /// A question that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,14 +116,12 @@ const OPEN: &str = "SELECT i.id, c.name, r.run_id, i.request_id, i.kind, i.messa
 
 /// All questions that wait, the oldest first. There is at most one per run that goes on.
 pub(crate) fn open_questions(connection: &Connection) -> Result<Vec<OpenQuestion>, Failure> {
-    let mut statement = connection.prepare_cached(&format!("{OPEN} ORDER BY i.id"))?;
-    let questions = statement.query_map([], read)?.collect::<Result<_, _>>()?;
-    Ok(questions)
+    rows(connection, &format!("{OPEN} ORDER BY i.id"), [], read)
 }
 
 /// One question, if it waits.
 pub(crate) fn open_question(connection: &Connection, id: i64) -> Result<Option<OpenQuestion>, Failure> {
-    Ok(connection.prepare_cached(&format!("{OPEN} AND i.id = ?1"))?.query_row([id], read).optional()?)
+    first(connection, &format!("{OPEN} AND i.id = ?1"), [id], read)
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<OpenQuestion> {

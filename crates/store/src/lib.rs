@@ -61,6 +61,7 @@ mod seen;
 mod session;
 mod skips;
 mod slices;
+mod sql;
 mod store;
 mod trace;
 mod verify;

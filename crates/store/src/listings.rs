@@ -5,6 +5,7 @@
 
 use crate::error::{Failure, to_sql};
 use crate::reach::note_report;
+use crate::sql::execute;
 use gleaner_engine::ReportedKeys;
 use rusqlite::Connection;
 
@@ -55,8 +56,7 @@ impl PendingListing {
         let waiting = (!self.waiting.is_empty()).then(|| serde_json::to_string(&self.waiting).unwrap_or_default());
         let of = (self.stream, &self.parent);
         let values = (of.0, of.1, run, required, hydrated, gaps, skipped, unaccounted, unconfirmed, empty, waiting);
-        connection.prepare_cached(sql)?.execute(values)?;
-        Ok(())
+        execute(connection, sql, values)
     }
 
     /// What the checkpoint waited for is written as gaps now.
@@ -69,6 +69,5 @@ impl PendingListing {
 /// What a report left without an outcome is written as gaps now.
 pub(crate) fn nothing_unaccounted(connection: &Connection, stream: i64, parent: &str) -> Result<(), Failure> {
     let sql = "UPDATE listings SET unaccounted = 0, unconfirmed = 0, waiting = NULL WHERE stream = ?1 AND parent = ?2";
-    connection.prepare_cached(sql)?.execute((stream, parent))?;
-    Ok(())
+    execute(connection, sql, (stream, parent))
 }

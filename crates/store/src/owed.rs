@@ -11,10 +11,11 @@ use crate::coverage_keys::has_durable_gap;
 use crate::error::Failure;
 use crate::gap_rows::GapRow;
 use crate::held_gaps::{Sieve, each_field};
-use crate::session::{Session, exists};
+use crate::session::Session;
+use crate::sql::{execute, exists, first};
 use gleaner_engine::{CoveragePair, SliceRecord, Track};
 use gleaner_protocol::{Op, RecordKey};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
@@ -73,7 +74,7 @@ impl Owed {
                 Op::Delete => "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND key = ?3 AND list = ?4",
             };
             self.sieve.borrow_mut().add(&RecordKey::text_of(record.key));
-            connection.prepare_cached(sql)?.execute((run, pair.detail, record.key, stream))?;
+            execute(connection, sql, (run, pair.detail, record.key, stream))?;
         }
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Owed {
     pub(crate) fn reported(&self, connection: &Connection, run: i64, pair: &CoveragePair) -> Result<(), Failure> {
         let sql = "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND list = ?3";
         for known in self.pairs.iter().filter(|known| known.pair == *pair) {
-            connection.prepare_cached(sql)?.execute((run, known.detail, known.list))?;
+            execute(connection, sql, (run, known.detail, known.list))?;
         }
         Ok(())
     }
@@ -170,12 +171,12 @@ impl Pair {
         let next = "SELECT key FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 LIMIT 1";
         let strike = "DELETE FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 AND key = ?4";
         loop {
-            let key = connection.prepare_cached(next)?.query_row(values, |row| row.get::<_, String>(0)).optional()?;
+            let key = first(connection, next, values, |row| row.get::<_, String>(0))?;
             let Some(key) = key else { return Ok(true) };
             if !has_durable_gap(connection, session, &self.pair, &RecordKey::text_of(&key))? {
                 return Ok(false);
             }
-            connection.prepare_cached(strike)?.execute((values.0, values.1, values.2, &key))?;
+            execute(connection, strike, (values.0, values.1, values.2, &key))?;
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::error::{Failure, StoreError};
 use crate::lease::{Lease, LeaseOn};
+use crate::sql::{execute, rows};
 use crate::store::Store;
 use crate::views;
 use rusqlite::{Connection, OptionalExtension};
@@ -62,16 +63,14 @@ impl Store {
             for table in ["runs", "cooldowns", "schedules", "wanted", "notices", "streams"] {
                 transaction.execute(&format!("DELETE FROM {table} WHERE connection = ?1"), [of])?;
             }
-            transaction.execute("UPDATE connections SET manifest = '', connector_id = '' WHERE id = ?1", [of])?;
-            Ok(())
+            execute(transaction, "UPDATE connections SET manifest = '', connector_id = '' WHERE id = ?1", [of])
         })?;
         // Before the connection goes: as long as it is there, a purge that was told to wait can be repeated.
         self.empty_log()?;
         self.write(leases, |transaction| {
             transaction.execute("DELETE FROM connections WHERE id = ?1", [of])?;
             // Its lease has its name. Whoever still thinks to hold it finds none, and stops.
-            transaction.execute("DELETE FROM leases WHERE name = ?1", [LeaseOn::Connection(name).name()])?;
-            Ok(())
+            execute(transaction, "DELETE FROM leases WHERE name = ?1", [LeaseOn::Connection(name).name()])
         })?;
         self.empty_log()?;
         Ok(deleted)
@@ -133,7 +132,5 @@ impl Store {
 }
 
 fn ids(connection: &Connection, sql: &str, of: i64) -> Result<Vec<i64>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let ids = statement.query_map([of], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(ids)
+    rows(connection, sql, [of], |row| row.get(0))
 }

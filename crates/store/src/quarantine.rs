@@ -6,12 +6,13 @@
 
 use crate::error::{Failure, StoreError, date_to_sql};
 use crate::repair::NOTHING;
-use crate::session::{Session, exists, raw_json};
+use crate::session::{Session, raw_json};
 use crate::slices::SliceWriter;
+use crate::sql::{execute, exists, first};
 use crate::store::Store;
 use gleaner_engine::{Misfit, SliceRecord, Track, Validate, WallTime};
 use gleaner_protocol::Op;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::collections::BTreeSet;
 
 /// Records that are judged again in one transaction.
@@ -106,7 +107,7 @@ fn judge_batch<T: Track>(
                 let sql = "UPDATE quarantine SET pointer = ?2, reason = ?3, judged_by = ?4,
                            connector_version = ifnull(connector_version, ?5) WHERE id = ?1";
                 let version = &session.start.about.connector_version;
-                connection.prepare_cached(sql)?.execute((row.id, pointer, reason, &session.manifest, version))?;
+                execute(connection, sql, (row.id, pointer, reason, &session.manifest, version))?;
             }
         }
         if bytes >= BATCH_BYTES {
@@ -133,7 +134,7 @@ fn next_row<T: Track>(connection: &Connection, session: &Session<T>, after: i64)
         })
     };
     let values = (session.connection, after, &session.manifest);
-    Ok(connection.prepare_cached(sql)?.query_row(values, read).optional()?)
+    first(connection, sql, values, read)
 }
 
 /// Sees to it that another version of the connector sends again what does not fit and what was skipped: no run goes on
@@ -154,7 +155,7 @@ fn list_again<T: Track>(connection: &Connection, session: &Session<T>) -> Result
             streams.extend(session.lists_of(&name?));
         }
         let sql = format!("UPDATE {}", of_others.replacen("WHERE", "SET connector_version = ?2 WHERE", 1));
-        connection.prepare_cached(&sql)?.execute((session.connection, version))?;
+        execute(connection, &sql, (session.connection, version))?;
     }
     for stream in &streams {
         do_not_resume(connection, session.streams.of(stream)?, None)?;
@@ -165,8 +166,7 @@ fn list_again<T: Track>(connection: &Connection, session: &Session<T>) -> Result
 /// No run goes on from the cursors of this stream, on this track or on any.
 pub(crate) fn do_not_resume(connection: &Connection, stream: i64, track: Option<&str>) -> Result<(), Failure> {
     let sql = "UPDATE cursors SET basis = ?2 WHERE stream = ?1 AND (?3 IS NULL OR track = ?3)";
-    connection.prepare_cached(sql)?.execute((stream, NOTHING, track))?;
-    Ok(())
+    execute(connection, sql, (stream, NOTHING, track))
 }
 
 /// Puts a record there. The same fault again replaces the older one: what counts is what the provider has now.
@@ -188,9 +188,8 @@ pub(crate) fn put<T: Track>(
     let (run, manifest, version) = (session.run, &session.manifest, &session.start.about.connector_version);
     let (key, body, emitted_at) = (record.key, record.body, record.emitted_at);
     let values = (stream, key, body, emitted_at, pointer, reason, run, date_to_sql(now), manifest, version);
-    connection.prepare_cached(sql)?.execute(values)?;
-    connection.prepare_cached("UPDATE streams SET quarantined = quarantined + 1 WHERE id = ?1")?.execute([stream])?;
-    Ok(())
+    execute(connection, sql, values)?;
+    execute(connection, "UPDATE streams SET quarantined = quarantined + 1 WHERE id = ?1", [stream])
 }
 
 /// Takes a record out.
@@ -199,7 +198,7 @@ pub(crate) fn leave(connection: &Connection, stream: i64, key: &str) -> Result<(
     let left = connection.prepare_cached(sql)?.execute((stream, key))?;
     if left > 0 {
         let sql = "UPDATE streams SET quarantined = quarantined - ?2 WHERE id = ?1";
-        connection.prepare_cached(sql)?.execute((stream, i64::try_from(left).unwrap_or(0)))?;
+        execute(connection, sql, (stream, i64::try_from(left).unwrap_or(0)))?;
     }
     Ok(())
 }

@@ -4,7 +4,8 @@
 
 use crate::error::{Failure, StoreError};
 use crate::registry;
-use crate::session::{Session, exists};
+use crate::session::Session;
+use crate::sql::{execute, exists};
 use crate::store::Store;
 use gleaner_engine::{Reach, ReportedKeys, Scoped, SeenStreams, SliceRecord, Steady, Track};
 use gleaner_protocol::Op;
@@ -60,8 +61,7 @@ pub(crate) fn track_name<T: Track>(reach: Option<&Reach>) -> String {
 /// Notes that records of one stream are found by the list of another.
 pub(crate) fn note_parent(connection: &Connection, stream: i64, parent: &str) -> Result<(), Failure> {
     let sql = "INSERT OR IGNORE INTO parents (stream, parent) SELECT id, ?2 FROM streams WHERE id = ?1 AND name != ?2";
-    connection.prepare_cached(sql)?.execute((stream, parent))?;
-    Ok(())
+    execute(connection, sql, (stream, parent))
 }
 
 /// Notes that a report about a list came, and what its keys were. Keys that are not those of the list's records are never forgotten.
@@ -69,8 +69,7 @@ pub(crate) fn note_report(connection: &Connection, stream: i64, list: &str, keys
     let sql = "INSERT INTO parents (stream, parent, keys) SELECT id, ?2, ?3 FROM streams WHERE id = ?1
                ON CONFLICT (stream, parent) DO UPDATE SET keys = excluded.keys
                WHERE keys IS NULL OR keys = 'unknown' OR excluded.keys = 'other'";
-    connection.prepare_cached(sql)?.execute((stream, list, keys_code(keys)))?;
-    Ok(())
+    execute(connection, sql, (stream, list, keys_code(keys)))
 }
 
 const fn keys_code(keys: ReportedKeys) -> &'static str {
@@ -94,7 +93,7 @@ pub(crate) fn forget_old_tracks(connection: &Connection, of: i64) -> Result<(), 
         let sql = format!(
             "DELETE FROM {table} WHERE stream IN (SELECT id FROM streams WHERE connection = ?1) AND track IN ({old})"
         );
-        connection.prepare_cached(&sql)?.execute((of, SCOPED_TRACKS_KEPT))?;
+        execute(connection, &sql, (of, SCOPED_TRACKS_KEPT))?;
     }
     Ok(())
 }

@@ -7,16 +7,17 @@
 use crate::error::Failure;
 use crate::gap_rows::{self, COLUMNS};
 use crate::session::RunAbout;
+use crate::sql::{first, rows};
 use gleaner_engine::Gap;
 use gleaner_protocol::AbsenceReason;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 /// Gives the gaps of a connection back that what is new may help.
 pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Result<(), Failure> {
     reopen_all(connection, of, AbsenceReason::Quarantined)?;
     let sql = "SELECT connector_version, credential FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT 1";
     let row = |row: &rusqlite::Row<'_>| Ok((row.get::<_, Option<String>>(0)?, row.get::<_, Option<String>>(1)?));
-    let Some((version, credential)) = connection.prepare_cached(sql)?.query_row([of], row).optional()? else {
+    let Some((version, credential)) = first(connection, sql, [of], row)? else {
         return Ok(());
     };
     // What nobody noted, because an older program ran it, has not changed.
@@ -25,8 +26,7 @@ pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Resu
     if is_new_credential || differs(&version, &about.connector_version) {
         let sql = "SELECT id FROM gaps WHERE connection = ?1 AND state = 'pending' AND not_before IS NOT NULL
                    AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure')";
-        let mut statement = connection.prepare_cached(sql)?;
-        let put_off = statement.query_map([of], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+        let put_off = rows(connection, sql, [of], |row| row.get::<_, i64>(0))?;
         for id in put_off {
             change(connection, id, Gap::retry)?;
         }

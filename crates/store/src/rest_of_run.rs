@@ -7,9 +7,10 @@
 use crate::error::{Failure, StoreError};
 use crate::gap_rows::{self, COLUMNS};
 use crate::session::Session;
+use crate::sql::first;
 use crate::store::Store;
 use gleaner_engine::{CatchUp, REST_OF_RUN, RunOutcome, RunPurpose, Scoped, Track, WallTime, rest_of_run};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 impl Store {
     /// Writes down that these streams were not finished, each with its last durable cursor, and syncs.
@@ -27,8 +28,7 @@ impl Store {
             for stream in streams {
                 let sql = "SELECT token FROM cursors WHERE stream = ?1 AND track = ?2";
                 let id = session.streams.of(stream)?;
-                let token =
-                    transaction.prepare_cached(sql)?.query_row((id, session.track()), |row| row.get(0)).optional()?;
+                let token = first(transaction, sql, (id, session.track()), |row| row.get(0))?;
                 let cursor = crate::session::optional_raw_json(token)?;
                 gap_rows::open(transaction, session, &rest_of_run(stream, cursor), now)?;
             }

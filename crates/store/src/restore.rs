@@ -13,6 +13,7 @@ use crate::holder::Holder;
 use crate::lease::{HeldBy, Lease, LeaseOn, Standing, judge, take};
 use crate::read::Reader;
 use crate::seen::SeenNote;
+use crate::sql::rows;
 use crate::store::{Store, meta_number, meta_text, set_meta_number};
 use gleaner_engine::{Epoch, WallTime};
 use rusqlite::{Connection, OptionalExtension};
@@ -262,7 +263,5 @@ impl Store {
 }
 
 fn texts(connection: &Connection, sql: &str) -> Result<Vec<String>, Failure> {
-    let mut statement = connection.prepare(sql)?;
-    let names = statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(names)
+    rows(connection, sql, [], |row| row.get(0))
 }

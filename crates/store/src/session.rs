@@ -16,6 +16,7 @@ use crate::reach::track_name;
 use crate::registry;
 use crate::renewal;
 use crate::repair::NOTHING;
+use crate::sql::rows;
 use crate::store::{Store, meta_number};
 use crate::trace;
 use gleaner_engine::{
@@ -23,7 +24,7 @@ use gleaner_engine::{
     WallTime,
 };
 use gleaner_protocol::{RawJson, TerminalReason};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -261,9 +262,10 @@ impl StreamIds {
     }
 
     fn read(connection: &Connection, of: i64, name: &str) -> Result<Self, Failure> {
-        let mut statement = connection.prepare_cached("SELECT name, id FROM streams WHERE connection = ?1")?;
-        let ids = statement.query_map([of], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-        Ok(Self { connection: name.to_owned(), ids })
+        let ids = rows(connection, "SELECT name, id FROM streams WHERE connection = ?1", [of], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        Ok(Self { connection: name.to_owned(), ids: ids.into_iter().collect() })
     }
 }
 
@@ -416,9 +418,4 @@ pub(crate) fn optional_raw_json(text: Option<String>) -> Result<Option<RawJson<'
 /// space in its place changes nothing.
 pub(crate) fn schema_json(text: Option<String>) -> Result<Option<RawJson<'static>>, Failure> {
     optional_raw_json(text.map(|text| text.replace(['\n', '\r'], " ")))
-}
-
-/// Whether a row is there.
-pub(crate) fn exists(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<bool, Failure> {
-    Ok(connection.prepare_cached(sql)?.query_row(values, |_| Ok(())).optional()?.is_some())
 }

@@ -4,9 +4,9 @@
 //! skipped part: from a cursor that is older than the run that skipped it, or from none.
 
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
-use crate::read::{LeftOpen, LeftOpenKind, Reader, RunSummary, rows};
-use crate::registry;
+use crate::read::{LeftOpen, LeftOpenKind, Reader, RunSummary};
 use crate::session::Session;
+use crate::sql::{execute, rows};
 use gleaner_engine::{CatchUp, RunOutcome, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::TerminalReason;
 use rusqlite::Connection;
@@ -41,8 +41,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn open_skips(&self, name: &str) -> Result<Vec<OpenSkip>, StoreError> {
-        self.ask(|connection| {
-            let of = registry::find(connection, name)?;
+        self.ask_of(name, |connection, of| {
             // Two tracks may have skipped the same part; the owner misses it once. SQLite takes the other columns from
             // the row with the greatest `at`.
             let sql = "SELECT s.name, k.reason, k.message, r.run_id, max(k.at) FROM skips k
@@ -105,12 +104,12 @@ pub(crate) fn keep<T: Track>(
             let (reason, message) = (&skipped.reason, &skipped.message);
             let continues = skips.into_iter().flatten().all(|skip| skip.continues);
             let values = (id, session.track(), session.run, version, reason, message, continues, date_to_sql(now));
-            connection.prepare_cached(sql)?.execute(values)?;
+            execute(connection, sql, values)?;
         } else if outcome.reason == TerminalReason::Succeeded && session.start.about.purpose != RunPurpose::RecoveryOnly
         {
             let after = session.went_on_after(stream);
             let sql = "DELETE FROM skips WHERE stream = ?1 AND track = ?2 AND (continues = 1 OR run > ?3)";
-            connection.prepare_cached(sql)?.execute((id, session.track(), after))?;
+            execute(connection, sql, (id, session.track(), after))?;
             if after == 0 && session.is_ordinary() {
                 // Its list was gone through from the beginning: that is the history, too.
                 connection.prepare_cached("DELETE FROM skips WHERE stream = ?1")?.execute([id])?;

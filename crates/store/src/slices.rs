@@ -11,10 +11,11 @@ use crate::held_gaps::Brought;
 use crate::quarantine;
 use crate::row_hash::{optional_text, row_hash, text};
 use crate::session::Session;
+use crate::sql::{execute, rows};
 use crate::store::{Store, meta_number, set_meta_number};
 use gleaner_engine::{
-    CommitPlan, Cursor, GapChange, GapsConfirmed, Receipt, Slice, SliceId, SliceRecord, SliceStep, Track, WallTime,
-    Written,
+    CommitPlan, Counts, Cursor, GapChange, GapsConfirmed, Receipt, Slice, SliceId, SliceRecord, SliceStep, Track,
+    WallTime,
 };
 use gleaner_protocol::Op;
 use rusqlite::types::ValueRef;
@@ -109,7 +110,7 @@ pub(crate) struct SliceWriter<'c, 's, T: Track> {
     now: i64,
     first_seq: u64,
     next_seq: u64,
-    written: Written,
+    written: Counts,
     repeated: u64,
     deltas: BTreeMap<i64, Delta>,
     /// The stream of the record before: mostly the same one.
@@ -122,8 +123,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     pub(crate) fn new(connection: &'c Connection, session: &'s Session<T>, now: WallTime) -> Result<Self, Failure> {
         let next_seq = meta_number(connection, "next_seq")?;
         let sql = "SELECT id FROM streams WHERE connection = ?1 AND quarantined > 0";
-        let mut statement = connection.prepare_cached(sql)?;
-        let in_quarantine = statement.query_map([session.connection], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let in_quarantine = rows(connection, sql, [session.connection], |row| row.get(0))?;
         Ok(Self {
             connection,
             session,
@@ -138,7 +138,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
             now: date_to_sql(now),
             first_seq: next_seq,
             next_seq,
-            written: Written::default(),
+            written: Counts::default(),
             repeated: 0,
             deltas: BTreeMap::new(),
             last_stream: None,
@@ -208,9 +208,9 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         if let Some(present) = &previous {
             self.repeated += u64::from(present.seq >= self.first_seq);
             let sql = "UPDATE records SET seq = ?3 WHERE stream = ?1 AND key = ?2";
-            self.connection.prepare_cached(sql)?.execute((stream, record.key, to_sql(self.next_seq)))?;
+            execute(self.connection, sql, (stream, record.key, to_sql(self.next_seq)))?;
             let sql = "DELETE FROM unreadable_times WHERE stream = ?1 AND seq = ?2";
-            self.connection.prepare_cached(sql)?.execute((stream, to_sql(present.seq)))?;
+            execute(self.connection, sql, (stream, to_sql(present.seq)))?;
         }
         self.mark_time(stream, &record, self.next_seq)?;
         self.insert(stream, record, previous.map(|present| present.seq))?;
@@ -222,7 +222,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     fn mark_time(&self, stream: i64, record: &SliceRecord<'_>, seq: u64) -> Result<(), Failure> {
         if record.without_time {
             let sql = "INSERT OR IGNORE INTO unreadable_times (stream, seq) VALUES (?1, ?2)";
-            self.connection.prepare_cached(sql)?.execute((stream, to_sql(seq)))?;
+            execute(self.connection, sql, (stream, to_sql(seq)))?;
         }
         Ok(())
     }
@@ -279,17 +279,17 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     }
 
     /// Counters and the place in the change feed. Answers what became of the records.
-    pub(crate) fn finish(self) -> Result<Written, Failure> {
+    pub(crate) fn finish(self) -> Result<Counts, Failure> {
         set_meta_number(self.connection, "next_seq", self.next_seq)?;
         let sql = "UPDATE streams SET records = records + ?2, tombstones = tombstones + ?3, versions = versions + ?4,
                    last_seq = ?5, last_stored_at = ?6 WHERE id = ?1";
         for (stream, delta) in &self.deltas {
             let values = (stream, delta.records, delta.tombstones, delta.versions, to_sql(delta.last_seq), self.now);
-            self.connection.prepare_cached(sql)?.execute(values)?;
+            execute(self.connection, sql, values)?;
         }
         if self.repeated > 0 {
             let sql = "UPDATE runs SET repeated = repeated + ?2 WHERE id = ?1";
-            self.connection.prepare_cached(sql)?.execute((self.session.run, to_sql(self.repeated)))?;
+            execute(self.connection, sql, (self.session.run, to_sql(self.repeated)))?;
         }
         Ok(self.written)
     }
@@ -297,16 +297,17 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
 
 /// Counts a slice in the row of its run, in the transaction that writes the slice: so the figures of a run are those of
 /// its durable slices, also if it is killed.
-fn count<T: Track>(connection: &Connection, run: i64, slice: &Slice<T>, written: Written) -> Result<(), Failure> {
+fn count<T: Track>(connection: &Connection, run: i64, slice: &Slice<T>, written: Counts) -> Result<(), Failure> {
     let sql = "UPDATE runs SET slices = ?2, seen = seen + ?3, new_records = ifnull(new_records, 0) + ?4,
                changed_records = ifnull(changed_records, 0) + ?5, unchanged = unchanged + ?6,
                collected = collected + ?4 + ?5 + ?6, deleted = deleted + ?7, rejected = rejected + ?8,
                gaps = gaps + ?9, recovered = recovered + ?10, times_unreadable = times_unreadable + ?11 WHERE id = ?1";
-    let Written { new, changed, unchanged, deleted, rejected, times_unreadable, gaps, recovered, confirmed } = written;
+    let Counts { new, changed, unchanged, deleted, rejected, times_unreadable, gaps, recovered, confirmed, .. } =
+        written;
     let (slices, seen) = (slice.id().get(), slice.records().len() as u64 + rejected);
     let counts =
         [slices, seen, new, changed, unchanged, deleted, rejected, gaps, recovered, times_unreadable].map(to_sql);
-    connection.prepare_cached(sql)?.execute(rusqlite::params_from_iter([run].into_iter().chain(counts)))?;
+    execute(connection, sql, rusqlite::params_from_iter([run].into_iter().chain(counts)))?;
     if confirmed == GapsConfirmed::default() { Ok(()) } else { count_confirmed(connection, run, confirmed) }
 }
 
@@ -317,8 +318,7 @@ fn count_confirmed(connection: &Connection, run: i64, confirmed: GapsConfirmed) 
                list_records = list_records + ?6, list_gaps = list_gaps + ?7 WHERE id = ?1";
     let [by_record, empty, unconfirmed, lists, records, gaps] =
         [by_record, empty, unconfirmed, lists, list_records, list_gaps].map(to_sql);
-    connection.prepare_cached(sql)?.execute((run, by_record, empty, unconfirmed, lists, records, gaps))?;
-    Ok(())
+    execute(connection, sql, (run, by_record, empty, unconfirmed, lists, records, gaps))
 }
 
 struct Present {
@@ -339,7 +339,7 @@ fn stage<T: Track>(connection: &Connection, session: &Session<T>, cursors: &[Cur
     for cursor in cursors {
         let stream = session.streams.of(cursor.stream())?;
         let values = (session.run, stream, cursor.token().as_str(), to_sql(cursor.seq().get()));
-        connection.prepare_cached(sql)?.execute(values)?;
+        execute(connection, sql, values)?;
     }
     Ok(())
 }
@@ -375,7 +375,7 @@ fn commit_cursors<T: Track>(
         let hash = row_hash(names.into_iter().chain(numbers));
         let slice = slice.map(|slice| to_sql(slice.get()));
         let values = (stream, track, seq, epoch, session.run, slice, now, hash);
-        connection.prepare_cached(sql)?.execute(values)?;
+        execute(connection, sql, values)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, to_sql};
 use crate::session::{Pending, Session};
+use crate::sql::execute;
 use crate::store::Store;
 use gleaner_engine::{TraceEvent, Track, WallTime};
 use gleaner_protocol::ConnectorMessage;
@@ -98,7 +99,7 @@ impl Pending {
         }
         let sql = "INSERT INTO events (run, at, kind, message) VALUES (?1, ?2, ?3, ?4)";
         for (at, kind, message) in &self.events {
-            connection.prepare_cached(sql)?.execute((run, date_to_sql(*at), kind, message))?;
+            execute(connection, sql, (run, date_to_sql(*at), kind, message))?;
         }
         let mut dropped = self.dropped;
         if self.kept + self.events.len() as u64 > KEPT_MAX + KEPT_SLACK {
@@ -107,7 +108,7 @@ impl Pending {
         let sql = "UPDATE runs SET collection_rate = ifnull(?2, collection_rate),
                    provider_budget = ifnull(?3, provider_budget), events_dropped = events_dropped + ?4 WHERE id = ?1";
         let values = (run, &self.collection_rate, &self.provider_budget, to_sql(dropped));
-        connection.prepare_cached(sql)?.execute(values)?;
+        execute(connection, sql, values)?;
         self.listings.iter().try_for_each(|listing| listing.write(connection, run))
     }
 
@@ -124,8 +125,7 @@ impl Pending {
 pub(crate) fn forget_old(connection: &Connection, of: i64) -> Result<(), Failure> {
     let sql = "DELETE FROM events WHERE run IN
                (SELECT id FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT 2 OFFSET ?2)";
-    connection.prepare_cached(sql)?.execute((of, RUNS_WITH_EVENTS))?;
-    Ok(())
+    execute(connection, sql, (of, RUNS_WITH_EVENTS))
 }
 
 /// Keeps the newest of each kind: a thousand lines of progress must not push out the one skip.

@@ -12,11 +12,12 @@ use crate::error::{Failure, StoreError, from_sql};
 use crate::gap_rows::{CONFIRMED, HASHED, NOTE, gap_id};
 use crate::read::Reader;
 use crate::row_hash::row_hash;
+use crate::sql::{first, rows};
 use gleaner_engine::invariants::Durable;
 use gleaner_engine::{CommitSeq, GapId, Steady, Track};
 use gleaner_protocol::{RecordKey, Semantics};
+use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeSet;
 
 /// One thing that is not as it should be.
@@ -82,9 +83,21 @@ fn damage(table: &str, row: Option<i64>, what: impl Into<String>) -> Damage {
     Damage { table: table.to_owned(), row, what: what.into() }
 }
 
+/// Each row that the statement finds, by its number, is damaged like this.
+fn damaged(
+    connection: &Connection,
+    sql: &str,
+    found: &mut Vec<Damage>,
+    table: &str,
+    what: &str,
+) -> Result<(), Failure> {
+    let numbers = rows(connection, sql, [], |row| row.get::<_, i64>(0))?;
+    found.extend(numbers.into_iter().map(|row| damage(table, Some(row), what)));
+    Ok(())
+}
+
 fn check_pages(connection: &Connection) -> Result<Vec<Damage>, Failure> {
-    let mut statement = connection.prepare("PRAGMA integrity_check")?;
-    let lines = statement.query_map([], |row| row.get::<_, String>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let lines = rows(connection, "PRAGMA integrity_check", [], |row| row.get::<_, String>(0))?;
     Ok(lines.into_iter().filter(|line| line != "ok").map(|line| damage("file", None, line)).collect())
 }
 
@@ -201,9 +214,7 @@ fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<
         ),
     ];
     for (table, sql, what) in checks {
-        let mut statement = connection.prepare(&sql.replace("{PURGED}", PURGED))?;
-        let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-        found.extend(rows.into_iter().map(|row| damage(table, Some(row), what)));
+        damaged(connection, &sql.replace("{PURGED}", PURGED), found, table, what)?;
     }
     Ok(())
 }
@@ -250,9 +261,7 @@ fn check_commits(connection: &Connection, found: &mut Vec<Damage>) -> Result<(),
     let sql = "SELECT id FROM (SELECT id, seq, epoch, lag(seq) OVER w AS seq_before, lag(epoch) OVER w AS epoch_before
                FROM commits WINDOW w AS (PARTITION BY stream, track ORDER BY id))
                WHERE seq <= seq_before OR epoch < epoch_before LIMIT 100";
-    let mut statement = connection.prepare(sql)?;
-    let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-    found.extend(rows.into_iter().map(|row| damage("commits", Some(row), "it goes back behind an earlier commit")));
+    damaged(connection, sql, found, "commits", "it goes back behind an earlier commit")?;
     check_cursors(connection, found)
 }
 
@@ -261,9 +270,7 @@ fn check_cursors(connection: &Connection, found: &mut Vec<Damage>) -> Result<(),
         "SELECT m.stream FROM commits m WHERE m.stream NOT IN {PURGED} AND NOT EXISTS
          (SELECT 1 FROM cursors c WHERE c.stream = m.stream AND c.track = m.track AND c.seq >= m.seq) LIMIT 100"
     );
-    let mut statement = connection.prepare(&sql)?;
-    let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-    found.extend(rows.into_iter().map(|row| damage("cursors", Some(row), "it is not the last commit of its stream")));
+    damaged(connection, &sql, found, "cursors", "it is not the last commit of its stream")?;
     // The last commit of a cursor vouches for it.
     let sql = "SELECT c.stream, c.track, c.token, c.seq, c.epoch, c.run, c.committed_at, m.hash
                FROM cursors c JOIN commits m ON m.stream = c.stream AND m.track = c.track
@@ -293,9 +300,7 @@ impl Account<'_> {
         values: impl rusqlite::Params,
         read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
     ) -> Option<R> {
-        let found =
-            self.reader.ask(|connection| Ok(connection.prepare_cached(sql)?.query_row(values, read).optional()?));
-        found.ok().flatten()
+        self.reader.ask(|connection| first(connection, sql, values, read)).ok().flatten()
     }
 
     fn many<R>(
@@ -304,11 +309,7 @@ impl Account<'_> {
         values: impl rusqlite::Params,
         read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
     ) -> Vec<R> {
-        let found = self.reader.ask(|connection| {
-            let mut statement = connection.prepare_cached(sql)?;
-            Ok(statement.query_map(values, read)?.collect::<Result<_, _>>()?)
-        });
-        found.unwrap_or_default()
+        self.reader.ask(|connection| rows(connection, sql, values, read)).unwrap_or_default()
     }
 }
 

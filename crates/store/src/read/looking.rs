@@ -4,7 +4,7 @@
 //! rows and in bytes; whoever wants more goes on from where it stopped.
 
 use super::folded::Needle;
-use super::records::{VERSION, read_version, size_of, stream_id};
+use super::records::{VERSION, read_version, size_of};
 use super::{PAGE_BYTES_MAX, Reader, StoredRecord, TracedEvent, page, sized_rows};
 use crate::error::{StoreError, date_from_sql};
 use rusqlite::Row;
@@ -66,8 +66,7 @@ impl Reader {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Found, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let from = if after.is_some() { "AND r.key > ?2" } else { "AND ?2 IS NULL" };
             let sql = format!(
                 "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1 {from} \

@@ -1,8 +1,8 @@
 //! Runs and what connectors said during them.
 
-use super::{Reader, page, rows, sized_rows};
+use super::{Reader, page, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
-use crate::registry;
+use crate::sql::{first, rows};
 use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::{OptionalExtension, Row};
@@ -207,14 +207,6 @@ impl RunSummary {
             (None, false) => "interrupted",
         }
     }
-
-    /// Whether it succeeded and left something open all the same.
-    #[must_use]
-    pub fn is_incomplete(&self) -> bool {
-        let withheld = self.withheld.as_deref().is_some_and(|withheld| withheld != "[]");
-        let succeeded = self.reason == Some(TerminalReason::Succeeded);
-        succeeded && (withheld || self.shortfalls.is_some() || self.skipped.is_some())
-    }
 }
 
 fn list(text: Option<&str>) -> Vec<Value> {
@@ -321,8 +313,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn runs(&self, name: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT ?2");
             rows(connection, &sql, (id, page(limit)), read_run)
         })
@@ -334,8 +325,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn runs_before(&self, name: &str, before: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!(
                 "SELECT {RUN} FROM runs WHERE connection = ?1 AND id < (SELECT id FROM runs WHERE run_id = ?2) \
                  ORDER BY id DESC LIMIT ?3"
@@ -350,8 +340,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn last_account(&self, name: &str, track: &str) -> Result<Option<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!(
                 "SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 AND reason IN (?3, ?4) AND purpose != ?5 \
                  ORDER BY id DESC LIMIT 1"
@@ -370,7 +359,7 @@ impl Reader {
     pub fn connection_of_run(&self, run_id: &str) -> Result<Option<String>, StoreError> {
         self.ask(|connection| {
             let sql = "SELECT c.name FROM runs r JOIN connections c ON c.id = r.connection WHERE r.run_id = ?1";
-            Ok(connection.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?)
+            first(connection, sql, [run_id], |row| row.get(0))
         })
     }
 
@@ -380,10 +369,9 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn last_run_of<T: Track>(&self, name: &str) -> Result<Option<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 ORDER BY id DESC LIMIT 1");
-            Ok(connection.prepare_cached(&sql)?.query_row((id, T::NAME), read_run).optional()?)
+            first(connection, &sql, (id, T::NAME), read_run)
         })
     }
 
@@ -395,7 +383,7 @@ impl Reader {
     pub fn run(&self, run_id: &str) -> Result<Option<RunSummary>, StoreError> {
         self.ask(|connection| {
             let sql = format!("SELECT {RUN} FROM runs WHERE run_id = ?1");
-            Ok(connection.prepare_cached(&sql)?.query_row([run_id], read_run).optional()?)
+            first(connection, &sql, [run_id], read_run)
         })
     }
 
@@ -406,8 +394,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn last_success(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             // The reason stands in the text, so that the index for it is used.
             let sql = format!(
                 "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' AND track = '{}' \
@@ -415,7 +402,7 @@ impl Reader {
                 TerminalReason::Succeeded.code(),
                 Steady::NAME
             );
-            let ended = connection.prepare_cached(&sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
+            let ended = first(connection, &sql, [id], |row| row.get::<_, i64>(0))?;
             Ok(ended.map(date_from_sql))
         })
     }
@@ -426,8 +413,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn first_run(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             // A run that moved no cursor is repeated by the next one, which may begin at its own time.
             let sql = "SELECT started_at FROM runs r WHERE connection = ?1 AND track = ?2 AND (reason = ?3
                        OR EXISTS (SELECT 1 FROM commits c WHERE c.run = r.id)) ORDER BY id LIMIT 1";
@@ -445,8 +431,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn add_slice_commits(&self, name: &str, runs: &mut [RunSummary]) -> Result<(), StoreError> {
-        let all = self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        let all = self.ask_of(name, |connection, id| {
             let sql = "SELECT r.run_id, s.name, max(c.seq) FROM commits c JOIN streams s ON s.id = c.stream
                        JOIN runs r ON r.id = c.run WHERE s.connection = ?1 GROUP BY c.run, c.stream ORDER BY s.id";
             let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));

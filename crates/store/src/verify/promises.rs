@@ -3,9 +3,10 @@
 //! The predicates are the engine's own. Those that need more than the store knows (what a provider
 //! listed, what was in scope, what a run did after it lost its lease) are asked by the tests, which know.
 
-use super::{Damage, PURGED, damage};
+use super::{Damage, PURGED, damage, damaged};
 use crate::error::{Failure, StoreError, from_sql};
 use crate::read::Reader;
+use crate::sql::rows;
 use gleaner_engine::invariants::{
     Broken, Fact, a3_checkpoint_is_the_last_whole_slice, a4_commits_go_forward, l1_one_holder, l2_epochs_grow,
 };
@@ -26,9 +27,9 @@ pub(super) fn check(reader: &Reader, found: &mut Vec<Damage>) -> Result<(), Stor
 }
 
 fn names_of_connections(connection: &Connection) -> Result<Vec<(i64, String)>, Failure> {
-    let mut statement = connection.prepare("SELECT id, name FROM connections WHERE state != 'purging' ORDER BY id")?;
-    let names = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
-    Ok(names)
+    rows(connection, "SELECT id, name FROM connections WHERE state != 'purging' ORDER BY id", [], |row| {
+        Ok((row.get(0)?, row.get(1)?))
+    })
 }
 
 fn report(table: &str, row: i64, held: Result<(), Broken>, found: &mut Vec<Damage>) {
@@ -116,9 +117,7 @@ fn check_rows(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Fa
         ),
     ];
     for (table, sql, what) in checks {
-        let mut statement = connection.prepare(&sql.replace("{PURGED}", PURGED))?;
-        let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-        found.extend(rows.into_iter().map(|row| damage(table, Some(row), what)));
+        damaged(connection, &sql.replace("{PURGED}", PURGED), found, table, what)?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@
 //! letter inside of a text that still reads well is not noticed here, nor is a row that is gone and to which no other one
 //! refers. Everything that a program would trip over is.
 
-use super::{BATCH, DAMAGE_MAX, Damage, PURGED, damage};
+use super::{BATCH, DAMAGE_MAX, Damage, PURGED, damage, damaged};
 use crate::error::Failure;
 use crate::store::meta_text;
 use gleaner_protocol::{Manifest, ManifestOrigin, RawJson, TerminalReason};
@@ -52,10 +52,8 @@ fn check_references(connection: &Connection, found: &mut Vec<Damage>) -> Result<
         let sql = format!(
             "SELECT {number} FROM {table} WHERE {column} NOT IN (SELECT id FROM {other}) {purged} LIMIT {DAMAGE_MAX}"
         );
-        let mut statement = connection.prepare(&sql)?;
-        let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
         let what = format!("its {column} is not in {other}");
-        found.extend(rows.into_iter().map(|row| damage(table, Some(row), what.clone())));
+        damaged(connection, &sql, found, table, &what)?;
     }
     Ok(())
 }
@@ -67,9 +65,7 @@ fn check_numbers(connection: &Connection, found: &mut Vec<Damage>) -> Result<(),
     let listed = ["required", "hydrated", "gaps", "skipped", "unaccounted"];
     for (table, number, counts) in [("runs", "id", &counts[..]), ("listings", "stream", &listed[..])] {
         let sql = format!("SELECT {number} FROM {table} WHERE min({}) < 0 LIMIT {DAMAGE_MAX}", counts.join(", "));
-        let mut statement = connection.prepare(&sql)?;
-        let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-        found.extend(rows.into_iter().map(|row| damage(table, Some(row), "a count is less than zero")));
+        damaged(connection, &sql, found, table, "a count is less than zero")?;
     }
     Ok(())
 }
@@ -179,10 +175,8 @@ fn check_owners_of_runs(connection: &Connection, found: &mut Vec<Damage>) -> Res
             "SELECT DISTINCT r.id FROM {table} t JOIN streams s ON s.id = t.stream JOIN runs r ON r.id = t.run
              WHERE r.connection != s.connection AND s.id NOT IN {PURGED} LIMIT {DAMAGE_MAX}"
         );
-        let mut statement = connection.prepare(&sql)?;
-        let rows = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
         let what = format!("it is of another connection than what it left in {table}");
-        found.extend(rows.into_iter().map(|row| damage("runs", Some(row), what.clone())));
+        damaged(connection, &sql, found, "runs", &what)?;
     }
     Ok(())
 }

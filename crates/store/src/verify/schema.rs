@@ -3,7 +3,7 @@
 //! Why triggers and views too: a trigger changes rows behind our back, and a view that shows something else than its
 //! stream lies to everyone who reads the file with another program.
 
-use super::{Damage, damage};
+use super::{Damage, damage, damaged};
 use crate::error::Failure;
 use crate::open::MIGRATIONS;
 use crate::session::schema_json;
@@ -58,11 +58,8 @@ fn definitions(connection: &Connection) -> Result<BTreeSet<Definition>, Failure>
 /// Without the row of a connection its views would seem to be nobody's.
 fn connections_that_are_gone(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
     let sql = "SELECT connection FROM streams EXCEPT SELECT id FROM connections";
-    let mut statement = connection.prepare(sql)?;
-    let gone = statement.query_map([], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
     let what = "the row is gone, and streams of the connection are there";
-    found.extend(gone.into_iter().map(|row| damage("connections", Some(row), what)));
-    Ok(())
+    damaged(connection, sql, found, "connections", what)
 }
 
 /// A purge takes views away one after the other, so those of a connection that is being purged may be there or not.
