@@ -6,8 +6,12 @@
 //! holder that lives is left alone until its time is over, and one that is dead is replaced at once.
 //! A run needs its connection and its credential: both leases, or none.
 
+pub(crate) mod holder;
+pub(crate) mod lock_holder;
+pub(crate) mod seen;
+
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
-use crate::holder::{Holder, boot_millis};
+use crate::lease::holder::{Holder, boot_millis};
 use crate::sql::{execute, first};
 use crate::store::{Store, meta_number, set_meta_number};
 use gleaner_engine::{Epoch, WallTime};

@@ -36,10 +36,10 @@ pub use runs::{LeftOpen, LeftOpenKind, RunSummary, Told, TracedEvent};
 pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};
-use crate::holder::Holder;
-use crate::interactions::{self, OpenQuestion};
+use crate::lease::holder::Holder;
 use crate::lease::{self, HeldBy, LeaseOn};
 use crate::registry;
+use crate::run::interactions::{self, OpenQuestion};
 use gleaner_engine::WallTime;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};

@@ -7,7 +7,7 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql};
 use crate::lease::Lease;
-use crate::quarantine::do_not_resume;
+use crate::run::quarantine::do_not_resume;
 use crate::sql::{execute, rows};
 use crate::store::Store;
 use crate::views;

@@ -8,8 +8,8 @@
 
 use crate::error::{Failure, StoreError, from_sql, to_sql};
 use crate::lease::Lease;
+use crate::lease::seen::SeenNote;
 use crate::open::{LogLength, move_log, no_sync_on_close};
-use crate::seen::SeenNote;
 use crate::sql::{execute, first};
 use gleaner_engine::Epoch;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};

@@ -3,7 +3,7 @@
 //! All faults are collected, up to a bound: an author who is told one at a time gives up.
 
 use super::node::Node;
-use crate::vocabulary::vocabulary;
+use crate::words::vocabulary::vocabulary;
 use std::fmt;
 
 /// How many faults are told. Whoever has more should begin with these.

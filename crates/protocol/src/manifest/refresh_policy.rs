@@ -6,7 +6,7 @@
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
-use crate::vocabulary::wire_words;
+use crate::words::vocabulary::wire_words;
 
 /// A recommendation about when to run.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::Reader;
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
-use crate::finish::read_cooldown;
-use crate::session::read_bookmarks;
+use crate::run::finish::read_cooldown;
+use crate::run::session::read_bookmarks;
 use crate::sql::rows;
 use gleaner_engine::{Cooldown, Cursor, PressureBacklog, Track, WallTime};
 use gleaner_protocol::Semantics;

@@ -9,7 +9,7 @@
 use super::gaps::GapCount;
 use super::{Missing, Reader, StreamSummary};
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
-use crate::skips::OpenSkip;
+use crate::run::skips::OpenSkip;
 use crate::sql::rows;
 use gleaner_engine::WallTime;
 use gleaner_protocol::CoveragePolicy;

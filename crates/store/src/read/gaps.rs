@@ -3,8 +3,8 @@
 use super::records::stream_id;
 use super::{Reader, length, page, sized_rows};
 use crate::error::{StoreError, date_from_sql, date_to_sql, from_sql};
-use crate::gap_rows;
-use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
+use crate::gaps::gap_rows;
+use crate::gaps::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
 use crate::sql::rows;
 use gleaner_engine::{GapId, NOT_BEFORE_MAX, REST_OF_RUN, WallTime};
 use gleaner_protocol::RawJson;

@@ -5,8 +5,8 @@
 
 use super::{ConnectionSummary, Missing, Reader, RunSummary};
 use crate::error::StoreError;
-use crate::holder::Holder;
 use crate::lease::LeaseOn;
+use crate::lease::holder::Holder;
 use gleaner_engine::{
     Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, OpenRun, RunPurpose, Steady, Track, WallTime, is_failure,
 };

@@ -2,10 +2,10 @@
 
 use super::Reader;
 use crate::error::{StoreError, date_from_sql};
-use crate::holder::Holder;
+use crate::lease::holder::Holder;
+use crate::lease::seen::SeenNote;
 use crate::lease::{HeldBy, Standing, judge};
 use crate::open::MIGRATIONS;
-use crate::seen::SeenNote;
 use crate::sql::rows;
 use crate::store::{meta_number, meta_text};
 use gleaner_engine::WallTime;
