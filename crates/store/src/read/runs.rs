@@ -5,7 +5,7 @@ use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::sql::{first, rows};
 use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 use serde_json::Value;
 
 /// One run.
@@ -418,9 +418,7 @@ impl Reader {
             let sql = "SELECT started_at FROM runs r WHERE connection = ?1 AND track = ?2 AND (reason = ?3
                        OR EXISTS (SELECT 1 FROM commits c WHERE c.run = r.id)) ORDER BY id LIMIT 1";
             let succeeded = TerminalReason::Succeeded.code();
-            let began =
-                connection.prepare_cached(sql)?.query_row((id, Steady::NAME, succeeded), |row| row.get::<_, i64>(0));
-            let began = began.optional()?;
+            let began = first(connection, sql, (id, Steady::NAME, succeeded), |row| row.get::<_, i64>(0))?;
             Ok(began.map(date_from_sql))
         })
     }
@@ -471,41 +469,27 @@ impl Reader {
         self.ask(|connection| {
             let sql = "SELECT e.id, e.at, e.kind, e.message FROM events e JOIN runs r ON r.id = e.run
                        WHERE r.run_id = ?1 AND e.id > ?2 ORDER BY e.id LIMIT ?3";
-            let read = |row: &Row<'_>| {
-                let at = date_from_sql(row.get(1)?);
-                Ok(TracedEvent { id: row.get(0)?, at, kind: row.get(2)?, message: row.get(3)? })
-            };
-            sized_rows(connection, sql, (run_id, after, page(limit)), read, |event| event.message.len())
+            sized_rows(connection, sql, (run_id, after, page(limit)), read_event, |event| event.message.len())
         })
     }
 
-    /// The last requests for help of a run and what became of them, the newest first.
-    pub(super) fn last_help(&self, run_id: &str, limit: usize) -> Result<Vec<(WallTime, String)>, StoreError> {
+    /// The last messages of a run of these kinds, the newest first. `which` is a condition of ours on an event `e`.
+    pub(super) fn last_said(
+        &self,
+        run_id: &str,
+        which: &str,
+        limit: usize,
+    ) -> Result<Vec<(WallTime, String)>, StoreError> {
         self.ask(|connection| {
-            let sql = "SELECT e.at, e.message FROM events e JOIN runs r ON r.id = e.run
-                       WHERE r.run_id = ?1 AND e.kind IN ('assistance', 'assistance_status')
-                       ORDER BY e.id DESC LIMIT ?2";
-            rows(connection, sql, (run_id, page(limit)), |row| Ok((date_from_sql(row.get(0)?), row.get(1)?)))
+            let sql = format!(
+                "SELECT e.at, e.message FROM events e JOIN runs r ON r.id = e.run \
+                 WHERE r.run_id = ?1 AND {which} ORDER BY e.id DESC LIMIT ?2"
+            );
+            rows(connection, &sql, (run_id, page(limit)), |row| Ok((date_from_sql(row.get(0)?), row.get(1)?)))
         })
     }
+}
 
-    /// The last progress of a run that says something about a wait, the newest first. What contains the word only in
-    /// its sentence is among them.
-    pub(super) fn last_waits(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.ask(|connection| {
-            let sql = "SELECT e.message FROM events e JOIN runs r ON r.id = e.run
-                       WHERE r.run_id = ?1 AND e.kind = 'progress' AND instr(e.message, '\"waiting\":') > 0
-                       ORDER BY e.id DESC LIMIT ?2";
-            rows(connection, sql, (run_id, page(limit)), |row| row.get(0))
-        })
-    }
-
-    /// The last skips of a run, as messages of the protocol.
-    pub(super) fn last_skips(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.ask(|connection| {
-            let sql = "SELECT e.message FROM events e JOIN runs r ON r.id = e.run
-                       WHERE r.run_id = ?1 AND e.kind = 'skip' ORDER BY e.id DESC LIMIT ?2";
-            rows(connection, sql, (run_id, page(limit)), |row| row.get(0))
-        })
-    }
+pub(super) fn read_event(row: &Row<'_>) -> rusqlite::Result<TracedEvent> {
+    Ok(TracedEvent { id: row.get(0)?, at: date_from_sql(row.get(1)?), kind: row.get(2)?, message: row.get(3)? })
 }
