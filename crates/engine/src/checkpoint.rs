@@ -8,7 +8,7 @@
 //! does not compile. This file never looks into a cursor.
 
 use crate::ids::{CommitSeq, Epoch, SliceId};
-use crate::slice::Written;
+use crate::run::Counts;
 use gleaner_protocol::{Manifest, RawJson};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
@@ -117,7 +117,7 @@ pub struct Receipt<T: Track> {
     epoch: Epoch,
     staged: Vec<Cursor<T>>,
     committed: Vec<Cursor<T>>,
-    written: Written,
+    written: Counts,
 }
 
 impl<T: Track> Receipt<T> {
@@ -126,27 +126,15 @@ impl<T: Track> Receipt<T> {
         epoch: Epoch,
         staged: Vec<Cursor<T>>,
         committed: Vec<Cursor<T>>,
-        written: Written,
+        written: Counts,
     ) -> Self {
         Self { slice, epoch, staged, committed, written }
     }
 
     /// What became of its records and gaps.
     #[must_use]
-    pub const fn written(&self) -> Written {
+    pub const fn written(&self) -> Counts {
         self.written
-    }
-
-    /// The slice that is durable.
-    #[must_use]
-    pub const fn slice(&self) -> SliceId {
-        self.slice
-    }
-
-    /// Under which epoch it was written.
-    #[must_use]
-    pub const fn epoch(&self) -> Epoch {
-        self.epoch
     }
 }
 
@@ -366,7 +354,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn receipt<T: Track>(slice: u64, staged: Vec<Cursor<T>>, committed: Vec<Cursor<T>>) -> Receipt<T> {
-        Receipt::new(SliceId::new(slice), Epoch::new(1), staged, committed, Written::default())
+        Receipt::new(SliceId::new(slice), Epoch::new(1), staged, committed, Counts::default())
     }
 
     /// A ledger in which `trips`, `photos` and `comments` have a durable staged cursor.

@@ -78,5 +78,5 @@ pub use run::{
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
 pub use scope::{Misfit, NoSchema, Refusal, Validate, check_scope};
 pub use scope_filter::{ScopeFilter, Selected};
-pub use slice::{GapChange, Slice, SliceRecord, SliceStep, Written};
+pub use slice::{GapChange, Slice, SliceRecord, SliceStep};
 pub use time::{Now, Time, WallTime};

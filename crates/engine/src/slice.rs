@@ -7,8 +7,8 @@
 //! in the last of them. It never prints what it holds.
 
 use crate::checkpoint::{Cursor, Receipt, Track};
-use crate::gap::GapsConfirmed;
 use crate::ids::{Epoch, GapId, LeaseId, SliceId};
+use crate::run::Counts;
 use crate::scope::Misfit;
 use gleaner_protocol::{DetailGap, Op, Record};
 use std::ops::Range;
@@ -78,29 +78,6 @@ pub enum GapChange {
         /// Under which lease.
         lease: LeaseId,
     },
-}
-
-/// What a store found while it wrote a slice. Counted from rows that are durable, never from what came in.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Written {
-    /// Records that were not there before, or only as deleted ones.
-    pub new: u64,
-    /// Records whose body is another one now.
-    pub changed: u64,
-    /// Records and deletions that were stored like this already.
-    pub unchanged: u64,
-    /// Deletions that were not there before.
-    pub deleted: u64,
-    /// Records in quarantine.
-    pub rejected: u64,
-    /// Records that are stored, and whose time could not be held against the time range.
-    pub times_unreadable: u64,
-    /// Gaps that were named, new or not.
-    pub gaps: u64,
-    /// Gaps that were closed.
-    pub recovered: u64,
-    /// What the store found for the gaps that were called recovered.
-    pub confirmed: GapsConfirmed,
 }
 
 impl GapChange {
@@ -181,7 +158,7 @@ impl<T: Track> Slice<T> {
     }
 
     /// The proof that the slice is durable. For stores, after the transaction was synced, never before.
-    pub fn into_receipt(self, epoch: Epoch, written: Written) -> Receipt<T> {
+    pub fn into_receipt(self, epoch: Epoch, written: Counts) -> Receipt<T> {
         Receipt::new(self.id, epoch, self.staged, self.committed, written)
     }
 

@@ -3,9 +3,9 @@
 
 use crate::invariants::Durable;
 use crate::{
-    AttemptLimits, CommitSeq, Cursor, EFFECTS_MAX, Effect, Epoch, Evidence, Exit, Gap, GapChange, GapId, GapIdentity,
-    GapState, GapsConfirmed, KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, OwnerEffect, ProcessEffect, ReportId, Run,
-    RunConfig, RunId, RunOutcome, Slice, Steady, StoreEffect, Time, Track, WallTime, Written,
+    AttemptLimits, CommitSeq, Counts, Cursor, EFFECTS_MAX, Effect, Epoch, Evidence, Exit, Gap, GapChange, GapId,
+    GapIdentity, GapState, GapsConfirmed, KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, OwnerEffect, ProcessEffect,
+    ReportId, Run, RunConfig, RunId, RunOutcome, Slice, Steady, StoreEffect, Time, Track, WallTime,
 };
 use gleaner_protocol::{
     Decoder, DetailGap, Event, GapKey, Interaction, Limits, Manifest, ManifestOrigin, Op, RawJson, RuntimeMessage,
@@ -66,9 +66,9 @@ pub(crate) struct ModelStore {
 const LIMITS: AttemptLimits = AttemptLimits { terminal_after: 5 };
 
 impl ModelStore {
-    pub(crate) fn write<T: Track>(&mut self, slice: &Slice<T>, lease: &LeaseId) -> Written {
+    pub(crate) fn write<T: Track>(&mut self, slice: &Slice<T>, lease: &LeaseId) -> Counts {
         self.slices += 1;
-        let mut written = Written { rejected: slice.rejected().len() as u64, ..Written::default() };
+        let mut written = Counts { rejected: slice.rejected().len() as u64, ..Counts::default() };
         for record in slice.records() {
             let body = (record.op == Op::Upsert).then(|| record.body.unwrap_or("{}").to_owned());
             let before = self.records.insert((record.stream.to_owned(), record.key.to_owned()), body.clone());

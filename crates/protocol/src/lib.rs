@@ -70,7 +70,7 @@
 //! |---|---|
 //! | reading a connector's output | [`Decoder`], [`Event`], [`Limits`] |
 //! | one line in either direction | [`ConnectorMessage`], [`RuntimeMessage`] |
-//! | what became of every record | [`DetailCoverage`], [`CoverageReport`], [`KeyBlock`] |
+//! | what became of every record | [`CoverageReport`], [`KeyBlock`] |
 //! | a connector's description of itself | [`Manifest`], [`ManifestFault`] |
 //! | what ends a run | [`Violation`], [`ViolationCode`], [`TerminalReason`] |
 //! | why something is missing | [`GapReason`], [`PressureReason`], [`DeferReason`], [`ErrorClass`] |
@@ -88,64 +88,47 @@
 
 #![warn(missing_docs)]
 
-mod coverage;
-mod coverage_reader;
-mod decoder;
-mod done;
-mod fields;
-mod framer;
-mod gap;
-mod hints;
-mod interaction;
-mod json_string;
-mod key_ledger;
-mod lex;
-mod line_writer;
+mod decoding;
+mod json;
 mod manifest;
-mod message;
-mod observability;
-mod progress;
-mod raw_json;
-mod reasons;
-mod record;
-mod scan;
-mod start;
-mod terminal;
-mod view;
-mod violation;
-mod vocabulary;
-mod waiting;
-mod wording_check;
+mod messages;
+mod words;
 
-pub use coverage::{CoverageField, CoverageReport, DetailCoverage, KeyBlock};
-pub use decoder::{Decoder, Event, Feed, Limits};
-pub use done::{Done, DoneError, DoneStatus, STREAM_COLLECTION_FAILED};
-pub use gap::{DetailGap, DetailGapAttempted, DetailGapRecovered, GapKey, GapsPageRequest, LastError, ServedGap};
-pub use hints::{Continuation, RecoveryAction, RecoveryHint};
-pub use interaction::{
-    Answer, Assistance, AssistanceOutcome, AssistanceStatus, Interaction, InteractionKind, InteractionResponse,
-    InteractionStatus, OwnerAction, ProgressPosture, is_picture_name,
-};
+pub use decoding::decoder::{Decoder, Event, Feed, Limits};
+pub use json::raw_json::{RawJson, RawJsonFault};
 pub use manifest::{
     Auth, Binding, BindingKind, Checkpoint, CoveragePolicy, InteractionPosture, MANIFEST_BYTES_MAX, Manifest,
     ManifestFault, ManifestFaultCode, ManifestOrigin, ManifestRejected, RecommendedMode, RefreshPolicy, STREAMS_MAX,
     Selection, Semantics, Sensitivity, StreamManifest, VariableText,
 };
-pub use message::{ConnectorMessage, RuntimeMessage};
-pub use observability::{
+pub use messages::coverage::{CoverageField, CoverageReport, KeyBlock};
+pub use messages::done::{Done, DoneError, DoneStatus, STREAM_COLLECTION_FAILED};
+pub use messages::gap::{
+    DetailGap, DetailGapAttempted, DetailGapRecovered, GapKey, GapsPageRequest, LastError, ServedGap,
+};
+pub use messages::hints::{Continuation, RecoveryAction, RecoveryHint};
+pub use messages::interaction::{
+    Answer, Assistance, AssistanceOutcome, AssistanceStatus, Interaction, InteractionKind, InteractionResponse,
+    InteractionStatus, OwnerAction, ProgressPosture, is_picture_name,
+};
+pub use messages::message::{ConnectorMessage, RuntimeMessage};
+pub use messages::observability::{
     Backoff, BackoffReason, CircuitChange, CircuitReason, CircuitState, CircuitTrigger, CollectionRate, Evidence,
     ProviderBudget, RetryTokens, UnboundedTag,
 };
-pub use progress::{Progress, SkipResult};
-pub use raw_json::{RawJson, RawJsonFault};
-pub use reasons::{AbsenceReason, DeferReason, ErrorClass, GapReason, PressureReason, pressure_in_terminal_error};
-pub use record::{Op, Record, RecordKey, ResourceFilter, State};
-pub use start::{CollectionMode, GapsPageResponse, RunBudget, Scope, ScopeFault, Start, StreamScope, TimeRange};
-pub use terminal::TerminalReason;
-pub use violation::{Position, Violation, ViolationCode};
-pub use vocabulary::Wording;
-pub use waiting::{Waiting, WaitingReason};
-pub use wording_check::{WordingFault, blames_the_service, check_wording};
+pub use messages::progress::{Progress, SkipResult};
+pub use messages::record::{Op, Record, RecordKey, ResourceFilter, State};
+pub use messages::start::{
+    CollectionMode, GapsPageResponse, RunBudget, Scope, ScopeFault, Start, StreamScope, TimeRange,
+};
+pub use messages::waiting::{Waiting, WaitingReason};
+pub use words::reasons::{
+    AbsenceReason, DeferReason, ErrorClass, GapReason, PressureReason, pressure_in_terminal_error,
+};
+pub use words::terminal::TerminalReason;
+pub use words::violation::{Position, Violation, ViolationCode};
+pub use words::vocabulary::Wording;
+pub use words::wording_check::{WordingFault, blames_the_service, check_wording};
 
 /// The code of the crate's README, so that it cannot rot.
 #[cfg(doctest)]

@@ -222,7 +222,7 @@ impl StoreError {
             ErrorCode::DiskFull => Self::DiskFull(path),
             ErrorCode::SystemIoFailure => Self::DeviceFailed { path, detail },
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
-                let holder = crate::lock_holder::of(&path);
+                let holder = crate::lease::lock_holder::of(&path);
                 Self::Busy { path, holder, waited: crate::open::BUSY_WAIT }
             }
             ErrorCode::DatabaseCorrupt => Self::Corrupt { path, detail },

@@ -6,11 +6,16 @@
 //! holder that lives is left alone until its time is over, and one that is dead is replaced at once.
 //! A run needs its connection and its credential: both leases, or none.
 
+pub(crate) mod holder;
+pub(crate) mod lock_holder;
+pub(crate) mod seen;
+
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
-use crate::holder::{Holder, boot_millis};
+use crate::lease::holder::{Holder, boot_millis};
+use crate::sql::{execute, first};
 use crate::store::{Store, meta_number, set_meta_number};
 use gleaner_engine::{Epoch, WallTime};
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 use std::time::Duration;
 
 /// How long a lease lives without a sign of its holder. Long enough for a loaded machine, short
@@ -110,7 +115,7 @@ impl Lease {
     /// The fence: inside of the transaction that it guards.
     pub(crate) fn check(&self, connection: &Connection) -> Result<(), Failure> {
         let sql = "SELECT epoch FROM leases WHERE name = ?1 AND released = 0";
-        let epoch = connection.prepare_cached(sql)?.query_row([&self.name], |row| row.get::<_, i64>(0)).optional()?;
+        let epoch = first(connection, sql, [&self.name], |row| row.get::<_, i64>(0))?;
         if epoch.map(from_sql) == Some(self.epoch.get()) {
             return Ok(());
         }
@@ -179,7 +184,7 @@ impl Store {
             let now = boot_millis();
             let sql = "UPDATE leases SET heartbeat_boot_ms = ?2, expires_boot_ms = ?3 WHERE name = ?1";
             for lease in leases {
-                transaction.prepare_cached(sql)?.execute((&lease.name, to_sql(now), to_sql(now + ttl())))?;
+                execute(transaction, sql, (&lease.name, to_sql(now), to_sql(now + ttl())))?;
             }
             Ok(())
         })
@@ -243,7 +248,7 @@ pub(crate) fn held_by(
 pub(crate) fn give_back(connection: &Connection, leases: &[Lease]) -> Result<(), Failure> {
     let sql = "UPDATE leases SET released = 1 WHERE name = ?1 AND epoch = ?2";
     for lease in leases {
-        connection.prepare_cached(sql)?.execute((&lease.name, to_sql(lease.epoch.get())))?;
+        execute(connection, sql, (&lease.name, to_sql(lease.epoch.get())))?;
     }
     Ok(())
 }
@@ -257,7 +262,7 @@ pub(crate) enum Standing {
 pub(crate) fn judge(connection: &Connection, name: &str, asking: &Holder, now: WallTime) -> Result<Standing, Failure> {
     let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms, epoch
                FROM leases WHERE name = ?1 AND released = 0";
-    let Some(row) = connection.prepare_cached(sql)?.query_row([name], HeldRow::read).optional()? else {
+    let Some(row) = first(connection, sql, [name], HeldRow::read)? else {
         return Ok(Standing::Free);
     };
     // Read after the row and not before waiting for the lock: a sign that was given meanwhile would
@@ -300,18 +305,21 @@ pub(crate) fn take(
 ) -> Result<(), Failure> {
     let boot_now = boot_millis();
     let sql = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
-    connection.prepare_cached(sql)?.execute((
-        name,
-        to_sql(epoch),
-        holder.pid,
-        to_sql(holder.started),
-        &holder.boot,
-        &holder.pid_namespace,
-        date_to_sql(now),
-        to_sql(boot_now),
-        to_sql(boot_now + ttl()),
-    ))?;
-    Ok(())
+    execute(
+        connection,
+        sql,
+        (
+            name,
+            to_sql(epoch),
+            holder.pid,
+            to_sql(holder.started),
+            &holder.boot,
+            &holder.pid_namespace,
+            date_to_sql(now),
+            to_sql(boot_now),
+            to_sql(boot_now + ttl()),
+        ),
+    )
 }
 
 fn ttl() -> u64 {

@@ -26,64 +26,38 @@
 //! - Secrets. Answers of the owner and credentials are never handed to this crate.
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
 
-mod accounts;
-mod awaited_keys;
-mod backup;
-mod carry_out;
-mod coverage_keys;
-mod empty_details;
+mod account;
+mod care;
 mod error;
 mod export;
-mod finish;
-mod gap_pages;
-mod gap_rows;
-mod held_gaps;
-mod holder;
-mod hydrated_keys;
-mod interactions;
+mod gaps;
 mod lease;
-mod listings;
-mod lock_holder;
 mod open;
-mod owed;
-mod owners_gaps;
-mod purge;
-mod quarantine;
-mod reach;
 mod read;
 mod registry;
-mod renewal;
-mod repair;
-mod rest_of_run;
-mod restore;
-mod row_hash;
+mod run;
 mod schedule;
-mod seen;
-mod session;
-mod skips;
-mod slices;
+mod sql;
 mod store;
-mod trace;
-mod verify;
 mod views;
 
-pub use backup::CopyStep;
+pub use care::backup::CopyStep;
+pub use care::repair::{Doubt, DoubtAbout, Repaired};
+pub use care::restore::{RestoreOutcome, restore};
+pub use care::verify::{Account, Damage};
 pub use error::StoreError;
 pub use export::{ExportForm, ExportOf, ExportStopped, Formulas};
-pub use holder::Holder;
-pub use interactions::{OpenQuestion, Settled};
+pub use gaps::owners_gaps::GapsMeant;
+pub use lease::holder::Holder;
 pub use lease::{Acquired, HEARTBEAT, HeldBy, LEASE_TTL, Lease, LeaseOn};
-pub use owners_gaps::GapsMeant;
 pub use read::{
     Cell, Change, ConnectionState, ConnectionSummary, Evidence, Found, GAP_ID_DIGITS_MIN, GapCause, GapCount,
     GapFilter, GapSummary, GapsWaiting, Ignored, Interrupter, LeaseStanding, LeftOpen, LeftOpenKind, Listing, MeantGap,
     Missing, PAGE_BYTES_MAX, PAGE_ROWS_MAX, QuarantinedRecord, QueryError, QuerySink, Reader, RecordRow, RunSummary,
     Share, Snapshot, StoredRecord, StreamCoverage, StreamSummary, Told, TracedEvent, WhyUnknown,
 };
-pub use repair::{Doubt, DoubtAbout, Repaired};
-pub use restore::{RestoreOutcome, restore};
+pub use run::interactions::{OpenQuestion, Settled};
+pub use run::session::{RunAbout, RunStart, Session};
+pub use run::skips::OpenSkip;
 pub use schedule::{OwnerSchedule, Wanted, WantedBy};
-pub use session::{RunAbout, RunStart, Session};
-pub use skips::OpenSkip;
 pub use store::Store;
-pub use verify::{Account, Damage};

@@ -57,16 +57,8 @@ pub(crate) fn writer(path: &Path) -> Result<(Connection, LogLength), StoreError>
 
 /// Opens for reading. The file must be there, and must be ours.
 pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
-    let path = resolve(path)?;
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-    let connection = Connection::open_with_flags(&path, flags).map_err(|error| StoreError::of(error, &path))?;
-    let check = || {
-        connection.busy_timeout(BUSY_WAIT)?;
-        harden(&connection)?;
-        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
-        check_owner_and_version(&connection, &path)
-    };
-    match check().map_err(|failure| failure.at(&path))? {
+    let (connection, path, version) = read_only(path)?;
+    match version {
         Version::Known(version) if version == MIGRATIONS.len() => Ok(connection),
         // Only a writer may change it.
         other => {
@@ -84,18 +76,24 @@ enum Version {
 
 /// Opens a file that is to be copied: ours, and not newer than we are. It may be older.
 pub(crate) fn source(path: &Path) -> Result<Connection, StoreError> {
+    match read_only(path)? {
+        (connection, _, Version::Known(_)) => Ok(connection),
+        (_, path, Version::Empty) => Err(StoreError::NotAStore(path)),
+    }
+}
+
+fn read_only(path: &Path) -> Result<(Connection, PathBuf, Version), StoreError> {
     let path = resolve(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(&path, flags).map_err(|error| StoreError::of(error, &path))?;
     let check = || {
         connection.busy_timeout(BUSY_WAIT)?;
         harden(&connection)?;
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         check_owner_and_version(&connection, &path)
     };
-    match check().map_err(|failure| failure.at(&path))? {
-        Version::Known(_) => Ok(connection),
-        Version::Empty => Err(StoreError::NotAStore(path)),
-    }
+    let version = check().map_err(|failure| failure.at(&path))?;
+    Ok((connection, path, version))
 }
 
 /// The folder may be reached through links, the file itself may not be one.

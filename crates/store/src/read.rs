@@ -36,9 +36,10 @@ pub use runs::{LeftOpen, LeftOpenKind, RunSummary, Told, TracedEvent};
 pub use upkeep::LeaseStanding;
 
 use crate::error::{Failure, StoreError};
-use crate::holder::Holder;
-use crate::interactions::{self, OpenQuestion};
+use crate::lease::holder::Holder;
 use crate::lease::{self, HeldBy, LeaseOn};
+use crate::registry;
+use crate::run::interactions::{self, OpenQuestion};
 use gleaner_engine::WallTime;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -114,21 +115,28 @@ impl Reader {
         self.ask(|connection| lease::held_by(connection, on, asking, now))
     }
 
+    /// Asks about a connection, which must be there.
+    pub(crate) fn ask_of<R>(
+        &self,
+        name: &str,
+        ask: impl FnOnce(&Connection, i64) -> Result<R, Failure>,
+    ) -> Result<R, StoreError> {
+        self.ask(|connection| ask(connection, registry::find(connection, name)?))
+    }
+
+    /// Asks about a stream, which must be there.
+    fn ask_stream<R>(
+        &self,
+        name: &str,
+        stream: &str,
+        ask: impl FnOnce(&Connection, i64) -> Result<R, Failure>,
+    ) -> Result<R, StoreError> {
+        self.ask(|connection| ask(connection, stream_id(connection, name, stream)?))
+    }
+
     pub(crate) fn ask<R>(&self, ask: impl FnOnce(&Connection) -> Result<R, Failure>) -> Result<R, StoreError> {
         ask(&self.connection).map_err(|failure| failure.at(&self.path))
     }
-}
-
-/// Rows of one page.
-pub(crate) fn rows<R>(
-    connection: &Connection,
-    sql: &str,
-    values: impl rusqlite::Params,
-    read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
-) -> Result<Vec<R>, Failure> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(values, read)?.collect::<Result<_, _>>()?;
-    Ok(rows)
 }
 
 /// Rows of one page, as many as fit.

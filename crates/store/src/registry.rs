@@ -7,8 +7,8 @@
 
 use crate::error::{Failure, StoreError, date_to_sql, from_sql};
 use crate::lease::Lease;
-use crate::quarantine::do_not_resume;
-use crate::read::rows;
+use crate::run::quarantine::do_not_resume;
+use crate::sql::{execute, rows};
 use crate::store::Store;
 use crate::views;
 use gleaner_engine::WallTime;
@@ -99,8 +99,7 @@ impl Store {
     pub fn set_settings(&mut self, name: &str, settings: &str) -> Result<(), StoreError> {
         self.write(&[], |transaction| {
             let id = find(transaction, name)?;
-            transaction.execute("UPDATE connections SET settings = ?2 WHERE id = ?1", (id, settings))?;
-            Ok(())
+            execute(transaction, "UPDATE connections SET settings = ?2 WHERE id = ?1", (id, settings))
         })
     }
 
@@ -114,8 +113,7 @@ impl Store {
             let id = find(transaction, name)?;
             let state = if paused { "paused" } else { "active" };
             let sql = "UPDATE connections SET state = ?2 WHERE id = ?1 AND state != 'removed'";
-            transaction.execute(sql, (id, state))?;
-            Ok(())
+            execute(transaction, sql, (id, state))
         })
     }
 
@@ -129,8 +127,7 @@ impl Store {
         Lease::has_connection(leases, name)?;
         self.write(leases, |transaction| {
             let id = find(transaction, name)?;
-            transaction.execute("UPDATE connections SET state = 'removed' WHERE id = ?1", [id])?;
-            Ok(())
+            execute(transaction, "UPDATE connections SET state = 'removed' WHERE id = ?1", [id])
         })
     }
 }

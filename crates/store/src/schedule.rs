@@ -6,9 +6,10 @@
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::read::Reader;
 use crate::registry;
+use crate::sql::{execute, first, rows};
 use crate::store::Store;
 use gleaner_engine::WallTime;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 use std::time::Duration;
 
 /// When a connection runs, as its owner said. What is absent is as its manifest recommends.
@@ -65,8 +66,7 @@ impl Store {
             let every = schedule.every.map(|every| to_sql(u64::try_from(every.as_millis()).unwrap_or(u64::MAX)));
             let OwnerSchedule { mode, cron, quiet, zone, .. } = schedule;
             let sql = "INSERT OR REPLACE INTO schedules VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            transaction.execute(sql, (id, mode, every, cron, quiet, zone))?;
-            Ok(())
+            execute(transaction, sql, (id, mode, every, cron, quiet, zone))
         })
     }
 
@@ -80,8 +80,7 @@ impl Store {
             let id = registry::find(transaction, name)?;
             let sql = "INSERT INTO wanted VALUES (?1, ?2, ?3) ON CONFLICT (connection) DO UPDATE
                        SET by = excluded.by, at = excluded.at WHERE by != 'owner'";
-            transaction.execute(sql, (id, wanted.by.code(), date_to_sql(wanted.at)))?;
-            Ok(())
+            execute(transaction, sql, (id, wanted.by.code(), date_to_sql(wanted.at)))
         })
     }
 
@@ -123,9 +122,7 @@ impl Store {
 }
 
 fn known_events(connection: &Connection, of: i64) -> Result<Vec<String>, Failure> {
-    let mut statement = connection.prepare_cached("SELECT event FROM notices WHERE connection = ?1")?;
-    let events = statement.query_map([of], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    Ok(events)
+    rows(connection, "SELECT event FROM notices WHERE connection = ?1", [of], |row| row.get(0))
 }
 
 impl Reader {
@@ -135,15 +132,14 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn schedule(&self, name: &str) -> Result<OwnerSchedule, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = "SELECT mode, every_ms, cron, quiet, zone FROM schedules WHERE connection = ?1";
             let row = |row: &rusqlite::Row<'_>| {
                 let every = row.get::<_, Option<i64>>(1)?.map(|every| Duration::from_millis(from_sql(every)));
                 let [mode, cron, quiet, zone] = [row.get(0)?, row.get(2)?, row.get(3)?, row.get(4)?];
                 Ok(OwnerSchedule { mode, every, cron, quiet, zone })
             };
-            Ok(connection.prepare_cached(sql)?.query_row([id], row).optional()?.unwrap_or_default())
+            Ok(first(connection, sql, [id], row)?.unwrap_or_default())
         })
     }
 
@@ -153,15 +149,14 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn wanted(&self, name: &str) -> Result<Option<Wanted>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = "SELECT by, at FROM wanted WHERE connection = ?1";
             let row = |row: &rusqlite::Row<'_>| {
                 let is_owner = row.get::<_, String>(0)? == WantedBy::Owner.code();
                 let by = if is_owner { WantedBy::Owner } else { WantedBy::HandedOver };
                 Ok(Wanted { by, at: date_from_sql(row.get(1)?) })
             };
-            Ok(connection.prepare_cached(sql)?.query_row([id], row).optional()?)
+            first(connection, sql, [id], row)
         })
     }
 }

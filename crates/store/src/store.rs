@@ -8,8 +8,9 @@
 
 use crate::error::{Failure, StoreError, from_sql, to_sql};
 use crate::lease::Lease;
+use crate::lease::seen::SeenNote;
 use crate::open::{LogLength, move_log, no_sync_on_close};
-use crate::seen::SeenNote;
+use crate::sql::{execute, first};
 use gleaner_engine::Epoch;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior};
 use std::path::{Path, PathBuf};
@@ -101,14 +102,13 @@ fn transact<R>(
 
 pub(crate) fn meta_number(connection: &Connection, name: &str) -> Result<u64, Failure> {
     let sql = "SELECT value FROM meta WHERE name = ?1";
-    let value = connection.prepare_cached(sql)?.query_row([name], |row| row.get::<_, i64>(0)).optional()?;
+    let value = first(connection, sql, [name], |row| row.get::<_, i64>(0))?;
     Ok(value.map_or(0, from_sql))
 }
 
 pub(crate) fn set_meta_number(connection: &Connection, name: &str, value: u64) -> Result<(), Failure> {
     let sql = "INSERT INTO meta VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value";
-    connection.prepare_cached(sql)?.execute((name, to_sql(value)))?;
-    Ok(())
+    execute(connection, sql, (name, to_sql(value)))
 }
 
 pub(crate) fn meta_text(connection: &Connection, name: &str) -> Result<String, Failure> {

@@ -5,6 +5,7 @@
 //! Names come from manifests, which are other people's: they are quoted and never pasted as they are.
 
 use crate::error::Failure;
+use crate::sql::execute;
 use gleaner_protocol::{RawJson, StreamManifest};
 use rusqlite::{Connection, OptionalExtension};
 use std::collections::BTreeSet;
@@ -25,8 +26,7 @@ pub(crate) fn rebuild(
     let name = free_name(connection, &format!("{of}.{}", stream.name))?;
     let sql = definition(&name, stream_id, stream.schema.as_ref());
     connection.execute_batch(&sql)?;
-    connection.execute("UPDATE streams SET view_name = ?2 WHERE id = ?1", (stream_id, name))?;
-    Ok(())
+    execute(connection, "UPDATE streams SET view_name = ?2 WHERE id = ?1", (stream_id, name))
 }
 
 /// The text that makes the view of a stream.

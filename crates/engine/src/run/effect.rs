@@ -7,7 +7,7 @@ use crate::ended::Ended;
 use crate::gap::GapsConfirmed;
 use crate::ids::{CommitSeq, ReportId};
 use crate::incomplete::{Shortfall, Skips, Warning};
-use crate::slice::{Slice, Written};
+use crate::slice::Slice;
 use gleaner_protocol::{
     Assistance, AssistanceStatus, CoverageField, DoneError, Interaction, KeyBlock, PressureReason, Progress,
     RuntimeMessage, SkipResult, TerminalReason, Violation,
@@ -135,12 +135,13 @@ pub enum TraceEvent {
     AssistanceStatus(AssistanceStatus),
 }
 
-/// What a run has stored. All of it is durable and comes back with receipts, but for [`seen`](Self::seen).
+/// What a slice or a run has stored. All of it is counted from rows that are durable and comes back with receipts, but for
+/// [`seen`](Self::seen).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// RECORD lines that were read, of any kind, durable or not. Never to be shown as stored.
     pub seen: u64,
-    /// Records that were not there before.
+    /// Records that were not there before, or only as deleted ones.
     pub new: u64,
     /// Records that are there with another body now.
     pub changed: u64,
@@ -184,16 +185,18 @@ impl Counts {
         if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
     }
 
-    pub(super) const fn add(&mut self, written: Written) {
-        self.new += written.new;
-        self.changed += written.changed;
-        self.unchanged += written.unchanged;
-        self.deleted += written.deleted;
-        self.rejected += written.rejected;
-        self.times_unreadable += written.times_unreadable;
-        self.gaps += written.gaps;
-        self.recovered += written.recovered;
-        self.confirmed.add(written.confirmed);
+    pub(super) const fn add(&mut self, other: Self) {
+        self.seen += other.seen;
+        self.new += other.new;
+        self.changed += other.changed;
+        self.unchanged += other.unchanged;
+        self.deleted += other.deleted;
+        self.rejected += other.rejected;
+        self.times_unreadable += other.times_unreadable;
+        self.gaps += other.gaps;
+        self.recovered += other.recovered;
+        self.confirmed.add(other.confirmed);
+        self.unaccounted += other.unaccounted;
     }
 }
 

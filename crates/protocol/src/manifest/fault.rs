@@ -3,7 +3,7 @@
 //! All faults are collected, up to a bound: an author who is told one at a time gives up.
 
 use super::node::Node;
-use crate::vocabulary::{Wording, vocabulary};
+use crate::words::vocabulary::vocabulary;
 use std::fmt;
 
 /// How many faults are told. Whoever has more should begin with these.
@@ -98,14 +98,6 @@ pub struct ManifestFault {
     pub value: String,
     /// What is allowed there.
     pub allowed: String,
-}
-
-impl ManifestFault {
-    /// What a person is told.
-    #[must_use]
-    pub const fn wording(&self) -> Wording {
-        self.code.wording()
-    }
 }
 
 impl fmt::Display for ManifestFault {

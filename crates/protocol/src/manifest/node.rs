@@ -2,9 +2,9 @@
 
 use super::MANIFEST_BYTES_MAX;
 use super::fault::{Faults, ManifestFaultCode};
-use crate::scan::{ScanError, Scanner};
-use crate::view::View;
-use crate::violation::ViolationCode;
+use crate::json::scan::{ScanError, Scanner};
+use crate::json::view::View;
+use crate::words::violation::ViolationCode;
 
 #[derive(Clone, Debug)]
 pub(super) struct Node<'a> {

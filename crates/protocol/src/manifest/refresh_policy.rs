@@ -6,7 +6,7 @@
 
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
-use crate::vocabulary::wire_words;
+use crate::words::vocabulary::wire_words;
 
 /// A recommendation about when to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,12 +85,6 @@ const COOLDOWN_CYCLES_MAX: u64 = 24;
 const RECOVERY_ATTEMPTS_MAX: u64 = 20;
 
 impl RefreshPolicy {
-    /// Whether it recommends to run by itself. Manual, paused, or not safe in the background: no.
-    #[must_use]
-    pub fn may_be_scheduled(&self) -> bool {
-        self.recommended_mode == RecommendedMode::Automatic && self.background_safe != Some(false)
-    }
-
     pub(super) fn read(capabilities: Option<&Node<'_>>, faults: &mut Faults) -> Option<Self> {
         let node = capabilities?.child("refresh_policy")?;
         if !node.view().is_object() {

@@ -4,8 +4,8 @@ use super::ManifestOrigin;
 use super::checkpoint::Checkpoint;
 use super::fault::{Faults, ManifestFaultCode};
 use super::node::Node;
-use crate::raw_json::RawJson;
-use crate::vocabulary::wire_words;
+use crate::json::raw_json::RawJson;
+use crate::words::vocabulary::wire_words;
 
 /// What a connector collects under one name.
 #[derive(Clone, Debug, PartialEq, Eq)]

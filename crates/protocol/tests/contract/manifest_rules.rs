@@ -143,7 +143,7 @@ fn refresh_policies_are_checked_in_all_their_ranges() {
             "",
         )
     };
-    assert!(parse(&policy("")).may_be_scheduled());
+    assert!(parse(&policy("")).refresh_policy.is_some());
     for (rest, code) in [
         (r#","recommended_interval_seconds":0"#, ManifestFaultCode::OutOfRange),
         (r#","recommended_interval_seconds":1.5"#, ManifestFaultCode::OutOfRange),

@@ -2,8 +2,8 @@
 
 use crate::support::{Seen, decode_pieces};
 use gleaner_protocol::{
-    ConnectorMessage, CoverageField, Decoder, DetailCoverage, DetailGap, Done, DoneError, DoneStatus, Event, GapKey,
-    GapReason, Limits, Op, Progress, RawJson, Record, RecordKey, ServedGap, SkipResult, State, ViolationCode,
+    ConnectorMessage, CoverageField, Decoder, DetailGap, Done, DoneError, DoneStatus, Event, GapKey, GapReason, Limits,
+    Op, Progress, RawJson, Record, RecordKey, ServedGap, SkipResult, State, ViolationCode,
 };
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -94,16 +94,12 @@ fn other() -> impl Strategy<Value = ConnectorMessage<'static>> {
     ]
 }
 
-fn coverage() -> impl Strategy<Value = DetailCoverage> {
+/// A coverage report by its two lists.
+fn coverage() -> impl Strategy<Value = (String, Vec<String>, Vec<String>)> {
     // Cheap to make, and with what must be escaped; names of any kind are tried by the other messages.
     let key = || any::<u16>().prop_map(|n| format!("k\"\\\n\u{e9}{n}"));
     let keys = move || prop::collection::vec(key(), 0..60);
-    (name(), keys(), keys()).prop_map(|(stream, required, gaps)| {
-        let mut coverage = DetailCoverage::new(stream.clone(), stream);
-        required.iter().for_each(|key| coverage.push(CoverageField::RequiredKeys, key));
-        gaps.iter().for_each(|key| coverage.push(CoverageField::GapKeys, key));
-        coverage
-    })
+    (name(), keys(), keys())
 }
 
 fn line(message: &ConnectorMessage<'_>) -> Vec<u8> {
@@ -112,10 +108,14 @@ fn line(message: &ConnectorMessage<'_>) -> Vec<u8> {
     out
 }
 
-fn report(coverage: &DetailCoverage) -> Vec<u8> {
-    let mut out = Vec::new();
-    coverage.encode(&mut out);
-    out
+fn report(stream: &str, required: &[String], gaps: &[String]) -> Vec<u8> {
+    let lists = [required, gaps].map(|keys| serde_json::to_string(keys).unwrap());
+    let (stream, [required, gaps]) = (serde_json::to_string(stream).unwrap(), lists);
+    format!(
+        "{{\"type\":\"DETAIL_COVERAGE\",\"reference_only\":true,\"stream\":{stream},\"state_stream\":{stream},\
+         \"required_keys\":{required},\"hydrated_keys\":[],\"gap_keys\":{gaps}}}\n"
+    )
+    .into_bytes()
 }
 
 /// Output of a connector, mostly good.
@@ -123,7 +123,7 @@ fn output() -> impl Strategy<Value = Vec<u8>> {
     let part = prop_oneof![
         4 => record().prop_map(|message| line(&message)),
         4 => other().prop_map(|message| line(&message)),
-        2 => coverage().prop_map(|coverage| report(&coverage)),
+        2 => coverage().prop_map(|(stream, required, gaps)| report(&stream, &required, &gaps)),
         1 => Just(b"\r\n\n".to_vec()),
         1 => prop::collection::vec(any::<u8>(), 0..40),
     ];
@@ -159,16 +159,19 @@ proptest! {
     }
 
     #[test]
-    fn a_written_coverage_report_is_read_back(coverage in coverage()) {
-        let mut read = DetailCoverage::default();
-        for seen in decode_pieces(Limits::default(), [report(&coverage).as_slice()]) {
+    fn a_written_coverage_report_is_read_back((stream, required, gaps) in coverage()) {
+        let (mut read, mut ends) = ([Vec::new(), Vec::new()], 0);
+        for seen in decode_pieces(Limits::default(), [report(&stream, &required, &gaps).as_slice()]) {
             match seen {
-                Seen::Keys(_, field, keys) => keys.iter().for_each(|key| read.push(field, key)),
-                Seen::End(_, report) => read.finish(report),
+                Seen::Keys(_, field, keys) => read[usize::from(field == CoverageField::GapKeys)].extend(keys),
+                Seen::End(_, report) => {
+                    prop_assert_eq!((&report.stream, &report.state_stream), (&stream, &stream));
+                    ends += 1;
+                }
                 other => prop_assert!(false, "{other:?}"),
             }
         }
-        prop_assert_eq!(read, coverage);
+        prop_assert_eq!((read, ends), ([required, gaps], 1));
     }
 
     #[test]
@@ -214,10 +217,8 @@ proptest! {
 /// Long reports are read while they arrive; the places where that begins and ends are not special.
 #[test]
 fn a_long_report_is_the_same_however_it_arrives() {
-    let mut coverage = DetailCoverage::new("s", "p");
-    (0..30_000).for_each(|n| coverage.push(CoverageField::RequiredKeys, &format!("key \u{e9} {n}")));
-    coverage.push(CoverageField::GapKeys, &"long ".repeat(20_000));
-    let mut input = report(&coverage);
+    let required = (0..30_000).map(|n| format!("key \u{e9} {n}")).collect::<Vec<_>>();
+    let mut input = report("s", &required, &["long ".repeat(20_000)]);
     input.extend_from_slice(&line(&ConnectorMessage::Progress(Progress::default())));
     let whole = decode_pieces(Limits::default(), [input.as_slice()]);
     assert!(matches!(whole[whole.len() - 2..], [Seen::End(1, _), Seen::Message(2, _)]), "the report is read");
@@ -231,7 +232,7 @@ fn a_long_report_is_the_same_however_it_arrives() {
 #[test]
 fn a_report_that_is_cut_off_is_the_same_however_it_arrives() {
     let limits = Limits { line_bytes_max: 80, ..LIMITS };
-    let mut input = report(&DetailCoverage::new("s", "s"));
+    let mut input = report("s", &[], &[]);
     input.truncate(input.len() - 2);
     input.extend_from_slice(b",\"extra\":{\"k\":[1]}}\x02");
     let whole = decode_pieces(limits, [input.as_slice()]);

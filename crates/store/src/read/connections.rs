@@ -1,10 +1,10 @@
 //! Connections and their streams, with what is known about each.
 
-use super::{Reader, rows};
+use super::Reader;
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
-use crate::finish::read_cooldown;
-use crate::registry;
-use crate::session::read_bookmarks;
+use crate::run::finish::read_cooldown;
+use crate::run::session::read_bookmarks;
+use crate::sql::rows;
 use gleaner_engine::{Cooldown, Cursor, PressureBacklog, Track, WallTime};
 use gleaner_protocol::Semantics;
 use rusqlite::Connection;
@@ -140,8 +140,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn manifest_text(&self, name: &str) -> Result<String, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = "SELECT manifest FROM connections WHERE id = ?1";
             Ok(connection.query_row(sql, [id], |row| row.get(0))?)
         })
@@ -153,8 +152,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn settings(&self, name: &str) -> Result<String, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             Ok(connection.query_row("SELECT settings FROM connections WHERE id = ?1", [id], |row| row.get(0))?)
         })
     }
@@ -165,8 +163,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn streams(&self, name: &str) -> Result<Vec<StreamSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!(
                 "SELECT name, semantics, declared, view_name, {}, last_seq, last_stored_at FROM streams \
                  WHERE connection = ?1 ORDER BY id",
@@ -190,7 +187,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn bookmarks<T: Track>(&self, name: &str) -> Result<Vec<Cursor<T>>, StoreError> {
-        self.ask(|connection| read_bookmarks(connection, registry::find(connection, name)?))
+        self.ask_of(name, read_bookmarks)
     }
 
     /// The rest of a connection, if it has one. Whether it still counts is for the engine to say.
@@ -199,7 +196,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn cooldown(&self, name: &str) -> Result<Option<Cooldown>, StoreError> {
-        self.ask(|connection| read_cooldown(connection, registry::find(connection, name)?))
+        self.ask_of(name, read_cooldown)
     }
 
     /// How much waits because of source pressure.
@@ -208,8 +205,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn pressure_backlog(&self, name: &str) -> Result<PressureBacklog, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let count = |reason: &str| count_pressure(connection, id, reason);
             let (rate_limited, first) = count("rate_limited")?;
             let (upstream_pressure, second) = count("upstream_pressure")?;

@@ -7,10 +7,10 @@
 //! an older one counts as both, so the share is too small rather than too large.
 
 use super::gaps::GapCount;
-use super::{Missing, Reader, StreamSummary, rows};
+use super::{Missing, Reader, StreamSummary};
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
-use crate::registry;
-use crate::skips::OpenSkip;
+use crate::run::skips::OpenSkip;
+use crate::sql::rows;
 use gleaner_engine::WallTime;
 use gleaner_protocol::CoveragePolicy;
 use rusqlite::Connection;
@@ -178,10 +178,10 @@ impl Reader {
         for count in self.gap_counts(name)? {
             gaps.entry(count.stream.clone()).or_default().push(count);
         }
-        let mut listings = self.ask(|connection| listings(connection, registry::find(connection, name)?))?;
+        let mut listings = self.ask_of(name, listings)?;
         let mut skips =
             self.open_skips(name)?.into_iter().map(|skip| (skip.stream.clone(), skip)).collect::<BTreeMap<_, _>>();
-        let mut times = self.ask(|connection| times_unreadable(connection, registry::find(connection, name)?))?;
+        let mut times = self.ask_of(name, times_unreadable)?;
         let of = |summary: StreamSummary| StreamCoverage {
             listing: listings.remove(&summary.name),
             gaps: gaps.remove(&summary.name).unwrap_or_default(),

@@ -110,7 +110,7 @@ impl Snapshot<'_> {
             let schema = connection.query_row(sql, [id], |row| row.get::<_, Option<String>>(0))?;
             // A manifest has lines, a message has one. In JSON a line feed is never a part of a value.
             let schema = schema.map(|text| text.replace('\n', " "));
-            Ok(crate::views::top_properties(crate::session::schema_json(schema)?.as_ref()))
+            Ok(crate::views::top_properties(crate::run::session::schema_json(schema)?.as_ref()))
         })
     }
 }

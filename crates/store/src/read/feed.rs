@@ -3,10 +3,10 @@
 //! Asking whether there is something new costs one row of counters. Versions have no index by stream: they
 //! are gone through in their order, which is why nobody asks for them before the counter has moved.
 
-use super::records::{VERSION, read_version, size_of, stream_id};
+use super::records::{VERSION, read_version, size_of};
 use super::{Reader, StoredRecord, page, sized_rows};
 use crate::error::{StoreError, from_sql, to_sql};
-use rusqlite::OptionalExtension;
+use crate::sql::first;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -34,8 +34,7 @@ impl Reader {
         since: u64,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let sql =
                 format!("SELECT {VERSION} FROM versions v WHERE v.seq > ?1 AND v.stream = ?2 ORDER BY v.seq LIMIT ?3");
             sized_rows(connection, &sql, (to_sql(since), id, page(limit)), read_version, size_of)
@@ -48,8 +47,7 @@ impl Reader {
     ///
     /// When there is no such stream.
     pub fn last_change_of(&self, connection_name: &str, stream: &str) -> Result<u64, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let sql = "SELECT ifnull(last_seq, 0) FROM streams WHERE id = ?1";
             Ok(from_sql(connection.prepare_cached(sql)?.query_row([id], |row| row.get(0))?))
         })
@@ -63,7 +61,7 @@ impl Reader {
     pub fn change_mark(&self, seq: u64) -> Result<Option<i64>, StoreError> {
         self.ask(|connection| {
             let sql = "SELECT hash FROM versions WHERE seq = ?1";
-            Ok(connection.prepare_cached(sql)?.query_row([to_sql(seq)], |row| row.get(0)).optional()?)
+            first(connection, sql, [to_sql(seq)], |row| row.get(0))
         })
     }
 

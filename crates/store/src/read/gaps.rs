@@ -1,11 +1,11 @@
 //! What is missing, and what was set aside.
 
 use super::records::stream_id;
-use super::{Reader, length, page, rows, sized_rows};
+use super::{Reader, length, page, sized_rows};
 use crate::error::{StoreError, date_from_sql, date_to_sql, from_sql};
-use crate::gap_rows;
-use crate::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
-use crate::registry;
+use crate::gaps::gap_rows;
+use crate::gaps::gap_rows::{IDENTITY_BYTES, gap_id, parse_gap_id, stands_for_many};
+use crate::sql::rows;
 use gleaner_engine::{GapId, NOT_BEFORE_MAX, REST_OF_RUN, WallTime};
 use gleaner_protocol::RawJson;
 use rusqlite::Row;
@@ -157,8 +157,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn gaps_waiting(&self, name: &str) -> Result<GapsWaiting, StoreError> {
-        self.ask(|connection| {
-            let of = registry::find(connection, name)?;
+        self.ask_of(name, |connection, of| {
             let sql = "SELECT EXISTS (SELECT 1 FROM gaps INDEXED BY gaps_by_reason
                        WHERE connection = ?1 AND state = 'pending' AND state != 'recovered' AND run_cap = 1)";
             let at_budget = connection.prepare_cached(sql)?.query_row([of], |row| row.get(0))?;
@@ -172,8 +171,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn has_gaps_beside_pressure(&self, name: &str, now: WallTime) -> Result<bool, StoreError> {
-        self.ask(|connection| {
-            let of = registry::find(connection, name)?;
+        self.ask_of(name, |connection, of| {
             let sql = "SELECT EXISTS (SELECT 1 FROM gaps WHERE connection = ?1 AND state = 'pending'
                        AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure') AND record_key IS NOT ?2
                        AND (not_before IS NULL OR not_before <= ?3 OR not_before > ?4))";
@@ -195,8 +193,7 @@ impl Reader {
         after: i64,
         limit: usize,
     ) -> Result<Vec<GapSummary>, StoreError> {
-        self.ask(|connection| {
-            let of = registry::find(connection, name)?;
+        self.ask_of(name, |connection, of| {
             let stream = filter.stream.map(|stream| stream_id(connection, name, stream)).transpose()?;
             // Closed gaps are kept for good; who wants them goes through all.
             let (index, open) = match filter.closed_too {
@@ -250,8 +247,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn gap_counts(&self, name: &str) -> Result<Vec<GapCount>, StoreError> {
-        self.ask(|connection| {
-            let of = registry::find(connection, name)?;
+        self.ask_of(name, |connection, of| {
             let sql = "SELECT s.name, g.state, g.reason, g.terminal_reason, g.run_cap, g.part_of_list, g.counted
                        FROM (SELECT stream, state, reason, terminal_reason, run_cap, part_of_list, count(*) AS counted
                              FROM gaps INDEXED BY gaps_by_reason WHERE connection = ?1 AND state != 'recovered'
@@ -283,8 +279,7 @@ impl Reader {
         after: i64,
         limit: usize,
     ) -> Result<Vec<QuarantinedRecord>, StoreError> {
-        self.ask(|connection| {
-            let of = registry::find(connection, name)?;
+        self.ask_of(name, |connection, of| {
             let sql = "SELECT q.id, s.name, q.key, q.pointer, q.body, q.stored_at, q.reason FROM quarantine q
                        JOIN streams s ON s.id = q.stream WHERE q.id > ?2 AND s.connection = ?1 AND (?4 IS NULL OR s.name = ?4) ORDER BY q.id LIMIT ?3";
             let read = |row: &Row<'_>| {

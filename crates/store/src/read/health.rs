@@ -5,8 +5,8 @@
 
 use super::{ConnectionSummary, Missing, Reader, RunSummary};
 use crate::error::StoreError;
-use crate::holder::Holder;
 use crate::lease::LeaseOn;
+use crate::lease::holder::Holder;
 use gleaner_engine::{
     Cooldown, CooldownPolicy, Finding, Health, HealthEvidence, OpenRun, RunPurpose, Steady, Track, WallTime, is_failure,
 };
@@ -17,6 +17,10 @@ use std::time::Duration;
 
 /// Runs that are looked at for a row of equal failures: more than any threshold.
 const RUNS_MAX: usize = 20;
+/// Requests for help, and answers to them.
+const HELP: &str = "e.kind IN ('assistance', 'assistance_status')";
+/// Progress that says something about a wait. What contains the word only in its sentence is among it.
+const WAIT: &str = "e.kind = 'progress' AND instr(e.message, '\"waiting\":') > 0";
 /// Requests for help, and answers to them, that are looked at: more than anybody would read.
 const HELP_MAX: usize = 50;
 /// Progress messages that are looked at for a wait. More than one, because a sentence may contain the word.
@@ -128,7 +132,7 @@ impl Reader {
             return Ok(Vec::new());
         };
         let mut open = Vec::<Assistance>::new();
-        for (at, message) in self.last_help(&run.run_id, HELP_MAX)?.into_iter().rev() {
+        for (at, message) in self.last_said(&run.run_id, HELP, HELP_MAX)?.into_iter().rev() {
             match ConnectorMessage::decode(message.as_bytes()) {
                 Ok(ConnectorMessage::Assistance(help)) => {
                     let over = help.timeout_seconds.is_some_and(|seconds| at + Duration::from_secs(seconds) <= now);
@@ -147,8 +151,8 @@ impl Reader {
 
     /// The last word of a run about what it waits for.
     fn waiting_of(&self, run_id: &str) -> Result<Option<(Waiting, WallTime)>, StoreError> {
-        let said = self.last_waits(run_id, WAITS_MAX)?;
-        let last = said.iter().find_map(|message| match ConnectorMessage::decode(message.as_bytes()) {
+        let said = self.last_said(run_id, WAIT, WAITS_MAX)?;
+        let last = said.iter().find_map(|(_, message)| match ConnectorMessage::decode(message.as_bytes()) {
             Ok(ConnectorMessage::Progress(progress)) => progress.waiting.valid().cloned(),
             Ok(_) | Err(_) => None,
         });
@@ -157,8 +161,8 @@ impl Reader {
     }
 
     fn hints(&self, run_id: &str) -> Result<Vec<RecoveryAction>, StoreError> {
-        let events = self.last_skips(run_id, EVENTS_MAX)?;
-        let hint = |message: &String| match ConnectorMessage::decode(message.as_bytes()) {
+        let events = self.last_said(run_id, "e.kind = 'skip'", EVENTS_MAX)?;
+        let hint = |(_, message): &(WallTime, String)| match ConnectorMessage::decode(message.as_bytes()) {
             Ok(ConnectorMessage::SkipResult(skip)) => skip.recovery_hint.map(|hint| hint.action),
             Ok(_) | Err(_) => None,
         };

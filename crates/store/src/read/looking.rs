@@ -4,10 +4,10 @@
 //! rows and in bytes; whoever wants more goes on from where it stopped.
 
 use super::folded::Needle;
-use super::records::{VERSION, read_version, size_of, stream_id};
+use super::records::{VERSION, read_version, size_of};
+use super::runs::read_event;
 use super::{PAGE_BYTES_MAX, Reader, StoredRecord, TracedEvent, page, sized_rows};
-use crate::error::{StoreError, date_from_sql};
-use rusqlite::Row;
+use crate::error::StoreError;
 
 /// Records that one call looks at.
 const LOOKED_AT_MAX: usize = 50_000;
@@ -43,12 +43,8 @@ impl Reader {
             let sql = "SELECT e.id, e.at, e.kind, e.message FROM events e
                        WHERE e.run = (SELECT id FROM runs WHERE run_id = ?1) AND e.id < ?2
                        AND (?3 IS NULL OR e.kind = ?3) ORDER BY e.id DESC LIMIT ?4";
-            let read = |row: &Row<'_>| {
-                let at = date_from_sql(row.get(1)?);
-                Ok(TracedEvent { id: row.get(0)?, at, kind: row.get(2)?, message: row.get(3)? })
-            };
             let values = (run_id, before.unwrap_or(i64::MAX), kind, page(limit));
-            sized_rows(connection, sql, values, read, |event| event.message.len())
+            sized_rows(connection, sql, values, read_event, |event| event.message.len())
         })
     }
 
@@ -66,8 +62,7 @@ impl Reader {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Found, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let from = if after.is_some() { "AND r.key > ?2" } else { "AND ?2 IS NULL" };
             let sql = format!(
                 "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1 {from} \

@@ -1,10 +1,11 @@
 //! Records, their history, and the feed of changes.
 
-use super::{PAGE_BYTES_MAX, Reader, length, page, rows, sized_rows};
+use super::{PAGE_BYTES_MAX, Reader, length, page, sized_rows};
 use crate::error::{Failure, StoreError, date_from_sql, from_sql, to_sql};
 use crate::registry;
+use crate::sql::{first, rows};
 use gleaner_engine::WallTime;
-use rusqlite::{Connection, OptionalExtension, Row};
+use rusqlite::{Connection, Row};
 
 /// One version of a record.
 #[derive(Clone, PartialEq, Eq)]
@@ -71,8 +72,7 @@ impl Reader {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let from = if after.is_some() { "AND r.key > ?2" } else { "AND ?2 IS NULL" };
             let sql = format!(
                 "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq \
@@ -95,8 +95,7 @@ impl Reader {
         after: u64,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let sql = format!(
                 "SELECT {VERSION} FROM unreadable_times t JOIN versions v ON v.seq = t.seq \
                  WHERE t.stream = ?1 AND t.seq > ?2 ORDER BY t.seq LIMIT ?3"
@@ -111,12 +110,11 @@ impl Reader {
     ///
     /// When there is no such stream.
     pub fn record(&self, connection_name: &str, stream: &str, key: &str) -> Result<Option<StoredRecord>, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let sql = format!(
                 "SELECT {VERSION} FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1 AND r.key = ?2"
             );
-            Ok(connection.prepare_cached(&sql)?.query_row((id, key), read_version).optional()?)
+            first(connection, &sql, (id, key), read_version)
         })
     }
 
@@ -133,8 +131,7 @@ impl Reader {
         before: Option<u64>,
         limit: usize,
     ) -> Result<Vec<StoredRecord>, StoreError> {
-        self.ask(|connection| {
-            let id = stream_id(connection, connection_name, stream)?;
+        self.ask_stream(connection_name, stream, |connection, id| {
             let sql = "WITH RECURSIVE chain (seq, nth) AS (SELECT seq, 1 FROM records WHERE stream = ?1 AND key = ?2
                        UNION ALL SELECT o.previous, nth + (o.seq < ifnull(?3, o.seq + 1)) FROM chain c
                        JOIN versions o ON o.seq = c.seq
@@ -181,7 +178,7 @@ impl Reader {
 pub(crate) fn stream_id(connection: &Connection, of: &str, stream: &str) -> Result<i64, Failure> {
     let id = registry::find(connection, of)?;
     let sql = "SELECT id FROM streams WHERE connection = ?1 AND name = ?2";
-    let found = connection.prepare_cached(sql)?.query_row((id, stream), |row| row.get(0)).optional()?;
+    let found = first(connection, sql, (id, stream), |row| row.get(0))?;
     let unknown = || StoreError::UnknownStream { connection: of.to_owned(), stream: stream.to_owned() };
     found.ok_or_else(|| unknown().into())
 }

@@ -1,11 +1,11 @@
 //! Runs and what connectors said during them.
 
-use super::{Reader, page, rows, sized_rows};
+use super::{Reader, page, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
-use crate::registry;
+use crate::sql::{first, rows};
 use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::Row;
 use serde_json::Value;
 
 /// One run.
@@ -207,14 +207,6 @@ impl RunSummary {
             (None, false) => "interrupted",
         }
     }
-
-    /// Whether it succeeded and left something open all the same.
-    #[must_use]
-    pub fn is_incomplete(&self) -> bool {
-        let withheld = self.withheld.as_deref().is_some_and(|withheld| withheld != "[]");
-        let succeeded = self.reason == Some(TerminalReason::Succeeded);
-        succeeded && (withheld || self.shortfalls.is_some() || self.skipped.is_some())
-    }
 }
 
 fn list(text: Option<&str>) -> Vec<Value> {
@@ -321,8 +313,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn runs(&self, name: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 ORDER BY id DESC LIMIT ?2");
             rows(connection, &sql, (id, page(limit)), read_run)
         })
@@ -334,8 +325,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn runs_before(&self, name: &str, before: &str, limit: usize) -> Result<Vec<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!(
                 "SELECT {RUN} FROM runs WHERE connection = ?1 AND id < (SELECT id FROM runs WHERE run_id = ?2) \
                  ORDER BY id DESC LIMIT ?3"
@@ -350,8 +340,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn last_account(&self, name: &str, track: &str) -> Result<Option<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!(
                 "SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 AND reason IN (?3, ?4) AND purpose != ?5 \
                  ORDER BY id DESC LIMIT 1"
@@ -370,7 +359,7 @@ impl Reader {
     pub fn connection_of_run(&self, run_id: &str) -> Result<Option<String>, StoreError> {
         self.ask(|connection| {
             let sql = "SELECT c.name FROM runs r JOIN connections c ON c.id = r.connection WHERE r.run_id = ?1";
-            Ok(connection.prepare_cached(sql)?.query_row([run_id], |row| row.get(0)).optional()?)
+            first(connection, sql, [run_id], |row| row.get(0))
         })
     }
 
@@ -380,10 +369,9 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn last_run_of<T: Track>(&self, name: &str) -> Result<Option<RunSummary>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             let sql = format!("SELECT {RUN} FROM runs WHERE connection = ?1 AND track = ?2 ORDER BY id DESC LIMIT 1");
-            Ok(connection.prepare_cached(&sql)?.query_row((id, T::NAME), read_run).optional()?)
+            first(connection, &sql, (id, T::NAME), read_run)
         })
     }
 
@@ -395,7 +383,7 @@ impl Reader {
     pub fn run(&self, run_id: &str) -> Result<Option<RunSummary>, StoreError> {
         self.ask(|connection| {
             let sql = format!("SELECT {RUN} FROM runs WHERE run_id = ?1");
-            Ok(connection.prepare_cached(&sql)?.query_row([run_id], read_run).optional()?)
+            first(connection, &sql, [run_id], read_run)
         })
     }
 
@@ -406,8 +394,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn last_success(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             // The reason stands in the text, so that the index for it is used.
             let sql = format!(
                 "SELECT ended_at FROM runs WHERE connection = ?1 AND reason = '{}' AND track = '{}' \
@@ -415,7 +402,7 @@ impl Reader {
                 TerminalReason::Succeeded.code(),
                 Steady::NAME
             );
-            let ended = connection.prepare_cached(&sql)?.query_row([id], |row| row.get::<_, i64>(0)).optional()?;
+            let ended = first(connection, &sql, [id], |row| row.get::<_, i64>(0))?;
             Ok(ended.map(date_from_sql))
         })
     }
@@ -426,15 +413,12 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn first_run(&self, name: &str) -> Result<Option<WallTime>, StoreError> {
-        self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        self.ask_of(name, |connection, id| {
             // A run that moved no cursor is repeated by the next one, which may begin at its own time.
             let sql = "SELECT started_at FROM runs r WHERE connection = ?1 AND track = ?2 AND (reason = ?3
                        OR EXISTS (SELECT 1 FROM commits c WHERE c.run = r.id)) ORDER BY id LIMIT 1";
             let succeeded = TerminalReason::Succeeded.code();
-            let began =
-                connection.prepare_cached(sql)?.query_row((id, Steady::NAME, succeeded), |row| row.get::<_, i64>(0));
-            let began = began.optional()?;
+            let began = first(connection, sql, (id, Steady::NAME, succeeded), |row| row.get::<_, i64>(0))?;
             Ok(began.map(date_from_sql))
         })
     }
@@ -445,8 +429,7 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn add_slice_commits(&self, name: &str, runs: &mut [RunSummary]) -> Result<(), StoreError> {
-        let all = self.ask(|connection| {
-            let id = registry::find(connection, name)?;
+        let all = self.ask_of(name, |connection, id| {
             let sql = "SELECT r.run_id, s.name, max(c.seq) FROM commits c JOIN streams s ON s.id = c.stream
                        JOIN runs r ON r.id = c.run WHERE s.connection = ?1 GROUP BY c.run, c.stream ORDER BY s.id";
             let read = |row: &Row<'_>| Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?, row.get::<_, i64>(2)?));
@@ -486,41 +469,27 @@ impl Reader {
         self.ask(|connection| {
             let sql = "SELECT e.id, e.at, e.kind, e.message FROM events e JOIN runs r ON r.id = e.run
                        WHERE r.run_id = ?1 AND e.id > ?2 ORDER BY e.id LIMIT ?3";
-            let read = |row: &Row<'_>| {
-                let at = date_from_sql(row.get(1)?);
-                Ok(TracedEvent { id: row.get(0)?, at, kind: row.get(2)?, message: row.get(3)? })
-            };
-            sized_rows(connection, sql, (run_id, after, page(limit)), read, |event| event.message.len())
+            sized_rows(connection, sql, (run_id, after, page(limit)), read_event, |event| event.message.len())
         })
     }
 
-    /// The last requests for help of a run and what became of them, the newest first.
-    pub(super) fn last_help(&self, run_id: &str, limit: usize) -> Result<Vec<(WallTime, String)>, StoreError> {
+    /// The last messages of a run of these kinds, the newest first. `which` is a condition of ours on an event `e`.
+    pub(super) fn last_said(
+        &self,
+        run_id: &str,
+        which: &str,
+        limit: usize,
+    ) -> Result<Vec<(WallTime, String)>, StoreError> {
         self.ask(|connection| {
-            let sql = "SELECT e.at, e.message FROM events e JOIN runs r ON r.id = e.run
-                       WHERE r.run_id = ?1 AND e.kind IN ('assistance', 'assistance_status')
-                       ORDER BY e.id DESC LIMIT ?2";
-            rows(connection, sql, (run_id, page(limit)), |row| Ok((date_from_sql(row.get(0)?), row.get(1)?)))
+            let sql = format!(
+                "SELECT e.at, e.message FROM events e JOIN runs r ON r.id = e.run \
+                 WHERE r.run_id = ?1 AND {which} ORDER BY e.id DESC LIMIT ?2"
+            );
+            rows(connection, &sql, (run_id, page(limit)), |row| Ok((date_from_sql(row.get(0)?), row.get(1)?)))
         })
     }
+}
 
-    /// The last progress of a run that says something about a wait, the newest first. What contains the word only in
-    /// its sentence is among them.
-    pub(super) fn last_waits(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.ask(|connection| {
-            let sql = "SELECT e.message FROM events e JOIN runs r ON r.id = e.run
-                       WHERE r.run_id = ?1 AND e.kind = 'progress' AND instr(e.message, '\"waiting\":') > 0
-                       ORDER BY e.id DESC LIMIT ?2";
-            rows(connection, sql, (run_id, page(limit)), |row| row.get(0))
-        })
-    }
-
-    /// The last skips of a run, as messages of the protocol.
-    pub(super) fn last_skips(&self, run_id: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        self.ask(|connection| {
-            let sql = "SELECT e.message FROM events e JOIN runs r ON r.id = e.run
-                       WHERE r.run_id = ?1 AND e.kind = 'skip' ORDER BY e.id DESC LIMIT ?2";
-            rows(connection, sql, (run_id, page(limit)), |row| row.get(0))
-        })
-    }
+pub(super) fn read_event(row: &Row<'_>) -> rusqlite::Result<TracedEvent> {
+    Ok(TracedEvent { id: row.get(0)?, at: date_from_sql(row.get(1)?), kind: row.get(2)?, message: row.get(3)? })
 }

@@ -1,11 +1,12 @@
 //! What is asked of the store itself and not of what it holds: is it well, and does anybody work in it.
 
-use super::{Reader, rows};
+use super::Reader;
 use crate::error::{StoreError, date_from_sql};
-use crate::holder::Holder;
+use crate::lease::holder::Holder;
+use crate::lease::seen::SeenNote;
 use crate::lease::{HeldBy, Standing, judge};
 use crate::open::MIGRATIONS;
-use crate::seen::SeenNote;
+use crate::sql::rows;
 use crate::store::{meta_number, meta_text};
 use gleaner_engine::WallTime;
 

@@ -9,7 +9,8 @@ use super::gaps::{ModelGap, State};
 use super::live::policy;
 use super::trace::{CONNECTION, read_gaps};
 use super::world::{STREAMS, World};
-use gleaner_engine::invariants as promise;
+use crate::promise;
+use gleaner_engine::invariants;
 use gleaner_engine::{CatchUp, Cooldown, Counts, EVIDENCE_WINDOW, GapCause, REST_MAX, Rest, Steady, Track, WallTime};
 use gleaner_protocol::{GapReason, TerminalReason};
 use gleaner_store::{PAGE_ROWS_MAX, Reader, RunSummary, Store};
@@ -80,16 +81,16 @@ impl World {
         let facts = &self.trace.facts;
         let everything = STREAMS.iter().map(|&stream| (stream.to_owned(), BTreeSet::new())).collect();
         let kept = [
-            promise::a1_no_record_is_lost(&db, facts),
-            promise::a3_checkpoint_is_the_last_whole_slice(&db, &STREAMS),
-            promise::a4_commits_go_forward(facts),
+            invariants::a1_no_record_is_lost(&db, facts),
+            invariants::a3_checkpoint_is_the_last_whole_slice(&db, &STREAMS),
+            invariants::a4_commits_go_forward(facts),
             promise::a5_gaps_disappear_only_when_settled(&BTreeSet::new(), &db, facts),
             promise::a11_tombstones_were_asked_for(&db, facts),
             promise::a12_closed_gaps_were_confirmed(facts),
             promise::p1_accepted_records_were_asked_for(&everything, facts),
             promise::p3_runs_end_once(facts),
-            promise::l1_one_holder(facts),
-            promise::l2_epochs_grow(facts),
+            invariants::l1_one_holder(facts),
+            invariants::l2_epochs_grow(facts),
             promise::l3_a_stale_runner_changes_nothing(facts),
         ];
         for promise in kept {

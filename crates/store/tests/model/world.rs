@@ -15,7 +15,8 @@ use super::lines::{CAUSES, RUN_CAP};
 use super::live::{Live, LiveRun, MANIFEST, Step, manifest};
 use super::ops::Op;
 use super::trace::{CONNECTION, Trace};
-use gleaner_engine::invariants::{self, Fact};
+use crate::promise;
+use gleaner_engine::invariants::Fact;
 use gleaner_engine::{CatchUp, GapId, LeaseId, Listed, Note, Now, RunId, Steady, Time, Track, WallTime};
 use gleaner_store::{Acquired, Holder, Lease, LeaseOn, Reader, Store, StoreError};
 use rusqlite::Connection;
@@ -370,7 +371,7 @@ impl World {
         self.store = self.live.take().map(Live::into_store);
         if let Some(before) = self.steady_before.take() {
             self.met.insert("a catch-up run to its end");
-            invariants::a8_catch_up_leaves_steady_alone(&before, &self.steady_cursors()).unwrap();
+            promise::a8_catch_up_leaves_steady_alone(&before, &self.steady_cursors()).unwrap();
         }
         self.check_run_promises();
     }

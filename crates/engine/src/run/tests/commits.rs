@@ -142,9 +142,7 @@ fn done_is_acknowledged_only_when_everything_before_it_is_durable() {
             Effect::Store(StoreEffect::WriteSlice(slice)) => {
                 waits += 1;
                 assert!(world.store.slices == 0);
-                world
-                    .run
-                    .handle_receipt(slice.into_receipt(crate::Epoch::new(1), crate::Written::default()), world.now);
+                world.run.handle_receipt(slice.into_receipt(crate::Epoch::new(1), crate::Counts::default()), world.now);
             }
             Effect::Store(StoreEffect::TallyCoverage { report, .. }) => {
                 waits += 1;

@@ -72,7 +72,7 @@ fn a_receipt_out_of_order_ends_the_run() {
     else {
         panic!()
     };
-    world.run.handle_receipt(second.into_receipt(crate::Epoch::new(1), crate::Written::default()), world.now);
+    world.run.handle_receipt(second.into_receipt(crate::Epoch::new(1), crate::Counts::default()), world.now);
     world.settle();
     assert_eq!(world.outcome().reason, TerminalReason::RuntimeError);
 }

@@ -203,7 +203,7 @@ fn seen_of(line: &str) -> String {
             Effect::Process(ProcessEffect::Send(_)) | Effect::Owner(OwnerEffect::Withdraw { .. }) => {}
             Effect::Store(StoreEffect::WriteSlice(slice)) => {
                 seen += &seen_of_slice(&slice);
-                let receipt = slice.into_receipt(crate::Epoch::new(1), crate::Written::default());
+                let receipt = slice.into_receipt(crate::Epoch::new(1), crate::Counts::default());
                 world.run.handle_receipt(receipt, world.now);
             }
             Effect::Store(StoreEffect::KeepCoverageKeys { keys, .. }) => seen += keys.joined(),

@@ -10,6 +10,7 @@ use crate::model::expected::{Ending, Place, Report, Said};
 use crate::model::lines::{self, CAUSES, Cause, RUN_CAP};
 use crate::model::trace::CONNECTION;
 use crate::model::world::{CHUNK, NEW, STREAMS, TAIL};
+use crate::promise;
 use gleaner_engine::invariants::{self, Fact};
 use gleaner_engine::{Backlog, CommitSeq, RunId, Steady, Track, expand, fold};
 
@@ -295,7 +296,7 @@ impl World {
         }
         self.pass();
         self.settle();
-        invariants::a7_writing_twice_is_writing_once(once, check::digest(&self.watcher)).unwrap();
+        promise::a7_writing_twice_is_writing_once(once, check::digest(&self.watcher)).unwrap();
     }
 
     /// Of one key, the last word only.

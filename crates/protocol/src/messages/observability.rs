@@ -1,0 +1,334 @@
+//! What a connector tells about its pace and its circuit: numbers and closed words, nothing else.
+//!
+//! Why typed and not passed on: progress lines are shown to operators and kept in traces, and these
+//! types have no place for an account, a URL or a body. What does not fit the type is dropped, so it
+//! cannot leak; the drop is visible as [`Evidence::Malformed`], so it cannot pass for good news.
+
+use crate::words::vocabulary::wire_words;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Something that a connector reports about itself, or not.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Evidence<T> {
+    /// Nothing was reported; for a pace this means that there is none, never that it is zero.
+    #[default]
+    Absent,
+    /// This was reported.
+    Valid(T),
+    /// Something was reported that cannot be right. It was dropped.
+    Malformed,
+}
+
+impl<T> Evidence<T> {
+    /// What was reported, if it can be used.
+    pub const fn valid(&self) -> Option<&T> {
+        match self {
+            Self::Valid(value) => Some(value),
+            Self::Absent | Self::Malformed => None,
+        }
+    }
+}
+
+/// What a connector reports about itself.
+pub(crate) trait Report: Serialize + DeserializeOwned {
+    /// Whether the numbers and words can be right.
+    fn is_plausible(&self) -> bool;
+
+    /// What `null` means: nothing is reported.
+    const NULL: Evidence<Self> = Evidence::Absent;
+}
+
+pub(crate) fn read_evidence<T: Report>(text: &str) -> Evidence<T> {
+    match serde_json::from_str::<Option<T>>(text) {
+        Ok(None) => T::NULL,
+        Ok(Some(report)) if report.is_plausible() => Evidence::Valid(report),
+        Ok(Some(_)) | Err(_) => Evidence::Malformed,
+    }
+}
+
+/// The present pace of a connector's governor.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CollectionRate {
+    object: CollectionRateTag,
+    /// Time between two requests.
+    pub current_interval_ms: f64,
+    /// The same as requests per minute.
+    pub effective_rate_per_min: f64,
+    /// The shortest interval that the owner allows.
+    pub ceiling_interval_ms: f64,
+    /// The same as requests per minute.
+    pub ceiling_rate_per_min: f64,
+    /// When the pace was last lowered, and why.
+    pub last_backoff: Option<Backoff>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum CollectionRateTag {
+    #[serde(rename = "collection_rate")]
+    CollectionRate,
+}
+
+/// One lowering of the pace.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Backoff {
+    /// The interval it was lowered to.
+    pub at_interval_ms: f64,
+    /// Why.
+    pub reason: BackoffReason,
+}
+
+wire_words! {
+    /// Why the pace was lowered.
+    pub enum BackoffReason {
+        /// A refusal without a time.
+        Throttle = "throttle";
+        /// A refusal that says how long to wait.
+        RetryAfter = "retry_after";
+        /// Late answers.
+        Latency = "latency";
+        /// A quota that is used up.
+        Quota = "quota";
+        /// The account seems to be shut out.
+        Ban = "ban";
+        /// The provider failed.
+        ServerError = "server_error";
+    }
+}
+
+impl BackoffReason {
+    /// What follows "because" when a person is told.
+    #[must_use]
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::Throttle => "the service refused requests",
+            Self::RetryAfter => "the service asked for a pause",
+            Self::Latency => "the service answered late",
+            Self::Quota => "the service's quota was used up",
+            Self::Ban => "the service seemed to shut the account out",
+            Self::ServerError => "the service failed",
+        }
+    }
+}
+
+impl CollectionRate {
+    /// The pace for these intervals; the rates follow from them. `None` for an interval that is no
+    /// positive number: a connector without pacing reports nothing, never a zero.
+    #[must_use]
+    pub fn new(current_interval_ms: f64, ceiling_interval_ms: f64, last_backoff: Option<Backoff>) -> Option<Self> {
+        let rate = Self {
+            object: CollectionRateTag::CollectionRate,
+            current_interval_ms,
+            effective_rate_per_min: MS_PER_MIN / current_interval_ms,
+            ceiling_interval_ms,
+            ceiling_rate_per_min: MS_PER_MIN / ceiling_interval_ms,
+            last_backoff,
+        };
+        rate.is_plausible().then_some(rate)
+    }
+}
+
+impl Report for CollectionRate {
+    /// That the ceiling is kept is not asked: a report
+    /// that shows it broken is worth having.
+    fn is_plausible(&self) -> bool {
+        let numbers = [
+            self.current_interval_ms,
+            self.effective_rate_per_min,
+            self.ceiling_interval_ms,
+            self.ceiling_rate_per_min,
+        ];
+        numbers.into_iter().chain(self.last_backoff.map(|backoff| backoff.at_interval_ms)).all(is_positive)
+    }
+}
+
+const MS_PER_MIN: f64 = 60_000.0;
+
+fn is_positive(number: f64) -> bool {
+    number.is_finite() && number > 0.0
+}
+
+/// A change of the circuit between a connector and its provider.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProviderBudget {
+    object: ProviderBudgetTag,
+    /// What changed.
+    pub circuit: CircuitChange,
+    /// Time since the run's first request.
+    pub elapsed_ms: f64,
+    /// Requests of the run so far.
+    pub request_count: u64,
+    /// Retries left, where they are bounded and told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_tokens_remaining: Option<RetryTokens>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum ProviderBudgetTag {
+    #[serde(rename = "provider_budget_circuit_transition")]
+    CircuitTransition,
+}
+
+/// From which state to which, and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CircuitChange {
+    /// The state that was left.
+    pub previous_state: CircuitState,
+    /// The state that was entered.
+    pub state: CircuitState,
+    /// Why.
+    pub reason: CircuitReason,
+    /// During which step.
+    pub trigger: CircuitTrigger,
+}
+
+wire_words! {
+    /// What a circuit lets pass.
+    pub enum CircuitState {
+        /// Everything.
+        Closed = "closed";
+        /// Probes.
+        HalfOpen = "half_open";
+        /// Nothing.
+        Open = "open";
+    }
+}
+
+wire_words! {
+    /// Why a circuit changed.
+    pub enum CircuitReason {
+        /// The provider failed.
+        ProviderFailure = "provider_failure";
+        /// The provider throttled.
+        ProviderThrottle = "provider_throttle";
+        /// It was open for its time.
+        ResetTimeout = "reset_timeout";
+        /// Probes succeeded.
+        Success = "success";
+    }
+}
+
+impl CircuitReason {
+    /// What follows "because" when a person is told.
+    #[must_use]
+    pub const fn because(self) -> &'static str {
+        match self {
+            Self::ProviderFailure => "most requests had failed",
+            Self::ProviderThrottle => "most requests were refused",
+            Self::ResetTimeout => "it tries whether the service is well again",
+            Self::Success => "requests succeed again",
+        }
+    }
+}
+
+wire_words! {
+    /// During which step a circuit changed.
+    pub enum CircuitTrigger {
+        /// While a request asked to be sent.
+        BeforeRequest = "before_request";
+        /// While a failure was taken in.
+        ProviderFailure = "provider_failure";
+        /// While a throttle was taken in.
+        ProviderThrottle = "provider_throttle";
+        /// While a success was taken in.
+        Success = "success";
+    }
+}
+
+/// How many retries are left.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RetryTokens {
+    /// So many; parts of one count.
+    Left(f64),
+    /// No bound is set.
+    Unbounded(UnboundedTag),
+}
+
+/// The word for "no bound".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum UnboundedTag {
+    /// No bound.
+    #[serde(rename = "unbounded")]
+    Unbounded,
+}
+
+impl ProviderBudget {
+    /// The evidence of one change. `None` when a number cannot be one.
+    #[must_use]
+    pub fn new(
+        circuit: CircuitChange,
+        elapsed_ms: f64,
+        request_count: u64,
+        retry_tokens_remaining: Option<RetryTokens>,
+    ) -> Option<Self> {
+        let object = ProviderBudgetTag::CircuitTransition;
+        let budget = Self { object, circuit, elapsed_ms, request_count, retry_tokens_remaining };
+        budget.is_plausible().then_some(budget)
+    }
+}
+
+impl Report for ProviderBudget {
+    fn is_plausible(&self) -> bool {
+        let tokens = match self.retry_tokens_remaining {
+            Some(RetryTokens::Left(tokens)) => tokens,
+            Some(RetryTokens::Unbounded(_)) | None => 0.0,
+        };
+        [self.elapsed_ms, tokens].into_iter().all(|number| number.is_finite() && number >= 0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: &str = r#"{"object":"collection_rate","current_interval_ms":500,"effective_rate_per_min":120,
+        "ceiling_interval_ms":20,"ceiling_rate_per_min":3000,"last_backoff":{"at_interval_ms":750,"reason":"latency"}}"#;
+
+    #[test]
+    fn rate_state_is_emitted_as_redacted_progress() {
+        let backoff = Backoff { at_interval_ms: 750.0, reason: BackoffReason::Latency };
+        let rate = CollectionRate::new(500.0, 20.0, Some(backoff)).unwrap();
+        assert_eq!(read_evidence::<CollectionRate>(RATE), Evidence::Valid(rate.clone()));
+        // An account smuggled in does not come out.
+        let with_account = RATE.replacen('{', r#"{"account":"me@example.test","#, 1);
+        let read = read_evidence::<CollectionRate>(&with_account);
+        let written = serde_json::to_string(read.valid().unwrap()).unwrap();
+        assert_eq!(written, serde_json::to_string(&rate).unwrap());
+        assert!(!written.contains("example.test"));
+    }
+
+    #[test]
+    fn absent_controller_reads_as_honest_unknown() {
+        assert_eq!(CollectionRate::new(0.0, 20.0, None), None);
+        assert_eq!(CollectionRate::new(f64::NAN, 20.0, None), None);
+        assert_eq!(read_evidence::<CollectionRate>(&RATE.replace(":500", ":0")), Evidence::Malformed);
+        assert_eq!(Evidence::<CollectionRate>::default().valid(), None);
+    }
+
+    #[test]
+    fn a_rate_that_cannot_be_right_is_dropped() {
+        for (from, to) in [
+            ("\"latency\"", "\"mood\""),
+            ("\"collection_rate\"", "\"rate\""),
+            (":3000", ":-1"),
+            (":3000", ":\"3000\""),
+            (":750", ":1e999"),
+        ] {
+            assert_eq!(read_evidence::<CollectionRate>(&RATE.replace(from, to)), Evidence::Malformed, "{to}");
+        }
+    }
+
+    #[test]
+    fn a_circuit_change_is_read_and_written_alike() {
+        let text = r#"{"object":"provider_budget_circuit_transition","circuit":{"previous_state":"closed","state":"open","reason":"provider_failure","trigger":"provider_failure"},"elapsed_ms":12.0,"request_count":9,"retry_tokens_remaining":"unbounded"}"#;
+        let read = read_evidence::<ProviderBudget>(text);
+        assert_eq!(serde_json::to_string(read.valid().unwrap()).unwrap(), text);
+        let bounded = text.replace("\"unbounded\"", "2.5");
+        let tokens = read_evidence::<ProviderBudget>(&bounded).valid().and_then(|budget| budget.retry_tokens_remaining);
+        assert_eq!(tokens, Some(RetryTokens::Left(2.5)));
+        for (from, to) in [("\"open\"", "\"ajar\""), (":9", ":-9"), (":12.0", ":-1"), ("\"unbounded\"", "\"lots\"")] {
+            assert_eq!(read_evidence::<ProviderBudget>(&text.replace(from, to)), Evidence::Malformed, "{to}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Why something is not here yet: the reasons of gaps, of our own stops, and of a provider's push-back.
+//!
+//! Why three types and not one list of strings: only a provider's push-back may arm the cooldown
+//! that protects an account. [`PressureReason`] and [`DeferReason`] do not convert into each other,
+//! so code that arms a cooldown takes the first and cannot be handed the second (R8).
+
+use crate::json::view::View;
+use crate::messages::fields::Fault;
+use crate::messages::line_writer::write_string;
+use crate::messages::wire::Value;
+use crate::words::violation::ViolationCode;
+use crate::words::vocabulary::{Wording, vocabulary};
+
+vocabulary! {
+    /// The provider pushes back. The only thing that arms a cooldown, and the only texts that may
+    /// say that the service is busy.
+    pub enum PressureReason {
+        /// The provider refused because of a rate limit.
+        RateLimited = "rate_limited",
+            "The service is limiting how fast it can be asked.",
+            "It answered that too many requests came in a short time.",
+            "Nothing to do: collection goes on by itself after a pause.";
+        /// The provider is overloaded or shut us out.
+        UpstreamPressure = "upstream_pressure",
+            "The service is busy and asked us to stay away for now.",
+            "It was overloaded, or it slowed this account down.",
+            "Nothing to do: collection goes on by itself after a pause.";
+    }
+}
+
+vocabulary! {
+    /// A planned stop by our own budget. Never a failure, never source pressure.
+    pub enum DeferReason {
+        /// The run's cap on requests is reached.
+        RequestCap = "request_cap",
+            "This run made as many requests as you allowed it.",
+            "A cap on requests per run is set for this connection.",
+            "Nothing to do: the next run continues where this one stopped.";
+        /// The run's time is over.
+        WallClock = "wall_clock",
+            "This run used the time you allowed it.",
+            "A cap on the length of a run is set for this connection.",
+            "Nothing to do: the next run continues where this one stopped.";
+        /// The retries of the run are used up.
+        RetryBudget = "retry_budget",
+            "This run has used up its retries.",
+            "Retries are kept to a share of all requests, so that a run stops instead of insisting.",
+            "Nothing to do: the next run tries again with a fresh budget.";
+        /// The retries of one request are used up.
+        Attempts = "attempts",
+            "One request was tried as often as a request may be.",
+            "Trying the same request without end helps nobody.",
+            "Nothing to do: a later run tries it again.";
+        /// The circuit is open.
+        CircuitOpen = "circuit_open",
+            "This run stopped asking for a while.",
+            "Most of its last requests had failed, so going on would have been a waste.",
+            "Nothing to do: a later run starts with a single careful request.";
+        /// The next permitted send is too far away to wait for.
+        BeyondHorizon = "beyond_horizon",
+            "This run did not wait for the time of its next request.",
+            "That time is further away than a run may sleep.",
+            "Nothing to do: a run after that time continues.";
+    }
+}
+
+vocabulary! {
+    /// Why a record is a gap, where it is neither pressure nor told more precisely by its error class.
+    pub enum AbsenceReason {
+        /// Retries are used up; on the wire also the reason of a run-cap deferral.
+        RetryExhausted = "retry_exhausted",
+            "A run used up its retries before it had the record.",
+            "Requests of that run had failed; the record itself may not have been requested.",
+            "Nothing to do: a later run requests it.";
+        /// It could not be had just now.
+        TemporaryUnavailable = "temporary_unavailable",
+            "The record could not be loaded this time.",
+            "The request for it failed in a way that usually passes.",
+            "Nothing to do: a later run tries it again.";
+        /// The account may not see it as it is signed in.
+        AuthFailure = "auth_failure",
+            "The record could not be loaded with the present sign-in.",
+            "The sign-in has expired or does not cover this record.",
+            "Sign in again for this connection.";
+        /// It existed and was removed.
+        Gone = "gone",
+            "The record no longer exists at the source.",
+            "It was listed, and removed before its detail was read.",
+            "Nothing to do: it is kept on record as gone.";
+        /// It is not there.
+        NotFound = "not_found",
+            "The record was listed but not found.",
+            "It was removed, or moved to another place, after it was listed.",
+            "Nothing to do: after a few more tries it is kept on record as missing.";
+        /// This account will never be allowed to see it.
+        PermanentForbidden = "permanent_forbidden",
+            "This account is not allowed to read the record.",
+            "The owner of the record does not share it with this account.",
+            "Nothing to do, unless you can get access to it.";
+        /// Tried too often.
+        Quarantined = "quarantined",
+            "The record was set aside after too many tries.",
+            "Each try failed, and going on would take time from other records.",
+            "Look at its last error, then ask for another try if the cause is gone.";
+        /// Not offered in this mode.
+        NotAvailableInMode = "not_available_in_mode",
+            "The record is not available in this kind of run.",
+            "The connector can read it in another mode only.",
+            "Nothing to do: a run in the other mode reads it.";
+        /// The owner did not ask for it.
+        OutOfScope = "out_of_scope",
+            "The record lies outside what you asked for.",
+            "The grant of this connection does not cover it.",
+            "Widen the grant if you want it.";
+        /// The owner switched it off.
+        UserDisabled = "user_disabled",
+            "The record is switched off in the settings.",
+            "You, or a setting of the connection, excluded it.",
+            "Switch it on if you want it.";
+        /// Required by a coverage report and left without an outcome.
+        Unaccounted = "unaccounted",
+            "The connector listed the record, and nothing was stored for it.",
+            "The final report names no outcome for it, or one that the store cannot confirm.",
+            "Nothing to do: it is kept as a gap, and a later run tries it.";
+    }
+}
+
+/// The reason of a gap, as written on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum GapReason {
+    /// The provider pushed back.
+    Pressure(PressureReason),
+    /// Anything else. Never arms a cooldown.
+    Absence(AbsenceReason),
+}
+
+impl GapReason {
+    /// The stable code, as it is written on the wire.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::Pressure(reason) => reason.code(),
+            Self::Absence(reason) => reason.code(),
+        }
+    }
+
+    /// The reason with this code.
+    #[must_use]
+    pub fn from_code(code: &str) -> Option<Self> {
+        PressureReason::from_code(code)
+            .map(Self::Pressure)
+            .or_else(|| AbsenceReason::from_code(code).map(Self::Absence))
+    }
+
+    /// What a person is told.
+    #[must_use]
+    pub const fn wording(self) -> Wording {
+        match self {
+            Self::Pressure(reason) => reason.wording(),
+            Self::Absence(reason) => reason.wording(),
+        }
+    }
+
+    /// The pressure, if it is one: the only way from a gap to a cooldown.
+    #[must_use]
+    pub const fn pressure(self) -> Option<PressureReason> {
+        match self {
+            Self::Pressure(reason) => Some(reason),
+            Self::Absence(_) => None,
+        }
+    }
+}
+
+impl Value for GapReason {
+    fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
+        let reason = view.name().and_then(|code| Self::from_code(&code));
+        reason.ok_or(Fault { code: ViolationCode::UnknownReason, ..Fault::malformed(field, view) })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        write_string(out, self.code());
+    }
+}
+
+impl DeferReason {
+    /// How this stop is written as a gap. Every planned stop has the same reason on the wire; it is
+    /// outside the pressure set, and the class [`ErrorClass::RunCapDeferred`] sets it apart.
+    #[must_use]
+    pub const fn gap_reason(self) -> AbsenceReason {
+        match self {
+            Self::RequestCap
+            | Self::WallClock
+            | Self::RetryBudget
+            | Self::Attempts
+            | Self::CircuitOpen
+            | Self::BeyondHorizon => AbsenceReason::RetryExhausted,
+        }
+    }
+
+    /// The class of the error that goes with it: a cap that the owner set is no used-up retry.
+    #[must_use]
+    pub const fn error_class(self) -> Option<ErrorClass> {
+        match self {
+            Self::RequestCap | Self::WallClock => Some(ErrorClass::RunCapDeferred),
+            Self::RetryBudget | Self::Attempts | Self::CircuitOpen | Self::BeyondHorizon => None,
+        }
+    }
+}
+
+vocabulary! {
+    /// The classes of a gap's last error that mean something to the runtime. Connectors use many
+    /// others; those are kept and have no meaning here.
+    pub enum ErrorClass {
+        /// The run reached a cap that its owner set. Nothing failed, so there is no HTTP status.
+        RunCapDeferred = "run_cap_deferred",
+            "This run saved a batch and stopped within its own budget.",
+            "One run may do only so much: you, the connector or Gleaner set a limit.",
+            "Nothing to do: the next run continues with the rest.";
+    }
+}
+
+/// What a connector's last words say about pressure: an error called `rate_limited` or
+/// `<name>_rate_limited` is a rate limit, whatever else it says.
+#[must_use]
+pub fn pressure_in_terminal_error(name: &str) -> Option<PressureReason> {
+    let head = name.strip_suffix(PressureReason::RateLimited.code())?;
+    let is_name = |head: &str| head.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    match head.strip_suffix('_') {
+        None if head.is_empty() => Some(PressureReason::RateLimited),
+        Some(head) if !head.is_empty() && is_name(head) => Some(PressureReason::RateLimited),
+        Some(_) | None => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_budget_exhaustion_reason_arms_the_source_pressure_cooldown() {
+        /// Stands for whatever arms a cooldown: it takes pressure, and a `DeferReason` is none.
+        fn arm(gap: GapReason) -> Option<PressureReason> {
+            gap.pressure()
+        }
+        for defer in DeferReason::ALL {
+            assert_eq!(PressureReason::from_code(defer.code()), None, "{defer}");
+            assert_eq!(arm(GapReason::Absence(defer.gap_reason())), None, "{defer}");
+        }
+        // Negative control: pressure does arm it.
+        for pressure in PressureReason::ALL {
+            assert_eq!(arm(GapReason::Pressure(*pressure)), Some(*pressure));
+        }
+    }
+
+    #[test]
+    fn the_source_pressure_set_is_these_two() {
+        let codes = PressureReason::ALL.iter().map(|reason| reason.code()).collect::<Vec<_>>();
+        assert_eq!(codes, ["rate_limited", "upstream_pressure"]);
+    }
+
+    #[test]
+    fn reasons_are_read_back_from_their_codes() {
+        for reason in PressureReason::ALL {
+            assert_eq!(GapReason::from_code(reason.code()), Some(GapReason::Pressure(*reason)));
+        }
+        for reason in AbsenceReason::ALL {
+            assert_eq!(GapReason::from_code(reason.code()), Some(GapReason::Absence(*reason)));
+        }
+        assert_eq!(GapReason::from_code("busy"), None);
+        assert_eq!(GapReason::from_code("request_cap"), None, "own budgets are not written on the wire");
+    }
+
+    #[test]
+    fn terminal_rate_limit_preserves_the_cross_run_cooldown_contract() {
+        for name in ["rate_limited", "github_rate_limited", "my-bank_2_rate_limited"] {
+            assert_eq!(pressure_in_terminal_error(name), Some(PressureReason::RateLimited), "{name}");
+        }
+        for name in
+            ["", "_rate_limited", "xrate_limited", "github_rate_limited!", "not rate_limited", "a b_rate_limited"]
+        {
+            assert_eq!(pressure_in_terminal_error(name), None, "{name}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Closed vocabularies: a code for programs and a text for people, declared together.
+//!
+//! Why a macro: a code without a text compiles nowhere, a list of all codes cannot miss one, and a
+//! text can be changed without touching a program. Codes are written on the wire and in stores, so
+//! they stay; texts may change. Nothing here is open: there is no variant "other".
+
+/// What a person is told about a code. Three sentences, each with its own job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Wording {
+    /// What happened.
+    pub what: &'static str,
+    /// Why it happened, or why it matters.
+    pub why: &'static str,
+    /// What to do next, or that nothing needs to be done.
+    pub next: &'static str,
+}
+
+/// Declares an enum whose variants have a code and a [`Wording`].
+macro_rules! vocabulary {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $(
+                $(#[$variant_meta:meta])*
+                $variant:ident = $code:literal, $what:literal, $why:literal, $next:literal;
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant, )+
+        }
+
+        impl $name {
+            /// Every member of the vocabulary.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The stable code, as it is written on the wire and in stores.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// The member with this code.
+            #[must_use]
+            pub fn from_code(code: &str) -> Option<Self> {
+                match code { $($code => Some(Self::$variant),)+ _ => None }
+            }
+
+            /// What a person is told.
+            #[must_use]
+            pub const fn wording(self) -> $crate::words::vocabulary::Wording {
+                match self {
+                    $(Self::$variant => $crate::words::vocabulary::Wording { what: $what, why: $why, next: $next },)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.code())
+            }
+        }
+    };
+}
+
+/// Declares an enum whose variants have a code only: words of the wire that no person is shown.
+macro_rules! wire_words {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $code:literal; )+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $( $(#[$variant_meta])* $variant, )+
+        }
+
+        impl $name {
+            /// Every word.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word as it is written on the wire.
+            #[must_use]
+            pub const fn code(self) -> &'static str {
+                match self { $(Self::$variant => $code,)+ }
+            }
+
+            /// The member that is written like this.
+            #[must_use]
+            pub fn from_code(code: &str) -> Option<Self> {
+                match code { $($code => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        $crate::messages::wire::code_value!($name);
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.code())
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let word = <std::borrow::Cow<'de, str> as serde::Deserialize>::deserialize(deserializer)?;
+                // The word itself is not repeated: it may be anything.
+                Self::from_code(&word).ok_or_else(|| serde::de::Error::custom("not a word of the vocabulary"))
+            }
+        }
+    };
+}
+
+pub(crate) use {vocabulary, wire_words};

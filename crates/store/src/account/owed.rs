@@ -1,0 +1,182 @@
+//! The details that a run owes: one for each record of a list that it sent, until the detail or a gap came.
+//!
+//! A slice commits the cursor of a list before the coverage report about the list. The store can do without the report if the
+//! run owed nothing when the cursor was committed. Only what this run sent counts. A detail that an earlier run stored may be
+//! out of date, and a detail that is not there may be empty or missing: nobody has said which.
+//!
+//! The keys are in a temporary table, so that a million of them need no memory, and a sieve of fixed size lets most
+//! fields pass without a look into the table. A run whose lists have no details does none of this.
+
+use crate::account::coverage_keys::has_durable_gap;
+use crate::error::Failure;
+use crate::gaps::gap_rows::GapRow;
+use crate::gaps::held_gaps::{Sieve, each_field};
+use crate::run::session::Session;
+use crate::sql::{execute, exists, first};
+use gleaner_engine::{CoveragePair, SliceRecord, Track};
+use gleaner_protocol::{Op, RecordKey};
+use rusqlite::Connection;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+/// The lists of a run that have details.
+#[derive(Debug, Default)]
+pub(crate) struct Owed {
+    pairs: Vec<Pair>,
+    sieve: RefCell<Sieve>,
+}
+
+#[derive(Debug)]
+struct Pair {
+    list: i64,
+    detail: i64,
+    pair: CoveragePair,
+}
+
+const TABLE: &str = "CREATE TEMP TABLE IF NOT EXISTS owed (run INTEGER NOT NULL, detail INTEGER NOT NULL,
+                     key TEXT NOT NULL, list INTEGER NOT NULL, PRIMARY KEY (run, detail, key, list)) STRICT, WITHOUT ROWID;
+                     CREATE INDEX IF NOT EXISTS temp.owed_by_list ON owed (run, list, detail)";
+
+impl Owed {
+    /// What a run will owe. A scoped run owes nothing: the other tracks account for what it walks over.
+    pub(crate) fn begin<T: Track>(connection: &Connection, session: &Session<T>) -> Result<Self, Failure> {
+        let mut owed = Self::default();
+        let Some(reach) = session.start.about.reach.as_ref().filter(|_| T::ACCOUNTS) else { return Ok(owed) };
+        for (name, list) in session.streams.all() {
+            for report in reach.expected_reports(name) {
+                let detail = session.streams.of(&report.pair.stream)?;
+                // A record that is its own detail came with itself.
+                if detail != list {
+                    owed.pairs.push(Pair { list, detail, pair: report.pair.clone() });
+                }
+            }
+        }
+        if !owed.pairs.is_empty() {
+            connection.execute_batch(TABLE)?;
+        }
+        Ok(owed)
+    }
+
+    /// A record came: the detail of some list's record, a record of a list itself, or both.
+    pub(crate) fn record(
+        &self,
+        connection: &Connection,
+        run: i64,
+        stream: i64,
+        record: &SliceRecord<'_>,
+    ) -> Result<(), Failure> {
+        if self.pairs.iter().any(|pair| pair.detail == stream) {
+            self.pay(connection, run, stream, record)?;
+        }
+        for pair in self.pairs.iter().filter(|pair| pair.list == stream) {
+            let sql = match record.op {
+                Op::Upsert => "INSERT OR IGNORE INTO temp.owed VALUES (?1, ?2, ?3, ?4)",
+                Op::Delete => "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND key = ?3 AND list = ?4",
+            };
+            self.sieve.borrow_mut().add(&RecordKey::text_of(record.key));
+            execute(connection, sql, (run, pair.detail, record.key, stream))?;
+        }
+        Ok(())
+    }
+
+    /// Strikes out what a detail was owed for: its own key, or one that a field of it equals.
+    fn pay(&self, connection: &Connection, run: i64, detail: i64, record: &SliceRecord<'_>) -> Result<(), Failure> {
+        let sieve = self.sieve.borrow();
+        let strike = |key: &str| -> Result<usize, Failure> {
+            let sql = "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND key = ?3";
+            Ok(connection.prepare_cached(sql)?.execute((run, detail, key))?)
+        };
+        if sieve.may_have(&RecordKey::text_of(record.key)) && strike(record.key)? > 0 {
+            return Ok(());
+        }
+        record.body.map_or(Ok(()), |body| {
+            each_field(body, |field| {
+                if sieve.may_have(field) {
+                    for key in RecordKey::forms_of(field) {
+                        strike(&key)?;
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// A report speaks for what came before it.
+    pub(crate) fn reported(&self, connection: &Connection, run: i64, pair: &CoveragePair) -> Result<(), Failure> {
+        let sql = "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND list = ?3";
+        for known in self.pairs.iter().filter(|known| known.pair == *pair) {
+            execute(connection, sql, (run, known.detail, known.list))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the run owes no detail of this list, nor of the lists that are found by it.
+    pub(crate) fn is_paid<T: Track>(
+        &self,
+        connection: &Connection,
+        session: &Session<T>,
+        list: i64,
+    ) -> Result<bool, Failure> {
+        let (mut lists, mut waiting) = (BTreeSet::from([list]), vec![list]);
+        while let Some(list) = waiting.pop() {
+            for pair in self.pairs.iter().filter(|pair| pair.list == list) {
+                if !pair.is_paid(connection, session)? {
+                    return Ok(false);
+                }
+                if lists.insert(pair.detail) {
+                    waiting.push(pair.detail);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the run owes no detail of the list that a gap is a part of.
+    pub(crate) fn is_expanded<T: Track>(
+        &self,
+        connection: &Connection,
+        session: &Session<T>,
+        gap: &GapRow,
+    ) -> Result<bool, Failure> {
+        let list = gap.parent_stream().and_then(|parent| session.streams.of(parent).ok());
+        for pair in
+            self.pairs.iter().filter(|pair| pair.detail == gap.stream && list.is_none_or(|list| list == pair.list))
+        {
+            if !pair.is_paid(connection, session)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether records of the list show what is owed. Of a list that has none only a report can tell.
+    pub(crate) fn has_records(&self, connection: &Connection, list: i64) -> Result<bool, Failure> {
+        let sql = "SELECT 1 FROM streams WHERE id = ?1 AND records + tombstones + quarantined > 0";
+        Ok(self.pairs.iter().any(|pair| pair.list == list) && exists(connection, sql, [list])?)
+    }
+
+    /// Forgets what a run owed.
+    pub(crate) fn forget(&self, connection: &Connection, run: i64) -> Result<(), Failure> {
+        if !self.pairs.is_empty() {
+            connection.execute("DELETE FROM temp.owed WHERE run = ?1", [run])?;
+        }
+        Ok(())
+    }
+}
+
+impl Pair {
+    /// A gap pays, too. It is struck out, so that it is looked for once.
+    fn is_paid<T: Track>(&self, connection: &Connection, session: &Session<T>) -> Result<bool, Failure> {
+        let values = (session.run, self.list, self.detail);
+        let next = "SELECT key FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 LIMIT 1";
+        let strike = "DELETE FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 AND key = ?4";
+        loop {
+            let key = first(connection, next, values, |row| row.get::<_, String>(0))?;
+            let Some(key) = key else { return Ok(true) };
+            if !has_durable_gap(connection, session, &self.pair, &RecordKey::text_of(&key))? {
+                return Ok(false);
+            }
+            execute(connection, strike, (values.0, values.1, values.2, &key))?;
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! The end of a run, in one transaction: its row, its gaps, its rest, its leases.
+//!
+//! A run that lost its lease writes nothing here: whoever took over has already written its end. The
+//! cooldown is armed from the outcome's typed pressure and from nothing else.
+
+use crate::account::accounts;
+use crate::account::awaited_keys;
+use crate::account::coverage_keys;
+use crate::account::empty_details;
+use crate::account::reach::forget_old_tracks;
+use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
+use crate::gaps::gap_rows;
+use crate::gaps::held_gaps;
+use crate::lease::give_back;
+use crate::registry;
+use crate::run::quarantine::do_not_resume;
+use crate::run::rest_of_run;
+use crate::run::session::Session;
+use crate::run::skips;
+use crate::sql::execute;
+use crate::store::Store;
+use gleaner_engine::{
+    Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track, WallTime,
+    Warning,
+};
+use gleaner_protocol::{PressureReason, TerminalReason};
+use rusqlite::{Connection, OptionalExtension};
+use serde_json::json;
+
+/// How often the end of a run waits for a lock that others hold. More than once, because with it go the
+/// pressure that must arm the rest and the gaps that were handed out; not for ever, because somebody waits.
+const TRIES: u32 = 3;
+/// Commits that are kept for the proof that they go forward, besides the last of each stream.
+const COMMITS_KEPT: i64 = 10_000;
+
+impl Store {
+    /// Ends a run, gives its gaps and leases back, and syncs.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be written. The next run of the connection then finds it interrupted.
+    pub fn finish_run<T: Track>(
+        &mut self,
+        session: Session<T>,
+        outcome: &RunOutcome,
+        now: WallTime,
+    ) -> Result<(), StoreError> {
+        let mut ended = Ok(());
+        if outcome.reason != TerminalReason::Superseded {
+            for _ in 0..TRIES {
+                ended = self.write(&session.leases, |transaction| write_end(transaction, &session, outcome, now));
+                if !matches!(ended, Err(StoreError::Busy { .. })) {
+                    break;
+                }
+            }
+        }
+        // Temporary, and nobody's but ours.
+        self.read(|connection| {
+            held_gaps::forget(connection, &session)?;
+            coverage_keys::forget(connection, session.run)?;
+            session.owed.forget(connection, session.run)
+        })?;
+        // Nothing can be written under it any more.
+        drop(session);
+        ended
+    }
+
+    /// Whether a connection rests: what a schedule asks before it begins a run. A rest that a calendar
+    /// which was set back made longer than any rest is, is cut for good; cut for the answer alone, it
+    /// would be put off each time somebody asks, until the calendar has caught up.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection, or the store cannot be read or written.
+    pub fn rest(&mut self, name: &str, policy: CooldownPolicy, now: WallTime) -> Result<Rest, StoreError> {
+        let ask = |connection: &Connection| {
+            let of = registry::find(connection, name)?;
+            Ok((of, read_cooldown(connection, of)?))
+        };
+        let (of, mut cooldown) = self.read(ask)?;
+        let latest = now + REST_MAX;
+        if let Some(rest) = cooldown.as_mut().filter(|rest| rest.until > latest) {
+            rest.until = latest;
+            self.write(&[], |transaction| {
+                let sql = "UPDATE cooldowns SET until = min(until, ?2) WHERE connection = ?1";
+                execute(transaction, sql, (of, date_to_sql(latest)))
+            })?;
+        }
+        Ok(Cooldown::answer(cooldown.as_ref(), now, policy))
+    }
+}
+
+fn write_end<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    outcome: &RunOutcome,
+    now: WallTime,
+) -> Result<(), Failure> {
+    session.pending.write(connection, session.run)?;
+    if outcome.reason == TerminalReason::Succeeded {
+        gap_rows::close_early(connection, session)?;
+    }
+    gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
+    if outcome.reason == TerminalReason::Succeeded {
+        rest_of_run::settle(connection, session, outcome)?;
+    }
+    awaited_keys::settle(connection, session, outcome, now)?;
+    empty_details::keep(connection, session, now)?;
+    accounts::settle(connection, session, outcome)?;
+    skips::keep(connection, session, outcome, now)?;
+    for stream in &outcome.list_again {
+        do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;
+    }
+    end_run(connection, session.run, outcome, now)?;
+    match outcome.pressure {
+        Some(reason) => arm(connection, session, reason, now)?,
+        None if is_let_through(outcome.reason) => lift(connection, session, now)?,
+        None => {}
+    }
+    connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
+    thin_out_commits(connection, session.connection)?;
+    forget_old_tracks(connection, session.connection)?;
+    give_back(connection, &session.leases)
+}
+
+fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
+    let counts = &outcome.counts;
+    // The slices have counted themselves. A device that failed right after a sync left one that the outcome does not
+    // know: so the larger figure is the durable one.
+    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, seen = max(seen, ?6),
+               new_records = max(ifnull(new_records, 0), ?7), changed_records = max(ifnull(changed_records, 0), ?8),
+               unchanged = max(unchanged, ?9), collected = max(collected, ?7 + ?8 + ?9), deleted = max(deleted, ?10),
+               rejected = max(rejected, ?11), gaps = max(gaps, ?12), recovered = max(recovered, ?13),
+               unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15,
+               times_unreadable = max(times_unreadable, ?16) WHERE id = ?1";
+    execute(
+        connection,
+        sql,
+        (
+            run,
+            date_to_sql(now),
+            outcome.reason.code(),
+            outcome.violation.as_ref().map(ToString::to_string),
+            outcome.pressure.map(PressureReason::code),
+            to_sql(counts.seen),
+            to_sql(counts.new),
+            to_sql(counts.changed),
+            to_sql(counts.unchanged),
+            to_sql(counts.deleted),
+            to_sql(counts.rejected),
+            to_sql(counts.gaps),
+            to_sql(counts.recovered),
+            to_sql(counts.unaccounted),
+            outcome.commit_is_unknown,
+            to_sql(counts.times_unreadable),
+        ),
+    )?;
+    let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
+    let withheld = outcome.withheld.iter().map(|held| (&held.stream, held.why.code())).collect::<Vec<_>>();
+    let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,
+               error_retryable = ?7, error_action = ?8, exit_code = ?9, exit_signal = ?10, stderr_tail = ?11 WHERE id = ?1";
+    let error = outcome.error.as_ref();
+    let (code, message) = (error.and_then(|error| error.code.as_ref()), error.map(|error| &error.message));
+    let (retryable, hint) = (error.map(|error| error.retryable), error.and_then(|error| error.recovery_hint));
+    let action = hint.map(|hint| hint.action.code());
+    let failed = as_json(&outcome.failed_streams);
+    let (exit, signal) = match outcome.exit {
+        Some(Exit::Code(code)) => (Some(code), None),
+        Some(Exit::Signal(signal)) => (None, Some(signal)),
+        None => (None, None),
+    };
+    let (committed, withheld, stderr) = (as_json(&committed), as_json(&withheld), &outcome.stderr);
+    let values = (run, committed, withheld, failed, code, message, retryable, action, exit, signal, stderr);
+    execute(connection, sql, values)?;
+    end_incomplete(connection, run, outcome)
+}
+
+fn end_incomplete(connection: &Connection, run: i64, outcome: &RunOutcome) -> Result<(), Failure> {
+    let shortfall = |short: &Shortfall| {
+        json!({
+            "stream": short.stream, "state_stream": short.state_stream, "unaccounted": short.unaccounted,
+            "unconfirmed": short.unconfirmed, "keys": short.keys, "message": short.sentence(),
+        })
+    };
+    let skip = |skip: &Skipped| json!({"stream": skip.stream, "reason": skip.reason, "message": skip.message});
+    let warning = |warning: &Warning| {
+        json!({
+            "code": warning.code.code(), "stream": warning.stream, "count": warning.count,
+            "message": warning.sentence(),
+        })
+    };
+    let list =
+        |values: Vec<serde_json::Value>| (!values.is_empty()).then(|| serde_json::Value::from(values).to_string());
+    let shortfalls = list(outcome.shortfalls.iter().map(shortfall).collect());
+    let warnings = list(outcome.warnings.iter().map(warning).collect());
+    let first = outcome.skips.first.iter().map(skip).collect::<Vec<_>>();
+    let skipped = (outcome.skips.count > 0).then(|| json!({"count": outcome.skips.count, "first": first}).to_string());
+    let sql = "UPDATE runs SET shortfalls = ?2, skipped = ?3, warnings = ?4 WHERE id = ?1";
+    execute(connection, sql, (run, shortfalls, skipped, warnings))
+}
+
+/// Lists of names and numbers can always be written.
+fn as_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+fn arm<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    reason: PressureReason,
+    now: WallTime,
+) -> Result<(), Failure> {
+    let (before, start) = (read_cooldown(connection, session.connection)?, &session.start);
+    let rest = match before {
+        // It rests already, and looking whether it still has to is no reason to rest longer.
+        Some(before) if start.about.purpose == RunPurpose::Probe => Cooldown { reason, ..before },
+        before => Cooldown::arm(before.as_ref(), reason, &start.run_id, now, start.cooldown),
+    };
+    // A provider that says when it may be asked again is not asked before.
+    let told = gap_rows::told_until(connection, session.connection)?.unwrap_or(rest.until);
+    write_cooldown(connection, session.connection, &Cooldown { until: rest.until.max(told), ..rest })
+}
+
+/// Whether a run got what it asked the provider for.
+const fn is_let_through(reason: TerminalReason) -> bool {
+    matches!(reason, TerminalReason::Succeeded | TerminalReason::BudgetReached)
+}
+
+/// The provider let a run through: it rests no longer. Gaps that were recovered meanwhile prove nothing.
+fn lift<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) -> Result<(), Failure> {
+    let rest = read_cooldown(connection, session.connection)?;
+    match rest.filter(|_| session.start.about.purpose != RunPurpose::RecoveryOnly) {
+        Some(rest) => write_cooldown(connection, session.connection, &rest.lifted(now, session.start.cooldown)),
+        None => Ok(()),
+    }
+}
+
+fn write_cooldown(connection: &Connection, of: i64, rest: &Cooldown) -> Result<(), Failure> {
+    let sql = "INSERT OR REPLACE INTO cooldowns VALUES (?1, ?2, ?3, ?4, ?5)";
+    let values = (of, rest.reason.code(), i64::from(rest.escalation), date_to_sql(rest.until), rest.armed_by.as_str());
+    execute(connection, sql, values)
+}
+
+/// The rest of a connection, if it has one.
+pub(crate) fn read_cooldown(connection: &Connection, of: i64) -> Result<Option<Cooldown>, Failure> {
+    let sql = "SELECT reason, escalation, until, armed_by FROM cooldowns WHERE connection = ?1";
+    let cooldown = connection.prepare_cached(sql)?.query_row([of], |row| {
+        let reason = PressureReason::from_code(&row.get::<_, String>(0)?).unwrap_or(PressureReason::UpstreamPressure);
+        Ok(Cooldown {
+            reason,
+            escalation: u32::try_from(from_sql(row.get(1)?)).unwrap_or(u32::MAX),
+            until: date_from_sql(row.get(2)?),
+            armed_by: RunId::new(row.get::<_, String>(3)?),
+        })
+    });
+    Ok(cooldown.optional()?)
+}
+
+fn thin_out_commits(connection: &Connection, of: i64) -> Result<(), Failure> {
+    // A stream at rest beside a busy one keeps its last commit: its cursor is proven by it.
+    let sql = "DELETE FROM commits WHERE stream IN (SELECT id FROM streams WHERE connection = ?1) AND id <=
+               (SELECT id FROM commits ORDER BY id DESC LIMIT 1 OFFSET ?2) AND EXISTS (SELECT 1 FROM commits later
+               WHERE later.stream = commits.stream AND later.track = commits.track AND later.seq > commits.seq)";
+    execute(connection, sql, (of, COMMITS_KEPT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gleaner_engine::EVIDENCE_WINDOW;
+    use gleaner_protocol::{Manifest, ManifestOrigin};
+    use std::time::Duration;
+
+    /// A store with a connection `c` that has two streams.
+    fn store(folder: &tempfile::TempDir) -> Store {
+        let text = r#"{"connector_id":"x","connector_key":"x","version":"1","streams":[
+            {"name":"busy","semantics":"append_only"},{"name":"quiet","semantics":"append_only"}]}"#;
+        let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::FirstParty).unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        store.register("c", text, &manifest, WallTime::default()).unwrap();
+        store
+    }
+
+    #[test]
+    fn a_rest_ends_although_the_calendar_was_set_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = store(&folder);
+        let policy = CooldownPolicy::of(None, None);
+        let (early, late) = (WallTime::from_unix_millis(1_000), WallTime::from_unix_millis(1_000_000_000_000));
+        let sql = "INSERT INTO cooldowns VALUES (1, 'rate_limited', 0, ?1, 'r')";
+        store.connection.execute(sql, [date_to_sql(late)]).unwrap();
+        let Rest::Until { until, .. } = store.rest("c", policy, early).unwrap() else { panic!("it is lost") };
+        assert_eq!(until, early + REST_MAX);
+        let later = early + Duration::from_secs(60);
+        assert!(matches!(store.rest("c", policy, later), Ok(Rest::Until { until: again, .. }) if again == until));
+        assert_eq!(store.rest("c", policy, until).unwrap(), Rest::No);
+        assert_eq!(store.rest("c", policy, until + EVIDENCE_WINDOW).unwrap(), Rest::No);
+    }
+
+    #[test]
+    fn a_quiet_stream_keeps_its_last_commit_beside_a_busy_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = store(&folder);
+        let insert = |stream: i64, commits: i64| {
+            let sql = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < ?2)
+                       INSERT INTO commits (stream, track, seq, epoch, run, committed_at, hash)
+                       SELECT ?1, 'steady', n, 1, 1, 0, 0 FROM n";
+            store.connection.execute(sql, (stream, commits)).unwrap();
+        };
+        insert(2, 3);
+        insert(1, COMMITS_KEPT + 5);
+        thin_out_commits(&store.connection, 1).unwrap();
+        let sql = "SELECT count(*), max(seq) FROM commits WHERE stream = ?1";
+        let left = |stream: i64| {
+            store.connection.query_row(sql, [stream], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))).unwrap()
+        };
+        assert_eq!(left(2), (1, 3));
+        assert_eq!(left(1), (COMMITS_KEPT, COMMITS_KEPT + 5));
+    }
+}

@@ -1,0 +1,120 @@
+//! What runs left out of a stream, kept until a run goes over the stream again and leaves nothing out.
+//!
+//! The cursor may be past what was skipped. So a later run that skips nothing proves nothing, unless it began before the
+//! skipped part: from a cursor that is older than the run that skipped it, or from none.
+
+use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
+use crate::read::{LeftOpen, LeftOpenKind, Reader, RunSummary};
+use crate::run::session::Session;
+use crate::sql::{execute, rows};
+use gleaner_engine::{CatchUp, RunOutcome, RunPurpose, Steady, Track, WallTime};
+use gleaner_protocol::TerminalReason;
+use rusqlite::Connection;
+
+/// Something that a run left out of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSkip {
+    /// The stream.
+    pub stream: String,
+    /// Why, as the connector's code.
+    pub reason: Option<String>,
+    /// The same in its own words.
+    pub message: Option<String>,
+    /// The run that skipped it last.
+    pub run_id: String,
+    /// When that was.
+    pub at: WallTime,
+}
+
+impl OpenSkip {
+    /// Why, in the connector's words.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        self.message.as_deref().or(self.reason.as_deref()).unwrap_or("the connector does not say why")
+    }
+}
+
+impl Reader {
+    /// What earlier runs left out of the streams of a connection, and no later run has brought.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn open_skips(&self, name: &str) -> Result<Vec<OpenSkip>, StoreError> {
+        self.ask_of(name, |connection, of| {
+            // Two tracks may have skipped the same part; the owner misses it once. SQLite takes the other columns from
+            // the row with the greatest `at`.
+            let sql = "SELECT s.name, k.reason, k.message, r.run_id, max(k.at) FROM skips k
+                       JOIN streams s ON s.id = k.stream JOIN runs r ON r.id = k.run
+                       WHERE s.connection = ?1 AND s.declared = 1 GROUP BY s.id, k.reason, k.message ORDER BY s.id";
+            rows(connection, sql, [of], |row| {
+                Ok(OpenSkip {
+                    stream: row.get(0)?,
+                    reason: row.get(1)?,
+                    message: row.get(2)?,
+                    run_id: row.get(3)?,
+                    at: date_from_sql(row.get(4)?),
+                })
+            })
+        })
+    }
+}
+
+impl Reader {
+    /// What is open of a connection besides gaps: accounts of the last run of each accounting track that fell short, and
+    /// what was skipped.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection.
+    pub fn left_open(&self, name: &str) -> Result<Vec<LeftOpen>, StoreError> {
+        let mut open = Vec::new();
+        for track in [Steady::NAME, CatchUp::NAME] {
+            open.extend(self.last_account(name, track)?.iter().flat_map(RunSummary::shortfalls_open));
+        }
+        let skipped = |skip: OpenSkip| {
+            let text = skip.why().to_owned();
+            LeftOpen { kind: LeftOpenKind::Skipped, stream: Some(skip.stream), text }
+        };
+        open.extend(self.open_skips(name)?.into_iter().map(skipped));
+        Ok(open)
+    }
+}
+
+/// Keeps what a run skipped, and forgets what it went over without skipping anything. Scoped runs account for nothing.
+pub(crate) fn keep<T: Track>(
+    connection: &Connection,
+    session: &Session<T>,
+    outcome: &RunOutcome,
+    now: WallTime,
+) -> Result<(), Failure> {
+    if !T::ACCOUNTS {
+        return Ok(());
+    }
+    let by_stream = &outcome.skips.by_stream;
+    for (stream, id) in session.streams.all().filter(|(stream, _)| session.asks_for(stream)) {
+        // What belongs to no stream may be of any.
+        let skips = [by_stream.get(stream), by_stream.get("")];
+        if let Some(skipped) = skips.into_iter().flatten().next() {
+            // The first run that skipped something stays: what it left out is before everything that came later.
+            let sql = "INSERT INTO skips VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (stream, track) DO UPDATE
+                       SET reason = excluded.reason, message = excluded.message, at = excluded.at,
+                       continues = min(continues, excluded.continues)";
+            let version = &session.start.about.connector_version;
+            let (reason, message) = (&skipped.reason, &skipped.message);
+            let continues = skips.into_iter().flatten().all(|skip| skip.continues);
+            let values = (id, session.track(), session.run, version, reason, message, continues, date_to_sql(now));
+            execute(connection, sql, values)?;
+        } else if outcome.reason == TerminalReason::Succeeded && session.start.about.purpose != RunPurpose::RecoveryOnly
+        {
+            let after = session.went_on_after(stream);
+            let sql = "DELETE FROM skips WHERE stream = ?1 AND track = ?2 AND (continues = 1 OR run > ?3)";
+            execute(connection, sql, (id, session.track(), after))?;
+            if after == 0 && session.is_ordinary() {
+                // Its list was gone through from the beginning: that is the history, too.
+                connection.prepare_cached("DELETE FROM skips WHERE stream = ?1")?.execute([id])?;
+            }
+        }
+    }
+    Ok(())
+}
