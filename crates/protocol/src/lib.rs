@@ -89,7 +89,7 @@
 #![warn(missing_docs)]
 
 mod decoding;
-mod json;
+pub mod json;
 mod manifest;
 mod messages;
 mod words;

@@ -4,7 +4,7 @@
 //! is not what was promised, the answer is "does not fit", which only means that the library is asked.
 //! So a mistake here costs time and never a record, as long as it never says "fits" of what does not:
 //! that is what `agreement.rs` tests. It allocates nothing, but for strings and keys with escapes that
-//! must be compared.
+//! must be compared or counted.
 
 use super::node::{ArrayRule, Bounds, Node, NodeId, NumberRule, StringRule, Types};
 use super::number::Worth;

@@ -77,7 +77,8 @@ pub(crate) fn scalar(bytes: &[u8], start: usize) -> Result<usize, LexError> {
 
 /// The first place at or after `start` that is not JSON white space.
 #[inline]
-pub(crate) fn skip_whitespace(bytes: &[u8], mut start: usize) -> usize {
+#[must_use]
+pub fn skip_whitespace(bytes: &[u8], mut start: usize) -> usize {
     while let Some(b' ' | b'\t' | b'\r' | b'\n') = bytes.get(start) {
         start += 1;
     }

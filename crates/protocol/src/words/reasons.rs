@@ -174,7 +174,7 @@ impl GapReason {
 impl Value for GapReason {
     fn read(field: &'static str, view: View<'_>) -> Result<Self, Fault> {
         let reason = view.name().and_then(|code| Self::from_code(&code));
-        reason.ok_or(Fault { code: ViolationCode::UnknownReason, ..Fault::malformed(field, view) })
+        reason.ok_or_else(|| Fault { code: ViolationCode::UnknownReason, ..Fault::malformed(field, view) })
     }
 
     fn write(&self, out: &mut Vec<u8>) {

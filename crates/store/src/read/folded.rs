@@ -4,6 +4,8 @@
 //! is what it says: the texts, numbers and constants of a record, each on its own. Names of fields and the syntax of JSON
 //! are not searched: every record of a stream has the same ones. Written for speed: a search looks at 64 MiB at a time.
 
+use gleaner_protocol::json::{decode, string_end};
+
 /// Ends a value, so that no text is found across two of them. No keyboard has it.
 const END: char = '\u{1f}';
 
@@ -45,19 +47,16 @@ fn fold_values(json: &str, out: &mut String) {
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => {
-                let (end, is_escaped) = end_of_text(bytes, at + 1);
-                let text = json.get(at + 1..end).unwrap_or_default();
-                at = end + 1;
-                let next = bytes[at.min(bytes.len())..].iter().find(|byte| !byte.is_ascii_whitespace());
+                // A text that does not end goes to the end.
+                let (end, _) = string_end(bytes, at).unwrap_or((bytes.len() + 1, false));
+                let text = json.get(at + 1..end - 1).unwrap_or_default();
+                at = end.min(bytes.len());
+                let next = bytes[at..].iter().find(|byte| !byte.is_ascii_whitespace());
                 // The name of a field.
                 if next == Some(&b':') {
                     continue;
                 }
-                if is_escaped {
-                    fold_into(&decoded(text), out);
-                } else {
-                    fold_into(text, out);
-                }
+                fold_into(&decode(text), out);
                 out.push(END);
             }
             b'{' | b'}' | b'[' | b']' | b':' | b',' => at += 1,
@@ -71,57 +70,6 @@ fn fold_values(json: &str, out: &mut String) {
                 at += length;
             }
         }
-    }
-}
-
-/// Where a text ends, and whether there is an escape in it.
-fn end_of_text(bytes: &[u8], from: usize) -> (usize, bool) {
-    let (mut at, mut is_escaped) = (from, false);
-    while let Some(found) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| matches!(byte, b'"' | b'\\'))) {
-        at += found;
-        if bytes[at] == b'"' {
-            return (at, is_escaped);
-        }
-        (at, is_escaped) = (at + 2, true);
-    }
-    (bytes.len(), is_escaped)
-}
-
-/// A text without its escapes. Half a character reads as a replacement character.
-fn decoded(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        out.push_str(&rest[..at]);
-        let escape = &rest[at..];
-        let (letter, length) = match escape.as_bytes().get(1) {
-            Some(b'u') => unicode(escape),
-            Some(b'n') => ('\n', 2),
-            Some(b't') => ('\t', 2),
-            Some(b'r') => ('\r', 2),
-            Some(b'b') => ('\u{8}', 2),
-            Some(b'f') => ('\u{c}', 2),
-            Some(&other) if other.is_ascii() => (char::from(other), 2),
-            _ => (char::REPLACEMENT_CHARACTER, 1),
-        };
-        out.push(letter);
-        rest = escape.get(length..).unwrap_or_default();
-    }
-    out.push_str(rest);
-    out
-}
-
-/// The character of `\uXXXX`, or of two of them, and how long it is written.
-fn unicode(escape: &str) -> (char, usize) {
-    let unit = |from: usize| {
-        let digits = escape.get(from..from + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let Some(first) = unit(0) else { return (char::REPLACEMENT_CHARACTER, 2) };
-    let pair = [first, unit(6).unwrap_or(0)];
-    match char::decode_utf16(pair).next() {
-        Some(Ok(letter)) => (letter, 6 * letter.len_utf16()),
-        _ => (char::REPLACEMENT_CHARACTER, 6),
     }
 }
 
