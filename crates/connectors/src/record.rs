@@ -2,7 +2,7 @@
 
 /// A value that serializes as an object with these fields, in this order.
 macro_rules! record {
-    ($($field:ident: $value:expr),+ $(,)?) => {{
+    ($($field:ident $(: $value:expr)?),+ $(,)?) => {{
         #[expect(non_camel_case_types, reason = "each field has a type parameter of its own name")]
         mod generated {
             #[derive(serde::Serialize)]
@@ -10,7 +10,7 @@ macro_rules! record {
                 $(pub(super) $field: $field),+
             }
         }
-        generated::Record { $($field: $value),+ }
+        generated::Record { $($field $(: $value)?),+ }
     }};
 }
 

@@ -145,8 +145,8 @@ impl Turn<'_, '_> {
             }
         }
         let record = record! {
-            id: id,
-            session_id: session_id,
+            id,
+            session_id,
             parent_uuid: entry.text("parentUuid"),
             role: message.text("role"),
             r#type: entry.text("type"),

@@ -109,8 +109,8 @@ impl Transcripts for Rollouts {
             git_branch: facts.get("git_branch"),
             git_commit: facts.get("git_commit"),
             git_repository: facts.get("git_repository"),
-            last_event_at: last_event_at,
-            message_count: message_count,
+            last_event_at,
+            message_count,
             function_call_count: call_count,
         };
         emitter.record(SESSIONS, session_id.as_str(), &record).map(drop)

@@ -287,8 +287,8 @@ impl<'w> Work<'w> {
             let attachment = record! {
                 id: &attachment_id,
                 message_id: &id,
-                chat_id: chat_id,
-                name: name,
+                chat_id,
+                name,
                 bytes: self.size_of(current, name),
                 sent_at: &sent_at,
             };
@@ -296,13 +296,13 @@ impl<'w> Work<'w> {
         }
         let record = record! {
             id: &id,
-            chat_id: chat_id,
+            chat_id,
             chat_name: &loaded.name,
-            sent_at: sent_at,
-            local_time: local_time,
+            sent_at,
+            local_time,
             sender: message.sender,
-            kind: kind,
-            text: text,
+            kind,
+            text,
             attachment_name: name,
             is_edited: message.is_edited,
         };

@@ -119,9 +119,8 @@ const fn no_answer_word(no_reply: NoReply) -> &'static str {
 /// The same back.
 fn no_reply_of(word: &str) -> Result<NoReply, String> {
     let all = [NoReply::Connect, NoReply::Timeout, NoReply::Lost, NoReply::Untrusted, NoReply::PrivateTarget];
-    let words = || all.map(no_answer_word).join(", ");
     let known = all.into_iter().find(|no_reply| no_answer_word(*no_reply) == word);
-    known.ok_or_else(|| format!("its no_answer is {word:?}, and may be one of {}", words()))
+    known.ok_or_else(|| format!("unknown variant `{word}`, expected one of `{}`", all.map(no_answer_word).join("`, `")))
 }
 
 /// Why a file is no recording.
