@@ -1,10 +1,10 @@
 //! What can be set, with the reason for every default. The owner sets one number: the ceiling.
 
-use crate::backoff::BackoffConfig;
-use crate::breaker::BreakerConfig;
+use crate::admission::run_budget::RunBudgetConfig;
 use crate::law::tuning::Tuning;
-use crate::retry_budget::RetryBudgetConfig;
-use crate::run_budget::RunBudgetConfig;
+use crate::retry::backoff::BackoffConfig;
+use crate::retry::breaker::BreakerConfig;
+use crate::retry::budget::RetryBudgetConfig;
 use std::time::Duration;
 
 /// Settings of one governor.
@@ -60,7 +60,7 @@ impl Default for Config {
         Self {
             discovery_interval: DISCOVERY_INTERVAL,
             ceiling_interval: CEILING_INTERVAL,
-            max_concurrency: crate::lane::MAX_CONCURRENCY_DEFAULT,
+            max_concurrency: crate::admission::lane::MAX_CONCURRENCY_DEFAULT,
             is_careful: false,
             horizon: HORIZON,
             backoff: BackoffConfig::default(),

@@ -129,46 +129,33 @@
 
 #![warn(missing_docs)]
 
-mod backoff;
-mod breaker;
-mod circuit;
-mod classify;
+mod admission;
 mod config;
-mod governor;
 pub mod keyed;
-mod lane;
-mod latency;
 mod law;
-mod outcome;
-mod pacing;
-mod quota;
-mod quota_fields;
-mod quota_headers;
 mod reasons;
-mod refusals;
-mod retry_after;
-mod retry_budget;
-mod run_budget;
-mod send_log;
+mod retry;
+mod signals;
 mod slots;
 mod snapshot;
 mod time;
 mod warm_start;
-mod window;
 
-pub use backoff::{BackoffConfig, Jitter};
-pub use breaker::BreakerConfig;
-pub use circuit::{CircuitReason, CircuitState, CircuitTransition, CircuitTrigger};
-pub use classify::{Classifier, DefaultClassifier, HeaderSource, ResponseView, network_error, untrusted_certificate};
+pub use admission::governor::{Admission, Advice, Governor, Permit};
+pub use admission::run_budget::RunBudgetConfig;
 pub use config::{CEILING_INTERVAL, Config, DISCOVERY_INTERVAL, HORIZON};
-pub use governor::{Admission, Advice, Governor, Permit};
 pub use law::tuning::{BadValue, Number, Tuning};
-pub use outcome::{Outcome, QUOTAS_MAX, QuotaReading, Quotas, Verdict};
-pub use quota_headers::{QUOTA_RESET_MAX, read_quotas};
 pub use reasons::{DeferReason, Deferral, PressureReason, WaitReason};
-pub use retry_after::{RETRY_AFTER_MAX, read_retry_after};
-pub use retry_budget::RetryBudgetConfig;
-pub use run_budget::RunBudgetConfig;
+pub use retry::backoff::{BackoffConfig, Jitter};
+pub use retry::breaker::BreakerConfig;
+pub use retry::budget::RetryBudgetConfig;
+pub use retry::circuit::{CircuitReason, CircuitState, CircuitTransition, CircuitTrigger};
+pub use signals::classify::{
+    Classifier, DefaultClassifier, HeaderSource, ResponseView, network_error, untrusted_certificate,
+};
+pub use signals::outcome::{Outcome, QUOTAS_MAX, QuotaReading, Quotas, Verdict};
+pub use signals::quota_headers::{QUOTA_RESET_MAX, read_quotas};
+pub use signals::retry_after::{RETRY_AFTER_MAX, read_retry_after};
 pub use snapshot::{BackoffReason, LastBackoff, Snapshot};
 pub use time::{Time, WallTime};
 pub use warm_start::{Learned, STALE_AFTER};

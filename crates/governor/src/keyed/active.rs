@@ -14,12 +14,12 @@ use super::key::Idle;
 use super::pace::Pace;
 use super::snapshot::{KeySnapshot, Tally};
 use super::stats::{ErrorWindow, Latencies};
-use crate::backoff::Backoff;
-use crate::circuit::CircuitState;
-use crate::governor::Advice;
-use crate::lane::Lane;
-use crate::outcome::Verdict;
+use crate::admission::governor::Advice;
+use crate::admission::lane::Lane;
 use crate::reasons::{DeferReason, Deferral, PressureReason, WaitReason};
+use crate::retry::backoff::Backoff;
+use crate::retry::circuit::CircuitState;
+use crate::signals::outcome::Verdict;
 use crate::time::{SECOND, Time};
 use std::time::Duration;
 

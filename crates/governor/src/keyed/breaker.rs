@@ -7,7 +7,7 @@
 
 use super::config::Rules;
 use super::stats::ErrorWindow;
-use crate::circuit::CircuitState;
+use crate::retry::circuit::CircuitState;
 use crate::time::Time;
 
 /// Open time doubles at most this often: 64 times the first.

@@ -6,10 +6,10 @@
 
 use super::domain::Domain;
 use super::feedback::Statuses;
-use crate::backoff::{Backoff, BackoffConfig};
 use crate::config::{CEILING_INTERVAL, DISCOVERY_INTERVAL};
 use crate::law::tuning::Tuning;
-use crate::retry_budget::RetryBudgetConfig;
+use crate::retry::backoff::{Backoff, BackoffConfig};
+use crate::retry::budget::RetryBudgetConfig;
 use crate::time::{SECOND, nanos};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

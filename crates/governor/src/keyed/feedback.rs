@@ -1,8 +1,8 @@
 //! What came back for one request, as a registry is told it.
 
-use crate::backoff::Jitter;
-use crate::classify::{Classifier as _, DefaultClassifier, ResponseView, network_error};
-use crate::outcome::Outcome;
+use crate::retry::backoff::Jitter;
+use crate::signals::classify::{Classifier as _, DefaultClassifier, ResponseView, network_error};
+use crate::signals::outcome::Outcome;
 use crate::time::{WallTime, nanos};
 use std::time::Duration;
 

@@ -5,10 +5,10 @@
 
 use super::config::Rules;
 use super::express::{Batch, Terms};
-use crate::lane::Lane;
+use crate::admission::lane::Lane;
+use crate::law::pacing::Pacing;
 use crate::law::{Accepted, Law, Ordinary, Refusal, Rest};
-use crate::outcome::Verdict;
-use crate::pacing::Pacing;
+use crate::signals::outcome::Verdict;
 use crate::time::Time;
 
 /// A law at work.

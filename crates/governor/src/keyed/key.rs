@@ -5,7 +5,7 @@ use super::breaker::Breaker;
 use super::config::Rules;
 use super::pace::{Pace, RestingPace};
 use super::snapshot::Tally;
-use crate::circuit::CircuitState;
+use crate::retry::circuit::CircuitState;
 use crate::time::Time;
 
 /// A key at rest.

@@ -6,7 +6,7 @@ use super::found::Found;
 use super::key::Key;
 use super::pace::Pace;
 use crate::law::Law;
-use crate::retry_after::RETRY_AFTER_MAX;
+use crate::signals::retry_after::RETRY_AFTER_MAX;
 use crate::time::{Time, WallTime, nanos};
 use crate::warm_start::Learned;
 use std::borrow::Cow;

@@ -1,7 +1,7 @@
 //! What an operator may see of a registry: sums over everything, and the keys that are used most.
 
-use crate::circuit::CircuitState;
 use crate::reasons::WaitReason;
+use crate::retry::circuit::CircuitState;
 use std::time::Duration;
 
 /// Sums.

@@ -12,7 +12,7 @@
 
 use std::time::Duration;
 
-use crate::circuit::{Change, CircuitReason, CircuitState, CircuitTrigger};
+use crate::retry::circuit::{Change, CircuitReason, CircuitState, CircuitTrigger};
 use crate::slots::Slots;
 use crate::time::{Time, nanos};
 

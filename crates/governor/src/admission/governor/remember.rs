@@ -2,7 +2,7 @@
 
 use super::Governor;
 use crate::law::Law;
-use crate::retry_after::RETRY_AFTER_MAX;
+use crate::signals::retry_after::RETRY_AFTER_MAX;
 use crate::time::{Time, WallTime, nanos};
 use crate::warm_start::{Learned, STALE_AFTER};
 use std::time::Duration;

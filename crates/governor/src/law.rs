@@ -59,19 +59,24 @@
 
 mod batch;
 mod episode;
+mod latency;
+pub(crate) mod pacing;
+mod refusals;
 mod rest;
+mod send_log;
 mod slowdown;
 pub(crate) mod tuning;
+mod window;
 
-use crate::latency::Latency;
-use crate::refusals::Refusals;
 use crate::time::{SECOND, Time, nanos_in, seconds_between};
-use crate::window::Window;
 pub(crate) use batch::Ordinary;
 use episode::Episode;
+use latency::Latency;
+use refusals::Refusals;
 pub(crate) use rest::Rest;
 use slowdown::Drain;
 use tuning::Tuning;
+use window::Window;
 
 /// Where a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

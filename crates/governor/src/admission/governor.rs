@@ -6,19 +6,19 @@
 //! of pacing, gate, window and quota and never their sum. The governor returns absolute times and
 //! cannot sleep, so a wait cannot be paid twice; whoever drives it sleeps once.
 
-use crate::backoff::{Backoff, Jitter};
-use crate::breaker::{Breaker, BreakerTicket, Decision, Event};
-use crate::circuit::{Change, CircuitTransition};
+use crate::admission::lane::Lane;
+use crate::admission::run_budget::RunBudget;
 use crate::config::Config;
-use crate::lane::Lane;
+use crate::law::pacing::Pacing;
 use crate::law::tuning::Tuning;
 use crate::law::{Accepted, Law, Refusal};
-use crate::outcome::{Outcome, Verdict};
-use crate::pacing::Pacing;
-use crate::quota::QuotaBook;
 use crate::reasons::{DeferReason, Deferral, PressureReason};
-use crate::retry_budget::RetryBudget;
-use crate::run_budget::RunBudget;
+use crate::retry::backoff::{Backoff, Jitter};
+use crate::retry::breaker::{Breaker, BreakerTicket, Decision, Event};
+use crate::retry::budget::RetryBudget;
+use crate::retry::circuit::{Change, CircuitTransition};
+use crate::signals::outcome::{Outcome, Verdict};
+use crate::signals::quota::QuotaBook;
 use crate::snapshot::{BackoffReason, LastBackoff};
 use crate::time::{Time, nanos};
 use std::time::Duration;

@@ -3,9 +3,9 @@
 //! Looking changes nothing, except that a circuit transition is handed out once.
 
 use super::{Governor, latest};
-use crate::breaker::Decision;
-use crate::circuit::{CircuitState, CircuitTransition};
 use crate::reasons::WaitReason;
+use crate::retry::breaker::Decision;
+use crate::retry::circuit::{CircuitState, CircuitTransition};
 use crate::snapshot::Snapshot;
 use crate::time::Time;
 use std::time::Duration;
