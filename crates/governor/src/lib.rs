@@ -123,7 +123,7 @@
 //! - A way to turn a [`DeferReason`] into a [`PressureReason`]: stopping by our own budget must not
 //!   look like a provider under pressure.
 //! - A lock in [`Governor`], and a map from keys to governors: the caller owns its governors. Who has thousands
-//!   of keys takes a [`keyed::Registry`].
+//!   of keys takes a [`keyed::Registry`], which has the same state and settings for each of them.
 //! - A setting that an owner has to make for the law. The owner sets one number, the ceiling
 //!   ([`Config::ceiling_interval`]); the law's own numbers ([`Tuning`]) are for those who measure it.
 
@@ -136,16 +136,17 @@ mod law;
 mod reasons;
 mod retry;
 mod signals;
-mod slots;
 mod snapshot;
 mod time;
 mod warm_start;
 
-pub use admission::governor::{Admission, Advice, Governor, Permit};
+pub use admission::governor::Governor;
+pub use admission::permit::{Admission, Advice, PERMIT_LIFE, Permit};
 pub use admission::run_budget::RunBudgetConfig;
-pub use config::{CEILING_INTERVAL, Config, DISCOVERY_INTERVAL, HORIZON};
+pub use config::{Aimd, CEILING_INTERVAL, Config, ConfigError, DISCOVERY_INTERVAL, HORIZON, Strategy};
 pub use law::tuning::{BadValue, Number, Tuning};
 pub use reasons::{DeferReason, Deferral, PressureReason, WaitReason};
+pub use retry::answer_window::BUCKETS_MAX;
 pub use retry::backoff::{BackoffConfig, Jitter};
 pub use retry::breaker::BreakerConfig;
 pub use retry::budget::RetryBudgetConfig;

@@ -19,7 +19,8 @@ use crate::clock::{Clock, wall_now};
 use crate::memory::MemoryError;
 use crate::patience::Patience;
 use crate::refusal::Refused;
-use gleaner_governor::keyed::{Config, ConfigError, Domain, DomainError, Full, Registry, Snapshot};
+use gleaner_governor::ConfigError;
+use gleaner_governor::keyed::{Domain, DomainError, Full, Registry, RegistryConfig, Snapshot};
 use remembered::Remembered;
 use std::fmt;
 use std::io;
@@ -33,7 +34,7 @@ use waiters::Waiters;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainSettings {
     /// The registry's own settings.
-    pub config: Config,
+    pub config: RegistryConfig,
     /// Most callers of one host that may wait; one more is refused at once. 10,000.
     pub max_waiting: usize,
     /// How often a snapshot goes to the log and to [`Domains::snapshots`]; `None`: never.
@@ -45,7 +46,7 @@ const MAX_WAITING: usize = 10_000;
 
 impl Default for DomainSettings {
     fn default() -> Self {
-        Self { config: Config::default(), max_waiting: MAX_WAITING, snapshot_every: None }
+        Self { config: RegistryConfig::default(), max_waiting: MAX_WAITING, snapshot_every: None }
     }
 }
 

@@ -649,7 +649,7 @@ mod tests {
     #[test]
     fn every_number_is_read_by_the_law() {
         let law: String = FILES.iter().flat_map(|(_, source)| code(source)).collect::<Vec<_>>().join("\n")
-            + &code(include_str!("../keyed/found.rs")).collect::<Vec<_>>().join("\n");
+            + &code(include_str!("../keyed/active.rs")).collect::<Vec<_>>().join("\n");
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let taken = law.split("tuning.").skip(1).filter_map(|rest| rest.split(|c| !is_name(c)).next());
         let unpacked = law.split("let Tuning {").skip(1).filter_map(|rest| rest.split_once('}'));

@@ -2,75 +2,60 @@
 //!
 //! Looking changes nothing, except that a circuit transition is handed out once.
 
-use super::{Governor, latest};
+use super::Governor;
+use crate::law::pace::Pace;
 use crate::reasons::WaitReason;
-use crate::retry::breaker::Decision;
 use crate::retry::circuit::{CircuitState, CircuitTransition};
+use crate::signals::quota::QuotaAdvice;
 use crate::snapshot::Snapshot;
 use crate::time::Time;
 use std::time::Duration;
 
 impl Governor {
+    /// What the provider's quota headers leave.
+    #[inline]
+    pub(super) fn quota(&self, now: Time) -> QuotaAdvice {
+        let quotas = self.quotas.as_ref();
+        quotas.map_or(QuotaAdvice::default(), |quotas| quotas.advice(self.state.sent, now, self.rules.tuning))
+    }
+
     /// What a request would have to wait for at `now`; `None` when it may be sent.
     #[must_use]
     pub fn wait_reason(&self, now: Time) -> Option<WaitReason> {
-        match self.breaker.decide(now) {
-            Decision::Admit | Decision::AdmitProbe => {}
-            Decision::Refuse { .. } => return Some(WaitReason::Circuit),
-            Decision::ProbesOut => return Some(WaitReason::InFlight),
-        }
-        let law = self.law.as_ref()?;
-        let quota = self.quotas.advice(self.sent, now, law.tuning());
-        if self.needs_answer(law) || (quota.needs_answer && self.lane.in_flight() > 0) {
-            return Some(WaitReason::InFlight);
-        }
-        let due = latest(&self.pacing, law, self.ceiling, quota.closed_until, now).max(now);
-        if law.window.is_testing() && law.window.is_early(due) {
-            return Some(WaitReason::InFlight);
-        }
-        let candidates = [
-            (WaitReason::Pacing, self.pacing.due(law.interval(), self.ceiling, law.tuning())),
-            (WaitReason::Gate, law.gate()),
-            (WaitReason::Quota, quota.closed_until),
-            (WaitReason::Window, law.window.due(due, law.tuning())),
-        ];
-        // Of two that end together the later in the list says more.
-        let (reason, until) = candidates.into_iter().max_by_key(|&(_, until)| until)?;
-        (until > now).then_some(reason)
+        self.state.wait_reason(&self.rules, &self.quota(now), now)
     }
 
     /// The state for people; `None` after an opt-out.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Option<Snapshot> {
-        let law = self.law.as_ref()?;
-        let quota = self.quotas.advice(self.sent, now, law.tuning()).closed_until;
-        let circuit = match self.breaker.decide(now) {
-            Decision::Refuse { until } => until,
-            _ => Time::ZERO,
-        };
-        let next_allowed = latest(&self.pacing, law, self.ceiling, quota, now).max(circuit);
+        let (state, rules) = (&self.state, &self.rules);
+        if matches!(state.pace, Pace::Off) {
+            return None;
+        }
+        let law = state.pace.law();
+        let circuit = state.breaker.open_until(now).unwrap_or(Time::ZERO);
         Some(Snapshot {
-            interval: Duration::from_nanos(law.interval()),
-            ceiling_interval: Duration::from_nanos(self.ceiling),
-            mode: law.mode().as_str(),
-            limit_per_s: law.limit(),
-            window: law.window.learned(),
+            interval: Duration::from_nanos(state.pace.interval(rules)),
+            ceiling_interval: Duration::from_nanos(rules.fastest),
+            mode: law.map_or(rules.strategy.as_str(), |law| law.mode().as_str()),
+            limit_per_s: law.and_then(|law| law.limit()),
+            window: law.and_then(|law| law.window.learned()),
             last_backoff: self.last_backoff,
-            next_allowed,
-            gate_until: Some(law.gate()).filter(|&gate| gate > now),
-            pace_slot: self.pacing.due(law.interval(), self.ceiling, law.tuning()),
+            next_allowed: state.pace.next(rules, self.quota(now).closed_until, now).max(circuit),
+            gate_until: Some(state.pace.gate()).filter(|&gate| gate > now),
+            pace_slot: state.pace.slot(rules, now),
             waits_for: self.wait_reason(now),
-            retry_after_too_short: law.is_told_too_short(),
-            refusals_left: law.refusals.left(),
-            in_flight: self.lane.in_flight(),
-            in_flight_limit: self.lane.limit(),
+            retry_after_too_short: state.pace.is_told_too_short(),
+            refusals_left: law.map_or(0, |law| law.refusals.left()),
+            in_flight: state.lane.in_flight(),
+            in_flight_limit: state.lane.limit(),
         })
     }
 
     /// The state of the circuit.
     #[must_use]
     pub fn circuit(&self, now: Time) -> CircuitState {
-        self.breaker.state(now)
+        self.state.breaker.state(now)
     }
 
     /// The oldest circuit transition that has not been taken yet.
