@@ -84,7 +84,7 @@ impl PermitAges {
     /// Whether it is time to move the mark.
     #[inline]
     pub(crate) const fn is_due(&self, now: Time) -> bool {
-        now.as_nanos() >= (self.marked_at_s as u64).saturating_mul(SECOND).saturating_add(LIFE)
+        now.as_nanos() >= self.marked_at_s as u64 * SECOND + LIFE
     }
 
     /// Moves the mark behind the send number `sent`; how many of those in flight are given up.
