@@ -16,7 +16,7 @@ impl Governor {
     #[inline]
     pub(super) fn quota(&self, now: Time) -> QuotaAdvice {
         let quotas = self.quotas.as_ref();
-        quotas.map_or(QuotaAdvice::default(), |quotas| quotas.advice(self.state.sent, now, self.rules.tuning))
+        quotas.map_or_else(QuotaAdvice::default, |quotas| quotas.advice(self.state.sent, now, self.rules.tuning))
     }
 
     /// What a request would have to wait for at `now`; `None` when it may be sent.
