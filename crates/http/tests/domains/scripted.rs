@@ -2,7 +2,7 @@
 
 use crate::hosts::{acquire, aimd, answer, exchange, fixed, ms, rate, touchy};
 use gleaner_http::governor::{Advice, CircuitState};
-use gleaner_http::{AcquireError, DomainSettings, Domains};
+use gleaner_http::{AcquireError, Domains};
 use std::time::Duration;
 use tokio::time::Instant;
 
