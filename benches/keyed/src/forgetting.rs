@@ -4,8 +4,8 @@
 //! some sixty per shard, which are two steps. Measured is the thread CPU time of each step, which is that of its lock.
 
 use crate::cpu;
-use gleaner_governor::Time;
-use gleaner_governor::keyed::{Admission, Config, Domain, Feedback, Registry};
+use gleaner_governor::keyed::{Domain, Feedback, Registry, RegistryConfig};
+use gleaner_governor::{Admission, Time};
 use std::time::Duration;
 
 const KEYS: u32 = 1_000_000;
@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_micros(100);
 
 /// Prints a line; false when a step takes too long.
 pub fn measure() -> bool {
-    let registry: Registry = Registry::new(Config::default(), 42).expect("a good config");
+    let registry: Registry = Registry::new(RegistryConfig::default(), 42).expect("a good config");
     let start = Time::from_nanos(1_000_000_000_000);
     let mut now = start;
     for number in 0..KEYS {

@@ -3,8 +3,8 @@
 //! All get the time as an argument, ours by its API and the other by a clock that only says what it was told, so
 //! that nobody pays for reading one. Keys are the same names for all who look one up.
 
-use gleaner_governor::Time;
-use gleaner_governor::keyed::{Admission, Config, Domain, Feedback, Handle, Lookup, Registry};
+use gleaner_governor::keyed::{Domain, Feedback, Handle, Lookup, Registry, RegistryConfig};
+use gleaner_governor::{Admission, Time};
 use governor::clock::FakeRelativeClock;
 use governor::middleware::NoOpMiddleware;
 use governor::nanos::Nanos;
@@ -104,7 +104,7 @@ struct Ours {
 
 impl Ours {
     fn new(limit: Limit) -> Self {
-        let registry: &Registry = Box::leak(Box::new(Registry::new(Config::default(), 42).expect("a good config")));
+        let registry: &Registry = Box::leak(Box::new(Registry::new(RegistryConfig::default(), 42).expect("a good config")));
         let now = Time::from_nanos(1);
         let domains: Vec<_> = (0..KEYS).map(|number| Domain::parse(&host(number)).expect("a host")).collect();
         let handles = domains.iter().map(|domain| registry.handle(domain, now).expect("room")).collect();

@@ -1,22 +1,22 @@
 //! How hosts are governed, by name: what a configuration file and `--set` may say, and what is allowed.
 
-use gleaner_http::governor::RetryBudgetConfig;
-use gleaner_http::governor::keyed::{Aimd, Config, Domain, Statuses, Strategy};
+use gleaner_http::governor::keyed::{Domain, RegistryConfig, Statuses};
+use gleaner_http::governor::{Aimd, RetryBudgetConfig, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// One setting of [`Config`].
+/// One setting of [`RegistryConfig`].
 #[derive(Clone, Copy, Debug)]
 pub struct HostSetting {
     /// Its name.
     pub name: &'static str,
     /// What may be written, for people.
     pub allowed: &'static str,
-    put: fn(&mut Config, &str) -> Option<()>,
-    text: fn(&Config) -> String,
+    put: fn(&mut RegistryConfig, &str) -> Option<()>,
+    text: fn(&RegistryConfig) -> String,
 }
 
 /// Why a setting is refused: its name, the value, and what is allowed.
@@ -58,8 +58,8 @@ impl Assignment {
     /// Applies assignments to `config`; of two for one setting the later counts.
     ///
     /// # Errors
-    /// When one is a step of a strategy that is not set. Whether they fit each other is for [`Config::check`].
-    pub fn apply(assignments: &[Self], config: &mut Config) -> Result<(), HostSettingError> {
+    /// When one is a step of a strategy that is not set. Whether they fit each other is for [`RegistryConfig::check`].
+    pub fn apply(assignments: &[Self], config: &mut RegistryConfig) -> Result<(), HostSettingError> {
         // In the order of the table: the strategy comes before its steps.
         for setting in &HOST_SETTINGS {
             let Some(one) = assignments.iter().rfind(|one| one.setting.name == setting.name) else { continue };
@@ -79,7 +79,7 @@ impl FromStr for Assignment {
         let setting = setting.ok_or_else(|| HostSettingError::Unknown(name.trim().to_owned()))?;
         let HostSetting { name, allowed, put, .. } = *setting;
         let value = value.trim().to_owned();
-        match put(&mut Config::aimd(), &value) {
+        match put(&mut RegistryConfig::aimd(), &value) {
             Some(()) => Ok(Self { setting, value }),
             None => Err(HostSettingError::Value { name, value, allowed }),
         }
@@ -89,22 +89,22 @@ impl FromStr for Assignment {
 impl HostSetting {
     /// Its value in `config`, as it could be written.
     #[must_use]
-    pub fn text(&self, config: &Config) -> String {
+    pub fn text(&self, config: &RegistryConfig) -> String {
         (self.text)(config)
     }
 }
 
-/// `name: what is allowed, how it is read, how it is written`.
+/// `name, field: what is allowed, how it is read, how it is written`.
 macro_rules! settings {
-    ($($name:ident: $allowed:expr, $read:expr, $write:expr;)*) => {
+    ($($name:literal, $($field:ident).+: $allowed:expr, $read:expr, $write:expr;)*) => {
         [$(HostSetting {
-            name: stringify!($name),
+            name: $name,
             allowed: $allowed,
             put: |config, text| {
-                config.$name = $read(text)?;
+                config.$($field).+ = $read(text)?;
                 Some(())
             },
-            text: |config| $write(&config.$name),
+            text: |config| $write(&config.$($field).+),
         }),*]
     };
 }
@@ -116,11 +116,11 @@ macro_rules! steps {
             name: stringify!($name),
             allowed: $allowed,
             put: |config, text| {
-                let Strategy::Aimd(aimd) = &mut config.strategy else { return None };
+                let Strategy::Aimd(aimd) = &mut config.key.strategy else { return None };
                 aimd.$name = $read(text)?;
                 Some(())
             },
-            text: |config| match config.strategy {
+            text: |config| match config.key.strategy {
                 Strategy::Aimd(aimd) => $write(&aimd.$name),
                 _ => $write(&Aimd::default().$name),
             },
@@ -133,32 +133,35 @@ const TIME: &str = "a time such as 500ms, 30s, 10m or 2h";
 const COUNT: &str = "a whole number from 1 to 65535";
 const SIZE: &str = "a whole number from 1 to 100000000";
 
-const PLAIN: [HostSetting; 25] = settings! {
-    strategy: "gleaner, aimd or fixed", strategy, |it: &Strategy| it.as_str().to_owned();
-    enabled: "true or false", read, write;
-    initial_per_s: RATE, rate, number;
-    min_per_s: RATE, rate, number;
-    max_per_s: RATE, rate, number;
-    burst: "a number from 1 to 1000000000", |text| within(text, 1.0..=1e9), number;
-    max_in_flight: COUNT, count, write;
-    error_share: "a number above 0 and up to 1", |text| within(text, f64::MIN_POSITIVE..=1.0), number;
-    samples_min: COUNT, count, write;
-    failures_in_row: "a whole number from 0 (off) to 65535", read, write;
-    open_for: TIME, positive, duration;
-    successes_to_close: "a whole number from 1 to 255", |text| within(text, 1..=u8::MAX), write;
-    retry_base: TIME, time, duration;
-    retry_cap: TIME, time, duration;
-    attempts: COUNT, |text| count(text).map(u32::from), write;
-    retry_budget: "off, or successes that pay for one retry, from 1 to 65535", retry_budget, retry_budget_text;
-    stats_window: TIME, positive, duration;
-    stats_bucket: TIME, positive, duration;
-    forget_after: TIME, positive, duration;
-    shards: "a power of two up to 4096", |text| within(text, 1..=4096).filter(|it: &usize| it.is_power_of_two()), write;
-    keys_max: SIZE, |text| within(text, 1..=100_000_000), write;
-    throttled_after: TIME, time, duration;
-    snapshot_keys_max: SIZE, |text| within(text, 1..=100_000_000), write;
-    groups: "domains, separated by commas", groups, groups_text;
-    statuses: "for example \"a.example +404 -500, b.example -503\": + is worth a retry, - is not", statuses, statuses_text;
+const PLAIN: [HostSetting; 28] = settings! {
+    "strategy", key.strategy: "gleaner, aimd or fixed", strategy, |it: &Strategy| it.as_str().to_owned();
+    "enabled", enabled: "true or false", read, write;
+    "initial_per_s", key.discovery_interval: RATE, rate, per_second;
+    "min_per_s", key.slowest_interval: RATE, rate, per_second;
+    "max_per_s", key.ceiling_interval: RATE, rate, per_second;
+    "burst", key.burst: "a number from 1 to 1000000000", |text| within(text, 1.0..=1e9), number;
+    "max_in_flight", key.max_concurrency: COUNT, count, write;
+    "is_careful", key.is_careful: "true or false", read, write;
+    "longest_wait", key.horizon: "none, or a time such as 30s, 10m or 2h", longest_wait, longest_wait_text;
+    "failure_percent", key.breaker.failure_percent: "a whole number from 1 to 100", |text| within(text, 1..=100), write;
+    "samples_min", key.breaker.throughput_min: COUNT, count, write;
+    "failures_in_row", key.breaker.consecutive_failures: "a whole number from 0 (off) to 65535", read, write;
+    "open_for", key.breaker.open_for: TIME, positive, duration;
+    "probes", key.breaker.probes: "a whole number from 1 to 255", |text| within(text, 1..=u8::MAX), write;
+    "successes_to_close", key.breaker.successes_to_close: "a whole number from 1 to 255", |text| within(text, 1..=u8::MAX), write;
+    "retry_base", key.backoff.base: TIME, time, duration;
+    "retry_cap", key.backoff.cap: TIME, time, duration;
+    "attempts", key.backoff.attempts: COUNT, |text| count(text).map(u32::from), write;
+    "retry_budget", key.retry_budget: "off, or successes that pay for one retry, from 1 to 65535", retry_budget, retry_budget_text;
+    "stats_window", key.breaker.window: TIME, positive, duration;
+    "stats_bucket", key.breaker.bucket: TIME, positive, duration;
+    "forget_after", forget_after: TIME, positive, duration;
+    "shards", shards: "a power of two up to 4096", |text| within(text, 1..=4096).filter(|it: &usize| it.is_power_of_two()), write;
+    "keys_max", keys_max: SIZE, |text| within(text, 1..=100_000_000), write;
+    "throttled_after", throttled_after: TIME, time, duration;
+    "snapshot_keys_max", snapshot_keys_max: SIZE, |text| within(text, 1..=100_000_000), write;
+    "groups", groups: "domains, separated by commas", groups, groups_text;
+    "statuses", statuses: "for example \"a.example +404 -500, b.example -503\": + is worth a retry, - is not", statuses, statuses_text;
 };
 
 const STEPS: [HostSetting; 4] = steps! {
@@ -192,8 +195,23 @@ fn within<T: FromStr + PartialOrd>(text: &str, range: RangeInclusive<T>) -> Opti
     read(text).filter(|value| range.contains(value))
 }
 
-fn rate(text: &str) -> Option<f64> {
-    within(text, 1e-7..=1e9)
+/// A rate is kept as the interval between two requests.
+fn rate(text: &str) -> Option<Duration> {
+    within(text, 1e-7..=1e9).map(|per_second: f64| Duration::from_secs_f64(per_second.recip()))
+}
+
+fn per_second(interval: &Duration) -> String {
+    let per_second = interval.as_secs_f64().recip();
+    // An interval is whole nanoseconds, so the last digits are not what was written.
+    number(&((per_second * 1e6).round() / 1e6))
+}
+
+fn longest_wait(text: &str) -> Option<Duration> {
+    if text == "none" { Some(Duration::MAX) } else { positive(text) }
+}
+
+fn longest_wait_text(value: &Duration) -> String {
+    if *value == Duration::MAX { "none".to_owned() } else { duration(value) }
 }
 
 fn count(text: &str) -> Option<u16> {
@@ -294,22 +312,26 @@ fn statuses_text(statuses: &StatusesByDomain) -> String {
 mod tests {
     use super::*;
 
-    fn config(assignments: &[&str]) -> Result<Config, HostSettingError> {
+    fn config(assignments: &[&str]) -> Result<RegistryConfig, HostSettingError> {
         let assignments: Vec<Assignment> = assignments.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
-        let mut config = Config::default();
+        let mut config = RegistryConfig::default();
         Assignment::apply(&assignments, &mut config)?;
         Ok(config)
     }
 
     #[test]
     fn every_default_can_be_written_as_it_is_shown() {
-        for base in [Config::default(), Config::aimd()] {
+        for base in [RegistryConfig::default(), RegistryConfig::aimd()] {
             let shown = HOST_SETTINGS.iter().map(|setting| format!("{}={}", setting.name, setting.text(&base)));
             let shown = shown.filter(|text| !text.ends_with("=none")).collect::<Vec<_>>();
             let assignments: Vec<Assignment> = shown.iter().map(|text| text.parse().unwrap()).collect();
             let mut config = base.clone();
             match Assignment::apply(&assignments, &mut config) {
-                Ok(()) => assert_eq!(config, Config { min_per_s: config.min_per_s, ..base }),
+                Ok(()) => {
+                    // One per hour is rounded.
+                    config.key.slowest_interval = base.key.slowest_interval;
+                    assert_eq!(config, base);
+                }
                 Err(error) => assert_eq!(error, HostSettingError::NotAimd("increase_per_s")),
             }
         }
@@ -328,9 +350,10 @@ mod tests {
             "statuses=a.example +404 -500",
         ]);
         let config = config.unwrap();
-        assert!(matches!(config.strategy, Strategy::Aimd(aimd) if aimd.increase_per_s == 0.5));
-        assert_eq!((config.max_per_s, config.open_for), (9.0, Duration::from_secs(120)));
-        assert_eq!((config.retry_budget, config.groups.len()), (None, 2));
+        assert!(matches!(config.key.strategy, Strategy::Aimd(aimd) if aimd.increase_per_s == 0.5));
+        assert_eq!(config.key.ceiling_interval, Duration::from_secs_f64(1.0 / 9.0));
+        assert_eq!(config.key.breaker.open_for, Duration::from_secs(120));
+        assert_eq!((config.key.retry_budget, config.groups.len()), (None, 2));
         assert_eq!(config.statuses["a.example"], Statuses::new(&[404], &[500]));
         assert_eq!(config.check(), Ok(()));
     }
@@ -345,8 +368,11 @@ mod tests {
             "max_per_s=inf",
             "burst=0.5",
             "max_in_flight=0",
-            "error_share=0",
-            "error_share=1.5",
+            "is_careful=maybe",
+            "longest_wait=0s",
+            "failure_percent=0",
+            "failure_percent=101",
+            "probes=0",
             "samples_min=-1",
             "failures_in_row=70000",
             "open_for=0s",

@@ -39,7 +39,7 @@ pub use stop::Stop;
 
 use bodies::Bodies;
 use exchange::Shared;
-use gleaner_http::governor::keyed::ConfigError;
+use gleaner_http::governor::ConfigError;
 use gleaner_http::{DomainSettings, Domains, DomainsError};
 use journal::{Folder, Journal, Previous};
 use pipeline::{Parts, Pipeline};

@@ -229,10 +229,11 @@ impl<W: Wire> Pipeline<W> {
                 let why = format!("the host wants us to stay away for {} s", at.since(now).as_secs());
                 self.give_up(id, &why).await?;
             }
-            Err(NotYet::CircuitOpen(until)) if until.since(now) > self.settings.wait_max => {
-                self.give_up(id, "the host does not answer as it should, for too long").await?;
-            }
-            Err(NotYet::Before(at) | NotYet::CircuitOpen(at)) => self.frontier.sleep(id, at),
+            Err(NotYet::Before(at)) => self.frontier.sleep(id, at),
+            Err(NotYet::Deferred(deferral)) => match deferral.not_before {
+                Some(at) if at.since(now) <= self.settings.wait_max => self.frontier.sleep(id, at),
+                _ => self.give_up(id, "the host does not answer as it should, for too long").await?,
+            },
         }
         Ok(())
     }

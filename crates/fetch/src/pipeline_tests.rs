@@ -8,8 +8,8 @@ use crate::progress::{Progress, Told};
 use crate::url_list::{LineFile, Said};
 use crate::wire::{Ask, Head, Wire};
 use crate::{ResultLine, Settings, Stop};
-use gleaner_http::governor::RetryBudgetConfig;
-use gleaner_http::governor::keyed::{Config, Strategy};
+use gleaner_http::governor::keyed::RegistryConfig;
+use gleaner_http::governor::{RetryBudgetConfig, Strategy};
 use gleaner_http::wire::{Body, BodyEnd, BodyLimits, NoAnswer, TransportKind};
 use gleaner_http::{DomainSettings, Domains};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -108,8 +108,12 @@ fn robots() -> Settings {
     Settings::new("unused".into())
 }
 
-fn fixed(per_s: f64) -> Config {
-    Config { strategy: Strategy::Fixed, initial_per_s: per_s, max_per_s: per_s.max(50.0), ..Config::default() }
+fn fixed(per_s: f64) -> RegistryConfig {
+    let mut config = RegistryConfig::default();
+    config.key.strategy = Strategy::Fixed;
+    config.key.discovery_interval = Duration::from_secs_f64(1.0 / per_s);
+    config.key.ceiling_interval = Duration::from_secs_f64(1.0 / per_s.max(50.0));
+    config
 }
 
 async fn run(
@@ -261,7 +265,8 @@ async fn what_fails_for_a_moment_is_sent_again_with_a_permit_each() {
 #[tokio::test(start_paused = true)]
 async fn what_was_too_much_goes_behind_the_others_when_the_retry_budget_is_used_up() {
     let budget = RetryBudgetConfig { successes_per_retry: 200 };
-    let governor = Config { retry_budget: Some(budget), ..fixed(10.0) };
+    let mut governor = fixed(10.0);
+    governor.key.retry_budget = Some(budget);
     let done = run(&urls("a.example", 60), Settings { governor, ..settings() }, |url, count| {
         let number: usize = url.rsplit_once('/').unwrap().1.parse().unwrap();
         if count == 0 && number.is_multiple_of(5) { status(429) } else { ok("x") }

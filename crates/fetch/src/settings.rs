@@ -1,6 +1,6 @@
 //! What can be set of a fetch, each default with its reason.
 
-use gleaner_http::governor::keyed::Config;
+use gleaner_http::governor::keyed::RegistryConfig;
 use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct Settings {
     /// Whether a redirect from elsewhere may lead to an address that is not public.
     pub allows_private_redirects: bool,
     /// Pace, circuit and retries of each host.
-    pub governor: Config,
+    pub governor: RegistryConfig,
 }
 
 impl Settings {
@@ -47,7 +47,7 @@ impl Settings {
             concurrency: CONCURRENCY,
             wait_max: WAIT_MAX,
             allows_private_redirects: false,
-            governor: Config::default(),
+            governor: RegistryConfig::default(),
         }
     }
 

@@ -1,13 +1,65 @@
-//! What can be set, with the reason for every default. The owner sets one number: the ceiling.
+//! What can be set for a key, with the reason for every default. The owner sets one number: the ceiling.
+//!
+//! One set of settings for a single [`Governor`](crate::Governor) and for every key of a
+//! [`Registry`](crate::keyed::Registry), which adds its own around it
+//! ([`RegistryConfig`](crate::keyed::RegistryConfig)). A registry refuses a value that makes no sense
+//! ([`Config::check`]); a governor, whose constructor cannot fail, uses the nearest one that does.
 
-use crate::backoff::BackoffConfig;
-use crate::breaker::BreakerConfig;
+use crate::admission::run_budget::RunBudgetConfig;
 use crate::law::tuning::Tuning;
-use crate::retry_budget::RetryBudgetConfig;
-use crate::run_budget::RunBudgetConfig;
+use crate::retry::backoff::{Backoff, BackoffConfig};
+use crate::retry::breaker::{BreakerConfig, BreakerRules};
+use crate::retry::budget::{RetryBudgetConfig, RetryRules};
+use crate::time::nanos;
+use std::fmt;
 use std::time::Duration;
 
-/// Settings of one governor.
+/// How a key finds its pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Strategy {
+    /// The law: finds the limit from below and holds just under it.
+    #[default]
+    Gleaner,
+    /// A token bucket whose rate is raised by a step and cut by a factor.
+    Aimd(Aimd),
+    /// A token bucket that keeps the discovery interval, whatever the answers say. A Retry-After and the circuit
+    /// still count.
+    Fixed,
+}
+
+impl Strategy {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gleaner => "gleaner",
+            Self::Aimd(_) => "aimd",
+            Self::Fixed => "fixed",
+        }
+    }
+}
+
+/// Steps of [`Strategy::Aimd`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aimd {
+    /// Added to the rate by a success that came in time. 0.1: ten successes for one more per second.
+    pub increase_per_s: f64,
+    /// The rate is multiplied by this when the provider is overloaded or late. 0.5, as in TCP.
+    pub decrease_factor: f64,
+    /// An answer within this time is in time. A provider that is always slower moves it, up to
+    /// `late_factor` times. 500 ms: what a healthy web server needs at most.
+    pub latency_target: Duration,
+    /// An answer is late beyond this many times the target. 2.
+    pub late_factor: f64,
+}
+
+impl Default for Aimd {
+    fn default() -> Self {
+        Self { increase_per_s: 0.1, decrease_factor: 0.5, latency_target: Duration::from_millis(500), late_factor: 2.0 }
+    }
+}
+
+/// Settings of one key.
 ///
 /// ```
 /// use gleaner_governor::{Config, Governor};
@@ -20,11 +72,19 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Config {
+    /// How the pace is found.
+    pub strategy: Strategy,
     /// Interval of the first sends, before anything is known (D4). Zero opts out of pacing: no
     /// wait, and no snapshot.
     pub discovery_interval: Duration,
     /// The owner's number: the shortest interval ever allowed, also after idle time.
     pub ceiling_interval: Duration,
+    /// The longest interval that refusals may lead to. An hour: slower providers have windows. Tries after a
+    /// Retry-After that proved too short may be further apart.
+    pub slowest_interval: Duration,
+    /// Requests that a token bucket lets through at once after a pause. 1: idle time buys no burst. The
+    /// strategy `gleaner` never bursts.
+    pub burst: f64,
     /// Most requests in flight.
     pub max_concurrency: u16,
     /// Refusals are held against the owner's account. The limit is then found with one of them, and after that at
@@ -35,11 +95,11 @@ pub struct Config {
     pub horizon: Duration,
     /// Pauses before retries, and how many attempts a request has.
     pub backoff: BackoffConfig,
-    /// Bound on the retries of a run; `None`: only the attempts of each request bound them.
+    /// Bound on the retries of a key; `None`: only the attempts of each request bound them.
     pub retry_budget: Option<RetryBudgetConfig>,
     /// When the circuit opens and closes.
     pub breaker: BreakerConfig,
-    /// The owner's envelope for a run; off by default.
+    /// The owner's envelope for a run; off by default. Only a [`Governor`](crate::Governor) has runs.
     pub run_budget: RunBudgetConfig,
     /// The numbers of the law. [`Tuning::SHIPPED`] for everybody but the lab, which measures others.
     pub tuning: &'static Tuning,
@@ -55,12 +115,20 @@ pub const CEILING_INTERVAL: Duration = Duration::from_millis(20);
 /// Default horizon: a person waits five minutes for a program, not longer.
 pub const HORIZON: Duration = Duration::from_secs(300);
 
+/// Default of the longest interval.
+const SLOWEST_INTERVAL: Duration = Duration::from_secs(3600);
+/// A token bucket that was cut to less climbs back by single steps, for minutes.
+const SLOWEST_INTERVAL_AIMD: Duration = Duration::from_secs(10);
+
 impl Default for Config {
     fn default() -> Self {
         Self {
+            strategy: Strategy::Gleaner,
             discovery_interval: DISCOVERY_INTERVAL,
             ceiling_interval: CEILING_INTERVAL,
-            max_concurrency: crate::lane::MAX_CONCURRENCY_DEFAULT,
+            slowest_interval: SLOWEST_INTERVAL,
+            burst: 1.0,
+            max_concurrency: crate::admission::lane::MAX_CONCURRENCY_DEFAULT,
             is_careful: false,
             horizon: HORIZON,
             backoff: BackoffConfig::default(),
@@ -68,6 +136,125 @@ impl Default for Config {
             breaker: BreakerConfig::default(),
             run_budget: RunBudgetConfig::default(),
             tuning: Tuning::SHIPPED,
+        }
+    }
+}
+
+impl Config {
+    /// [`Strategy::Aimd`] with its defaults: a burst of ten, and never slower than one in ten seconds,
+    /// because from there it climbs by single steps.
+    #[must_use]
+    pub fn aimd() -> Self {
+        let strategy = Strategy::Aimd(Aimd::default());
+        Self { strategy, burst: 10.0, slowest_interval: SLOWEST_INTERVAL_AIMD, ..Self::default() }
+    }
+
+    /// Looks for what makes no sense. A discovery interval of zero is refused, too: what opted out of pacing has
+    /// nothing to check.
+    ///
+    /// # Errors
+    /// The first setting that is wrong, by name.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        positive("ceiling_interval", self.ceiling_interval)?;
+        if self.slowest_interval < self.ceiling_interval {
+            return refuse("slowest_interval", "is shorter than ceiling_interval");
+        }
+        if !(self.ceiling_interval..=self.slowest_interval).contains(&self.discovery_interval) {
+            return refuse("discovery_interval", "is not between ceiling_interval and slowest_interval");
+        }
+        within("burst", self.burst, 1.0, 1e9)?;
+        if self.max_concurrency == 0 {
+            return refuse("max_concurrency", "is zero");
+        }
+        if let Strategy::Aimd(aimd) = self.strategy {
+            within("increase_per_s", aimd.increase_per_s, 0.0, 1e9)?;
+            if !(aimd.decrease_factor > 0.0 && aimd.decrease_factor < 1.0) {
+                return refuse("decrease_factor", "is not between 0 and 1");
+            }
+            positive("latency_target", aimd.latency_target)?;
+            within("late_factor", aimd.late_factor, 1.0, 1e6)?;
+        }
+        if self.backoff.base > self.backoff.cap {
+            return refuse("backoff.base", "is above backoff.cap");
+        }
+        if self.backoff.attempts == 0 {
+            return refuse("backoff.attempts", "is zero");
+        }
+        self.breaker.check()
+    }
+}
+
+/// NaN is within nothing.
+fn within(field: &'static str, value: f64, min: f64, max: f64) -> Result<(), ConfigError> {
+    match value {
+        value if value.is_nan() => refuse(field, "is not a number"),
+        value if value < 0.0 => refuse(field, "is negative"),
+        value if value < min => refuse(field, "is too small"),
+        value if value > max => refuse(field, "is too large"),
+        _ => Ok(()),
+    }
+}
+
+pub(crate) fn positive(field: &'static str, value: Duration) -> Result<(), ConfigError> {
+    if value.is_zero() { refuse(field, "is zero") } else { Ok(()) }
+}
+
+pub(crate) const fn refuse(field: &'static str, problem: &'static str) -> Result<(), ConfigError> {
+    Err(ConfigError { field, problem })
+}
+
+/// A setting that makes no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Which.
+    pub field: &'static str,
+    /// What is wrong with it.
+    pub problem: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.field, self.problem)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+/// A [`Config`] in the units that are counted in: times in nanoseconds. All keys of a registry share one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) tuning: &'static Tuning,
+    /// Interval of a key of which nothing is known; 0: not paced.
+    pub(crate) discovery: u64,
+    /// The owner's ceiling, and the longest interval.
+    pub(crate) fastest: u64,
+    pub(crate) slowest: u64,
+    pub(crate) horizon: u64,
+    pub(crate) breaker: BreakerRules,
+    pub(crate) backoff: Backoff,
+    pub(crate) retry: RetryRules,
+    pub(crate) strategy: Strategy,
+    pub(crate) burst: f64,
+    pub(crate) max_concurrency: u16,
+    pub(crate) is_careful: bool,
+}
+
+impl Rules {
+    pub(crate) fn new(config: &Config) -> Self {
+        let fastest = nanos(config.ceiling_interval).max(1);
+        Self {
+            tuning: config.tuning,
+            discovery: nanos(config.discovery_interval),
+            fastest,
+            slowest: nanos(config.slowest_interval).max(fastest),
+            horizon: nanos(config.horizon),
+            breaker: BreakerRules::new(config.breaker),
+            backoff: Backoff::new(config.backoff),
+            retry: RetryRules::new(config.retry_budget, config.run_budget.request_cap),
+            strategy: config.strategy,
+            burst: config.burst,
+            max_concurrency: config.max_concurrency,
+            is_careful: config.is_careful,
         }
     }
 }

@@ -123,52 +123,40 @@
 //! - A way to turn a [`DeferReason`] into a [`PressureReason`]: stopping by our own budget must not
 //!   look like a provider under pressure.
 //! - A lock in [`Governor`], and a map from keys to governors: the caller owns its governors. Who has thousands
-//!   of keys takes a [`keyed::Registry`].
+//!   of keys takes a [`keyed::Registry`], which has the same state and settings for each of them.
 //! - A setting that an owner has to make for the law. The owner sets one number, the ceiling
 //!   ([`Config::ceiling_interval`]); the law's own numbers ([`Tuning`]) are for those who measure it.
 
 #![warn(missing_docs)]
 
-mod backoff;
-mod breaker;
-mod circuit;
-mod classify;
+mod admission;
 mod config;
-mod governor;
 pub mod keyed;
-mod lane;
-mod latency;
 mod law;
-mod outcome;
-mod pacing;
-mod quota;
-mod quota_fields;
-mod quota_headers;
 mod reasons;
-mod refusals;
-mod retry_after;
-mod retry_budget;
-mod run_budget;
-mod send_log;
-mod slots;
+mod retry;
+mod signals;
 mod snapshot;
 mod time;
 mod warm_start;
-mod window;
 
-pub use backoff::{BackoffConfig, Jitter};
-pub use breaker::BreakerConfig;
-pub use circuit::{CircuitReason, CircuitState, CircuitTransition, CircuitTrigger};
-pub use classify::{Classifier, DefaultClassifier, HeaderSource, ResponseView, network_error, untrusted_certificate};
-pub use config::{CEILING_INTERVAL, Config, DISCOVERY_INTERVAL, HORIZON};
-pub use governor::{Admission, Advice, Governor, Permit};
+pub use admission::governor::Governor;
+pub use admission::permit::{Admission, Advice, PERMIT_LIFE, Permit};
+pub use admission::run_budget::RunBudgetConfig;
+pub use config::{Aimd, CEILING_INTERVAL, Config, ConfigError, DISCOVERY_INTERVAL, HORIZON, Strategy};
 pub use law::tuning::{BadValue, Number, Tuning};
-pub use outcome::{Outcome, QUOTAS_MAX, QuotaReading, Quotas, Verdict};
-pub use quota_headers::{QUOTA_RESET_MAX, read_quotas};
 pub use reasons::{DeferReason, Deferral, PressureReason, WaitReason};
-pub use retry_after::{RETRY_AFTER_MAX, read_retry_after};
-pub use retry_budget::RetryBudgetConfig;
-pub use run_budget::RunBudgetConfig;
+pub use retry::answer_window::BUCKETS_MAX;
+pub use retry::backoff::{BackoffConfig, Jitter};
+pub use retry::breaker::BreakerConfig;
+pub use retry::budget::RetryBudgetConfig;
+pub use retry::circuit::{CircuitReason, CircuitState, CircuitTransition, CircuitTrigger};
+pub use signals::classify::{
+    Classifier, DefaultClassifier, HeaderSource, ResponseView, network_error, untrusted_certificate,
+};
+pub use signals::outcome::{Outcome, QUOTAS_MAX, QuotaReading, Quotas, Verdict};
+pub use signals::quota_headers::{QUOTA_RESET_MAX, read_quotas};
+pub use signals::retry_after::{RETRY_AFTER_MAX, read_retry_after};
 pub use snapshot::{BackoffReason, LastBackoff, Snapshot};
 pub use time::{Time, WallTime};
 pub use warm_start::{Learned, STALE_AFTER};

@@ -20,8 +20,8 @@ use crate::call_limits::CallLimits;
 use crate::clock::{Clock, wall_now};
 use crate::memory::MemoryError;
 use crate::refusal::Refused;
-use gleaner_governor::Time;
-use gleaner_governor::keyed::{Config, ConfigError, Domain, DomainError, Full, Registry, Snapshot};
+use gleaner_governor::keyed::{Domain, DomainError, Full, Registry, RegistryConfig, Snapshot};
+use gleaner_governor::{ConfigError, Time};
 use remembered::Remembered;
 use std::fmt;
 use std::io;
@@ -35,7 +35,7 @@ use waiters::Waiters;
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainSettings {
     /// The registry's own settings.
-    pub config: Config,
+    pub config: RegistryConfig,
     /// Most callers of one host that may wait; one more is refused at once. 10,000.
     pub max_waiting: usize,
     /// How often a snapshot goes to the log and to [`Domains::snapshots`]; `None`: never.
@@ -47,7 +47,7 @@ const MAX_WAITING: usize = 10_000;
 
 impl Default for DomainSettings {
     fn default() -> Self {
-        Self { config: Config::default(), max_waiting: MAX_WAITING, snapshot_every: None }
+        Self { config: RegistryConfig::default(), max_waiting: MAX_WAITING, snapshot_every: None }
     }
 }
 
@@ -164,9 +164,9 @@ impl Domains {
     /// when its attempts are used up. No retry budget pays for it: the host has answered.
     #[must_use]
     pub fn retry_lost_body(&self, attempt: u32) -> Option<Time> {
-        let config = self.inner.registry.config();
-        let longest = config.retry_base.saturating_mul(1 << attempt.min(16)).min(config.retry_cap);
-        (attempt + 1 < config.attempts).then(|| self.inner.clock.now() + longest.mul_f64(fastrand::f64()))
+        let backoff = self.inner.registry.config().key.backoff;
+        let longest = backoff.base.saturating_mul(1 << attempt.min(16)).min(backoff.cap);
+        (attempt + 1 < backoff.attempts).then(|| self.inner.clock.now() + longest.mul_f64(fastrand::f64()))
     }
 
     /// How all hosts are, with the `top` ones that are used most; no more than the settings allow.

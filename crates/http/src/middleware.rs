@@ -77,7 +77,7 @@ type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 #[derive(Clone, Debug)]
 enum Keying {
     One(Result<SendGovernor, KeyError>),
-    PerHost { governors: Governors, settings: Settings },
+    PerHost { governors: Governors, settings: Box<Settings> },
 }
 
 impl GovernedMiddleware {
@@ -106,7 +106,7 @@ impl GovernedMiddleware {
     /// One governor per host, out of `governors`, all with these `settings`.
     #[must_use]
     pub fn per_host_of(governors: Governors, settings: Settings) -> Self {
-        Self::keyed(Keying::PerHost { governors, settings })
+        Self::keyed(Keying::PerHost { governors, settings: Box::new(settings) })
     }
 
     fn keyed(keying: Keying) -> Self {

@@ -79,9 +79,10 @@ fn settings(args: &FetchArgs) -> Result<Settings, CliError> {
     let hint = "`gleaner config show` says where each value of fetch comes from";
     Assignment::apply(&args.settings, governor).map_err(|error| CliError::usage(format!("--set: {error}"), hint))?;
     if let Some(rate) = args.max_rate {
-        governor.max_per_s = rate;
-        governor.initial_per_s = governor.initial_per_s.min(rate);
-        governor.min_per_s = governor.min_per_s.min(rate);
+        let key = &mut governor.key;
+        key.ceiling_interval = Duration::from_secs_f64(1.0 / rate);
+        key.discovery_interval = key.discovery_interval.max(key.ceiling_interval);
+        key.slowest_interval = key.slowest_interval.max(key.ceiling_interval);
     }
     for group in &args.groups {
         let domain = Domain::parse(group).ok().filter(|domain| !domain.as_str().contains(':'));

@@ -322,7 +322,7 @@ fn hosts_are_governed_as_the_file_says_and_the_command_line_says_more() {
     for (file, part) in [
         ("[fetch]\ninitial_per_s = \"fast\"\n", "fetch.initial_per_s: invalid value 'initial_per_s=fast'"),
         ("[fetch]\nspeed = 1\n", "there is no option fetch.speed"),
-        ("[fetch]\nmin_per_s = 60\n", "min_per_s is above max_per_s"),
+        ("[fetch]\nmin_per_s = 60\n", "slowest_interval is shorter than ceiling_interval"),
     ] {
         let answer = rate(file, &[]).unwrap_err();
         assert!(answer.code == 2 && answer.stderr.contains(part), "{file}: {answer:?}");

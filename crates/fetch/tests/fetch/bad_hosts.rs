@@ -42,7 +42,7 @@ async fn loops_bombs_endless_and_broken_bodies_end_cleanly() {
     let urls: Vec<String> = paths.iter().map(|path| host.url(path)).collect();
     let mut settings = settings(folder.path());
     settings.body_bytes_max = 1024 * 1024;
-    settings.governor.attempts = 1;
+    settings.governor.key.backoff.attempts = 1;
     let (lines, summary) = fetched(&urls, settings).await;
     assert_eq!((summary.fetched, summary.failed), (1, paths.len() as u64 - 1), "{lines:#?}");
     for (path, why) in [

@@ -2,7 +2,6 @@
 
 use crate::support::{Host, Reply, answer, settings, told};
 use gleaner_fetch::Stop;
-use gleaner_http::governor::keyed::Config;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -81,7 +80,7 @@ async fn rate(folder: &Path, healthy_hosts: &[Host], bad_urls: &[String]) -> f64
     urls.extend(good);
     let mut settings = settings(folder);
     // The law as it ships, from a pace at which a test ends.
-    settings.governor = Config { initial_per_s: 10.0, ..Config::default() };
+    settings.governor.key.discovery_interval = Duration::from_millis(100);
     settings.concurrency = 64;
     let (stop, start) = (Stop::default(), Instant::now());
     let (mut fetched, wanted) = (0, healthy_hosts.len() * each);

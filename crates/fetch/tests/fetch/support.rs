@@ -1,7 +1,8 @@
 //! Hosts of a few lines on 127.0.0.x, and a fetch from them.
 
 use gleaner_fetch::{Event, FetchError, List, ResultLine, Settings, Stop, Summary, fetch};
-use gleaner_http::governor::keyed::{Config, Strategy};
+use gleaner_http::governor::Strategy;
+use gleaner_http::governor::keyed::RegistryConfig;
 use std::fmt::Write as _;
 use std::fs;
 use std::future::pending;
@@ -145,7 +146,10 @@ async fn read(stream: &mut BufReader<TcpStream>) -> Option<Received> {
 
 /// Settings without robots.txt and with a pace that does not hold a test up.
 pub(crate) fn settings(folder: &Path) -> Settings {
-    let governor = Config { strategy: Strategy::Fixed, initial_per_s: 500.0, max_per_s: 500.0, ..Config::default() };
+    let mut governor = RegistryConfig::default();
+    governor.key.strategy = Strategy::Fixed;
+    governor.key.discovery_interval = Duration::from_millis(2);
+    governor.key.ceiling_interval = Duration::from_millis(2);
     Settings { obeys_robots: false, governor, ..Settings::new(folder.join("out")) }
 }
 

@@ -1,391 +1,211 @@
-//! A key at work: its pace, circuit, retry credit and figures.
+//! A key in use: its state, and the figures that people see of it.
 //!
-//! Order of the layers as in [`Governor`](crate::Governor): circuit, lane, then one time at which the send is
-//! due. Settings are shared by all keys and are an argument. Never waits.
+//! Everything that decides is in [`KeyState`], which a single governor has, too; what ordinary requests do past the
+//! lock is told to it by the batch. Never waits.
 
-use super::breaker::{Breaker, Decision, Health};
-use super::bucket::Sign;
-use super::config::Rules;
-use super::credit::Credit;
+use super::config::RegistryRules;
 use super::express::{Batch, Express, Passed, Terms};
 use super::feedback::{Feedback, Statuses};
-use super::found::{Due, Sending};
 use super::key::Idle;
-use super::pace::Pace;
 use super::snapshot::{KeySnapshot, Tally};
-use super::stats::{ErrorWindow, Latencies};
-use crate::backoff::Backoff;
-use crate::circuit::CircuitState;
-use crate::governor::Advice;
-use crate::lane::Lane;
-use crate::outcome::Verdict;
-use crate::reasons::{DeferReason, Deferral, PressureReason, WaitReason};
+use super::stats::Latencies;
+use crate::admission::permit::{Admission, Advice, Permit};
+use crate::admission::state::{Attempt, Bounds, Due, KeyState};
+use crate::law::Ordinary;
+use crate::law::pace::Pace;
+use crate::law::pacing::Pacing;
+use crate::reasons::{DeferReason, Deferral};
+use crate::retry::circuit::CircuitState;
+use crate::signals::outcome::Verdict;
 use crate::time::{SECOND, Time};
 use std::time::Duration;
-
-/// Leave to send one request now. It must be answered: with [`feedback`](super::Registry::feedback), or with
-/// [`cancel`](super::Registry::cancel) when it was never sent, or [`abandon`](super::Registry::abandon) when
-/// nobody waits for the answer.
-#[must_use = "a permit must be answered"]
-#[derive(Debug)]
-pub struct Permit {
-    sending: Sending,
-    generation: u16,
-}
 
 impl Permit {
     /// Leave for a request that went past the lock.
     #[inline]
     pub(crate) const fn of_passed(passed: Passed, now: Time) -> Self {
         let Passed { seq, others, generation } = passed;
-        Self { sending: Sending { sent_at: now, seq, others, trial: false, early: false }, generation }
+        Self { sent_at: now, seq, generation, others, trial: false, early: false }
     }
 
-    /// Whether its success may be told without a word to the key.
+    /// Whether its success may be told without a word to the key. One that was given up long ago is late.
     #[inline]
     pub(crate) fn tell(&self, express: &Express, now: Time) -> bool {
-        let Sending { sent_at, others, trial, early, .. } = self.sending;
-        !trial && !early && express.tell(sent_at, others, self.generation, now)
+        !self.trial && !self.early && express.tell(self.sent_at, self.others, self.generation, now)
     }
 }
 
-/// The answer to "may I send?".
-#[derive(Debug)]
-pub enum Admission {
-    /// Now.
-    Send(Permit),
-    /// Not before this time, which is later than now. Ask again then.
-    WaitUntil(Time),
-    /// Not before one of the requests in flight is answered. Ask again then.
-    WaitForAnswer,
-    /// The circuit is open until then: the provider is not healthy.
-    Denied {
-        /// When a probe may be sent.
-        until: Time,
-    },
-}
-
-/// A key at work.
+/// A key in use.
 #[derive(Debug)]
 pub(crate) struct Active {
-    pub(super) breaker: Breaker,
-    pub(super) lane: Lane,
-    pub(super) pace: Pace,
-    credit: Credit,
-    errors: ErrorWindow,
+    pub(super) state: KeyState,
     latencies: Latencies,
-    /// Since the key went to work; added to the shard's when it rests.
+    /// Since the key was woken; added to the shard's when it rests.
     pub(super) tally: Tally,
     /// The last send or answer.
     pub(super) last: Time,
 }
 
 impl Active {
-    pub(super) fn wake(idle: &Idle, rules: &Rules, now: Time) -> Self {
-        let pace = idle.woken_pace(rules, now).unwrap_or_else(|| Pace::new(rules));
-        let interval = pace.interval(rules);
-        Self {
-            breaker: idle.breaker,
-            lane: Lane::new(rules.config.max_in_flight, rules.config.tuning),
-            pace,
-            credit: Credit::full(rules, interval),
-            errors: ErrorWindow::new(),
-            latencies: Latencies::new(),
-            tally: Tally::default(),
-            last: now,
-        }
+    pub(super) fn wake(idle: &Idle, rules: &RegistryRules, now: Time) -> Self {
+        Self { state: idle.state(rules, now), latencies: Latencies::new(), tally: Tally::default(), last: now }
     }
 
-    pub(super) fn rest(&self, rules: &Rules, now: Time) -> Option<(Idle, Tally)> {
+    pub(super) fn rest(&mut self, rules: &RegistryRules, now: Time) -> Option<(Idle, Tally)> {
         let idle = now.nanos_since(self.last);
-        if idle < rules.window || self.lane.in_flight() > 0 {
+        if idle < rules.key.breaker.window {
             return None;
         }
-        let pace = self.pace.rest(idle)?;
-        let idle = Idle { pace: Some(pace), breaker: self.breaker, last: self.last };
+        if self.state.permits.is_due(now) {
+            self.state.give_up_lost(now);
+        }
+        if self.state.lane.in_flight() > 0 {
+            return None;
+        }
+        let idle = Idle { pace: Some(self.state.pace.rest(idle)?), breaker: self.state.breaker, last: self.last };
         Some((idle, self.tally))
-    }
-
-    pub(crate) const fn pace(&self) -> &Pace {
-        &self.pace
     }
 
     /// Asks whether a request may be sent at `now`; `since` is when its caller began to ask.
     #[inline]
-    pub(crate) fn admit(&mut self, rules: &Rules, since: Time, now: Time) -> Admission {
-        if !rules.config.enabled {
-            return Admission::Send(self.send(rules, None, since, now));
-        }
-        match self.breaker.decide(now) {
-            Decision::Admit => {}
-            Decision::Refuse { until } => {
-                self.tally.denied = self.tally.denied.saturating_add(1);
-                return Admission::Denied { until };
+    pub(crate) fn admit(&mut self, rules: &RegistryRules, since: Time, now: Time) -> Admission {
+        let admission = if rules.config.enabled {
+            self.state.admit(&rules.key, &Bounds::NONE, now).0
+        } else {
+            Admission::Send(self.state.send(&rules.key, Due::default(), now).0)
+        };
+        match admission {
+            Admission::Send(_) => {
+                self.tally.granted = self.tally.granted.saturating_add(1);
+                self.tally.throttled += u32::from(now.nanos_since(since) > rules.throttled);
+                self.last = now;
             }
-            Decision::ProbeOut => return Admission::WaitForAnswer,
+            Admission::Defer(Deferral { reason: DeferReason::CircuitOpen, .. }) => {
+                self.tally.denied = self.tally.denied.saturating_add(1);
+            }
+            Admission::Defer(_) | Admission::WaitUntil(_) | Admission::WaitForOutcome => {}
         }
-        if !self.lane.admits() {
-            return Admission::WaitForAnswer;
-        }
-        let (at, due) = match &mut self.pace {
-            Pace::Found(found) => match found.due(rules, self.lane.in_flight(), now) {
-                None => return Admission::WaitForAnswer,
-                Some(due) => (due.at, Some(due)),
-            },
-            Pace::Bucket(bucket) => (bucket.due(rules, now), None),
-        };
-        if at > now { Admission::WaitUntil(at) } else { Admission::Send(self.send(rules, due, since, now)) }
-    }
-
-    #[inline]
-    fn send(&mut self, rules: &Rules, due: Option<Due>, since: Time, now: Time) -> Permit {
-        let generation = self.breaker.on_send();
-        let others = self.lane.on_send();
-        let sending = match &mut self.pace {
-            Pace::Found(found) => found.on_send(rules, due, others, now),
-            Pace::Bucket(bucket) => Sending { sent_at: now, seq: bucket.on_send(), others, trial: false, early: false },
-        };
-        self.tally.granted = self.tally.granted.saturating_add(1);
-        self.tally.throttled += u32::from(now.nanos_since(since) > rules.throttled);
-        self.last = now;
-        Permit { sending, generation }
+        admission
     }
 
     /// Tells what came back, and says what to do next.
     #[inline]
     pub(crate) fn feedback(
         &mut self,
-        rules: &Rules,
+        rules: &RegistryRules,
         statuses: Option<&Statuses>,
         permit: &Permit,
         feedback: &Feedback,
         now: Time,
     ) -> Advice {
-        let verdict = feedback.outcome.verdict;
-        self.lane.on_done();
+        let Feedback { outcome, status, attempt, jitter } = feedback;
         self.last = self.last.max(now);
-        let latency = now.nanos_since(permit.sending.sent_at);
-        let retry_after = feedback.told_wait();
-        let is_first = self.teach(rules, permit, verdict, retry_after, latency, now);
-        if verdict != Verdict::Network {
-            self.latencies.add(latency);
+        self.state.on_outcome(&rules.key, permit, outcome, now);
+        if outcome.verdict != Verdict::Network {
+            self.latencies.add(now.nanos_since(permit.sent_at));
         }
-        let health = health(verdict, retry_after.is_some(), is_first);
-        if health != Health::Unsaid {
-            self.errors.add(rules, health == Health::Bad, now);
-        }
-        self.breaker.on_answer(rules, &mut self.errors, health, permit.generation, now);
-        if verdict == Verdict::Success && statuses.is_none() {
-            self.credit.earn(1);
-            return Advice::Done;
-        }
-        self.settle(rules, statuses, feedback, retry_after, now)
-    }
-
-    /// What is not an ordinary success.
-    #[cold]
-    fn settle(
-        &mut self,
-        rules: &Rules,
-        statuses: Option<&Statuses>,
-        feedback: &Feedback,
-        retry_after: Option<u64>,
-        now: Time,
-    ) -> Advice {
-        if let Some(wait) = retry_after {
-            self.pace.close_until(now.plus(wait));
-        }
-        let verdict = feedback.outcome.verdict;
-        let is_retryable = statuses
-            .and_then(|statuses| statuses.is_retryable(feedback.status))
-            .unwrap_or_else(|| verdict.is_retryable());
-        if !is_retryable {
-            if verdict == Verdict::Success {
-                self.credit.earn(1);
-            }
-            if verdict == Verdict::Banned {
-                return self.pressure(PressureReason::UpstreamPressure, now);
-            }
-            return Advice::Done;
-        }
-        self.advise(rules, feedback, retry_after, now)
-    }
-
-    fn teach(
-        &mut self,
-        rules: &Rules,
-        permit: &Permit,
-        verdict: Verdict,
-        retry_after: Option<u64>,
-        latency: u64,
-        now: Time,
-    ) -> bool {
-        match &mut self.pace {
-            Pace::Found(found) => found.on_answer(&permit.sending, verdict, retry_after, &mut self.lane, now),
-            Pace::Bucket(bucket) => {
-                let sign = match verdict {
-                    Verdict::Success => Sign::Success(latency),
-                    Verdict::Throttled | Verdict::ServerError | Verdict::Banned => Sign::Overload,
-                    Verdict::Network | Verdict::Forbidden | Verdict::Permanent => Sign::None,
-                };
-                bucket.on_answer(rules, sign, permit.sending.seq, self.latencies.mean(), now)
-            }
-        }
-    }
-
-    /// Whether to try again: attempts, then circuit, then retry budget.
-    fn advise(&mut self, rules: &Rules, feedback: &Feedback, retry_after: Option<u64>, now: Time) -> Advice {
-        let config = &rules.config;
-        if !rules.backoff.allows_retry_after(feedback.attempt) {
-            if feedback.outcome.verdict == Verdict::Throttled {
-                return self.pressure(PressureReason::RateLimited, now);
-            }
-            return Advice::Defer(Deferral { reason: DeferReason::Attempts, not_before: None });
-        }
-        if let Some(until) = self.breaker.open_until(now).filter(|_| config.enabled) {
-            return Advice::Defer(Deferral { reason: DeferReason::CircuitOpen, not_before: Some(until) });
-        }
-        let interval = self.pace.interval(rules);
-        if !self.credit.spend(rules, interval) {
-            return Advice::Defer(Deferral { reason: DeferReason::RetryBudget, not_before: None });
-        }
-        self.tally.retries += 1;
-        let backoff = self.backoff_after(rules, feedback.outcome.verdict);
-        let pause = retry_after.unwrap_or_else(|| backoff.delay(feedback.attempt, feedback.jitter));
-        Advice::RetryAt(now.plus(pause))
-    }
-
-    /// After a throttle the law itself has slowed down; a long pause of the one request on top would leave
-    /// the key idle.
-    fn backoff_after(&self, rules: &Rules, verdict: Verdict) -> Backoff {
-        match &self.pace {
-            Pace::Found(found) if verdict == Verdict::Throttled => {
-                rules.backoff.with_base_at_most(found.interval(rules))
-            }
-            Pace::Found(_) | Pace::Bucket(_) => rules.backoff,
-        }
-    }
-
-    fn pressure(&self, reason: PressureReason, now: Time) -> Advice {
-        Advice::Pressure { reason, not_before: Some(self.pace.gate()).filter(|&gate| gate > now) }
+        let is_retryable = statuses.and_then(|statuses| statuses.is_retryable(*status));
+        let attempt = Attempt { number: *attempt, jitter: *jitter, is_retryable };
+        let advice = self.state.advise(&rules.key, Time::NEVER, outcome, attempt, now);
+        self.tally.retries += u32::from(matches!(advice, Advice::RetryAt(_)));
+        advice
     }
 
     /// Takes back a request that was never sent.
-    pub(crate) fn cancel(&mut self, rules: &Rules, permit: &Permit) {
-        self.lane.on_done();
-        self.breaker.on_cancel(permit.generation);
+    pub(crate) fn cancel(&mut self, rules: &RegistryRules, permit: &Permit) {
         self.tally.granted = self.tally.granted.saturating_sub(1);
-        match &mut self.pace {
-            Pace::Found(found) => found.on_cancel(rules, &permit.sending),
-            Pace::Bucket(bucket) => bucket.refund(rules),
-        }
+        self.state.cancel(&rules.key, permit);
     }
 
     /// A request was sent, and nobody waits for its answer.
     pub(crate) fn abandon(&mut self, permit: &Permit, now: Time) {
-        self.lane.on_done();
-        self.breaker.on_cancel(permit.generation);
         self.last = self.last.max(now);
-        if let Pace::Found(found) = &mut self.pace {
-            found.on_abandon(&permit.sending);
-        }
+        self.state.abandon(permit);
     }
 
     /// The terms under which ordinary requests may go past the lock; `None` while each matters.
-    pub(crate) fn terms(&self, rules: &Rules, now: Time) -> Option<Terms> {
-        let Pace::Found(found) = &self.pace else { return None };
-        if !rules.config.enabled || self.breaker.state(now) != CircuitState::Closed {
+    pub(crate) fn terms(&self, rules: &RegistryRules, now: Time) -> Option<Terms> {
+        let KeyState { pace, lane, breaker, permits, sent, .. } = &self.state;
+        let Pace::Law(pace) = pace else { return None };
+        let answers_max = pace.law.patience()?;
+        let is_closed = breaker.state(now) != CircuitState::Closed || pace.law.gate() > now;
+        if !rules.config.enabled || is_closed || !lane.is_wide() || !permits.are_young() {
             return None;
         }
-        found.terms(rules, &self.lane, self.breaker.generation, now)
+        let (rules, interval) = (&rules.key, pace.interval(&rules.key));
+        let stalls_at = u16::try_from(pace.law.in_flight_max()).unwrap_or(u16::MAX);
+        Some(Terms {
+            due: pace.slot(rules),
+            interval,
+            gap: Pacing::gap(interval, rules.fastest, rules.tuning),
+            until: now.plus(rules.breaker.bucket.min(rules.tuning.batch_max)),
+            since: pace.law.since(),
+            late: pace.law.late_after(),
+            generation: breaker.generation,
+            seq: *sent,
+            in_flight: lane.in_flight(),
+            in_flight_max: stalls_at.min(lane.limit()),
+            answers_max,
+        })
     }
 
     /// Takes in what went past the lock.
-    pub(crate) fn on_batch(&mut self, rules: &Rules, batch: &Batch, now: Time) {
-        let Pace::Found(found) = &mut self.pace else { return };
-        let micros = batch.mean_micros();
-        found.on_batch(rules, batch, micros * 1000, now);
-        self.lane.resume(batch.in_flight, batch.answers, batch.others);
-        self.tally.granted = self.tally.granted.saturating_add(u32::from(batch.sends));
-        if batch.sends > 0 {
-            self.last = self.last.max(batch.due.min(now));
+    pub(crate) fn on_batch(&mut self, rules: &RegistryRules, batch: &Batch, now: Time) {
+        let (rules, state) = (&rules.key, &mut self.state);
+        let Pace::Law(pace) = &mut state.pace else { return };
+        let &Batch { sends, answers, due, .. } = batch;
+        let (interval, micros) = (pace.interval(rules), batch.mean_micros());
+        if sends > 0 {
+            pace.pacing.resume(due, interval, rules.fastest, rules.tuning);
+            state.sent = state.sent.wrapping_add(u32::from(sends));
+            self.last = self.last.max(due.min(now));
         }
-        if batch.answers > 0 {
+        let last_send = due.minus(Pacing::gap(interval, rules.fastest, rules.tuning)).min(now);
+        pace.law.on_ordinary(&Ordinary { sends, last_send, interval, answers, latency: micros * 1000 }, now);
+        state.lane.resume(batch.in_flight, answers, batch.others);
+        self.tally.granted = self.tally.granted.saturating_add(u32::from(sends));
+        if answers > 0 {
             self.latencies.add_many(batch.latencies(), micros);
-            self.errors.add_good(rules, batch.answers, now);
-            self.breaker.failures_in_row = 0;
-            self.credit.earn(u32::from(batch.answers));
+            state.answers.add_good(&rules.breaker, answers, now);
+            state.breaker.failures_in_row = 0;
+            state.retries.earn(u32::from(answers));
         }
     }
 
-    /// Answers in the stats window: by how much a key is used.
-    pub(crate) fn answers(&mut self, rules: &Rules, now: Time) -> u32 {
-        self.errors.sums(rules, now).0
-    }
-
-    /// What a request would wait for now: the one reason that holds longest.
-    fn wait_reason(&self, rules: &Rules, now: Time) -> Option<WaitReason> {
-        if !rules.config.enabled {
-            return None;
-        }
-        match self.breaker.decide(now) {
-            Decision::Admit => {}
-            Decision::Refuse { .. } => return Some(WaitReason::Circuit),
-            Decision::ProbeOut => return Some(WaitReason::InFlight),
-        }
-        let mut candidates = [
-            (WaitReason::Pacing, self.pace.pace_slot(rules, now)),
-            (WaitReason::Gate, self.pace.gate()),
-            (WaitReason::Window, Time::ZERO),
-        ];
-        if let Pace::Found(found) = &self.pace {
-            match found.due(rules, self.lane.in_flight(), now) {
-                None => return Some(WaitReason::InFlight),
-                Some(due) => candidates[2].1 = found.law().window.due(due.at.max(now), rules.config.tuning),
-            }
-        }
-        if !self.lane.admits() {
-            return Some(WaitReason::InFlight);
-        }
-        // Of two that end together the later in the list says more.
-        let (reason, until) = candidates.into_iter().max_by_key(|&(_, until)| until)?;
-        (until > now).then_some(reason)
+    /// Answers in the breaker's window: by how much a key is used.
+    pub(crate) fn answers(&mut self, rules: &RegistryRules, now: Time) -> u32 {
+        self.state.answers.sums(&rules.key.breaker, now).0
     }
 
     /// The state for people.
-    pub(crate) fn snapshot(&mut self, domain: &str, rules: &Rules, now: Time) -> KeySnapshot {
-        let (answers, failed) = self.errors.sums(rules, now);
-        let tokens = match &self.pace {
-            Pace::Found(found) => f64::from(u8::from(found.next(rules, now) <= now)),
-            Pace::Bucket(bucket) => bucket.tokens(rules, now),
+    pub(crate) fn snapshot(&mut self, domain: &str, rules: &RegistryRules, now: Time) -> KeySnapshot {
+        let (answers, failed) = self.state.answers.sums(&rules.key.breaker, now);
+        let (state, is_enabled, rules) = (&self.state, rules.config.enabled, &rules.key);
+        let gate = state.pace.gate();
+        let (rate_per_s, tokens) = match &state.pace {
+            Pace::Bucket(bucket) => (bucket.per_s(), bucket.tokens(rules, now)),
+            pace => {
+                let rate = SECOND as f64 / pace.interval(rules) as f64;
+                (rate, f64::from(u8::from(pace.next(rules, Time::ZERO, now) <= now)))
+            }
         };
         KeySnapshot {
             domain: domain.into(),
-            rate_per_s: SECOND as f64 / self.pace.interval(rules) as f64,
+            rate_per_s,
             tokens,
             latency_mean: self.latencies.mean().map(Duration::from_nanos),
             latency_p95: self.latencies.p95().map(Duration::from_nanos),
             answers,
             error_rate: if answers == 0 { 0.0 } else { f64::from(failed) / f64::from(answers) },
-            circuit: self.breaker.state(now),
-            failures_in_row: self.breaker.failures_in_row,
-            opens_in: self.breaker.open_until(now).unwrap_or(Time::ZERO).max(self.pace.gate()).since(now),
-            gate_in: self.pace.gate().since(now),
-            pace_in: self.pace.pace_slot(rules, now).since(now),
-            waits_for: self.wait_reason(rules, now),
-            retry_after_too_short: self.pace.is_told_too_short(),
-            in_flight: self.lane.in_flight(),
+            circuit: state.breaker.state(now),
+            failures_in_row: state.breaker.failures_in_row,
+            opens_in: state.breaker.open_until(now).unwrap_or(Time::ZERO).max(gate).since(now),
+            gate_in: gate.since(now),
+            pace_in: state.pace.slot(rules, now).since(now),
+            waits_for: state.wait_reason(rules, &Bounds::NONE.quota, now).filter(|_| is_enabled),
+            retry_after_too_short: state.pace.is_told_too_short(),
+            in_flight: state.lane.in_flight(),
             totals: self.tally.into(),
         }
-    }
-}
-
-/// A throttle that says until when is a healthy provider; without it, it counts once per burst.
-fn health(verdict: Verdict, told: bool, is_first: bool) -> Health {
-    match verdict {
-        Verdict::Success => Health::Good,
-        Verdict::ServerError | Verdict::Network => Health::Bad,
-        Verdict::Throttled if !told && is_first => Health::Bad,
-        Verdict::Throttled | Verdict::Forbidden | Verdict::Banned | Verdict::Permanent => Health::Unsaid,
     }
 }

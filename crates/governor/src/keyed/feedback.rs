@@ -1,9 +1,9 @@
 //! What came back for one request, as a registry is told it.
 
-use crate::backoff::Jitter;
-use crate::classify::{Classifier as _, DefaultClassifier, ResponseView, network_error};
-use crate::outcome::Outcome;
-use crate::time::{WallTime, nanos};
+use crate::retry::backoff::Jitter;
+use crate::signals::classify::{Classifier as _, DefaultClassifier, ResponseView, network_error};
+use crate::signals::outcome::Outcome;
+use crate::time::WallTime;
 use std::time::Duration;
 
 /// What came back for one request.
@@ -44,11 +44,6 @@ impl Feedback {
     #[must_use]
     pub const fn of_attempt(self, attempt: u32, jitter: Jitter) -> Self {
         Self { attempt, jitter, ..self }
-    }
-
-    /// How long the provider asks us to stay away, in nanoseconds.
-    pub(crate) fn told_wait(&self) -> Option<u64> {
-        self.outcome.told_wait().map(nanos)
     }
 }
 

@@ -1,6 +1,6 @@
 //! A key that was looked up once and is kept by its caller.
 
-use super::config::Rules;
+use super::config::RegistryRules;
 use super::express::Express;
 use super::key::Key;
 use crate::time::Time;
@@ -25,7 +25,7 @@ impl<W> Entry<W> {
 
     /// The key, with everything told that went past its lock. The lane is closed.
     #[inline]
-    pub(crate) fn lock(&self, rules: &Rules, now: Time) -> MutexGuard<'_, Key> {
+    pub(crate) fn lock(&self, rules: &RegistryRules, now: Time) -> MutexGuard<'_, Key> {
         // Nothing panics half-way through a change; a poisoned lock is still a consistent state.
         let mut key = self.key.lock().unwrap_or_else(PoisonError::into_inner);
         if let (Some(batch), Key::Active(active)) = (self.express.close(), &mut *key) {
@@ -36,7 +36,7 @@ impl<W> Entry<W> {
 
     /// Opens the lane where that is allowed, and gives the lock back.
     #[inline]
-    pub(crate) fn unlock(&self, key: MutexGuard<'_, Key>, rules: &Rules, now: Time) {
+    pub(crate) fn unlock(&self, key: MutexGuard<'_, Key>, rules: &RegistryRules, now: Time) {
         if let Key::Active(active) = &*key
             && !self.has_statuses
             && let Some(terms) = active.terms(rules, now)

@@ -1,12 +1,14 @@
-//! One key of many, in its two forms: at work with everything, at rest with what is worth keeping.
+//! One key of many, in its two forms: in use with everything, at rest with what is worth keeping.
 
 use super::active::Active;
-use super::breaker::Breaker;
-use super::config::Rules;
-use super::pace::{Pace, RestingPace};
+use super::config::RegistryRules;
 use super::snapshot::Tally;
-use crate::circuit::CircuitState;
-use crate::time::Time;
+use crate::admission::state::KeyState;
+use crate::law::pace::RestingPace;
+use crate::retry::breaker::Breaker;
+use crate::retry::circuit::CircuitState;
+use crate::time::{Time, WallTime};
+use crate::warm_start::Learned;
 
 /// A key at rest.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ impl Key {
     }
 
     /// Puts the key to work.
-    pub(crate) fn wake(&mut self, rules: &Rules, now: Time) -> &mut Active {
+    pub(crate) fn wake(&mut self, rules: &RegistryRules, now: Time) -> &mut Active {
         if let Self::Idle(idle) = self {
             *self = Self::Active(Box::new(Active::wake(idle, rules, now)));
         }
@@ -48,9 +50,9 @@ impl Key {
         }
     }
 
-    /// Puts a key away that nobody has used for the stats window; what it counted is returned. `None` when it
+    /// Puts a key away that nobody has used for the breaker's window; what it counted is returned. `None` when it
     /// rests already or has to stay.
-    pub(crate) fn rest(&mut self, rules: &Rules, now: Time) -> Option<Tally> {
+    pub(crate) fn rest(&mut self, rules: &RegistryRules, now: Time) -> Option<Tally> {
         let Self::Active(active) = self else { return None };
         let (idle, tally) = active.rest(rules, now)?;
         *self = Self::Idle(Box::new(idle));
@@ -60,38 +62,49 @@ impl Key {
     /// Whether forgetting the key would forget a gate or an open circuit.
     pub(crate) fn is_closed(&self, now: Time) -> bool {
         let (gate, breaker) = match self {
-            Self::Active(active) => (active.pace.gate(), &active.breaker),
+            Self::Active(active) => (active.state.pace.gate(), &active.state.breaker),
             Self::Idle(idle) => (idle.gate(), &idle.breaker),
         };
         gate > now || breaker.open_until(now).is_some()
     }
 
-    /// When an open circuit lets a probe through.
-    pub(crate) fn open_until(&self, now: Time) -> Option<Time> {
-        match self {
-            Self::Active(active) => active.breaker.open_until(now),
-            Self::Idle(idle) => idle.breaker.open_until(now),
+    /// A key that begins with what was learned elsewhere. `None`: dated in the future, so nobody's memory.
+    pub(crate) fn remembering(learned: &Learned, rules: &RegistryRules, now: Time, wall_now: WallTime) -> Option<Self> {
+        let mut state = KeyState::new(&rules.key);
+        if !state.restore(&rules.key, learned, now, wall_now) {
+            return None;
         }
+        // Nothing was sent in this process, so every place of a window is free.
+        let pace = Some(state.pace.rest(u64::MAX)?);
+        Some(Self::Idle(Box::new(Idle { pace, breaker: Breaker::new(), last: now })))
     }
 
-    /// A key that begins with this pace.
-    pub(crate) fn at_rest(pace: &Pace, now: Time) -> Option<Self> {
-        // Nothing was sent in this process, so every place of a window is free.
-        let pace = Some(pace.rest(u64::MAX)?);
-        Some(Self::Idle(Box::new(Idle { pace, breaker: Breaker::new(), last: now })))
+    /// What is worth remembering; `None` when nothing is known, or nothing but the start.
+    pub(crate) fn learned(&self, rules: &RegistryRules, now: Time, wall_now: WallTime) -> Option<Learned> {
+        let mut learned = match self {
+            Self::Active(active) => active.state.learned(&rules.key, now, wall_now),
+            Self::Idle(idle) if idle.pace.is_none() => None,
+            Self::Idle(idle) => idle.state(rules, now).learned(&rules.key, now, wall_now),
+        }?;
+        learned.recorded_at = wall_now.before(now.since(self.last()));
+        let is_news = learned.interval != rules.config.key.discovery_interval
+            || learned.gate_until.is_some()
+            || learned.shut > 0
+            || learned.strikes().next().is_some();
+        is_news.then_some(learned)
     }
 
     /// Whether a request is on its way.
     pub(crate) const fn is_in_flight(&self) -> bool {
         match self {
-            Self::Active(active) => active.lane.in_flight() > 0,
+            Self::Active(active) => active.state.lane.in_flight() > 0,
             Self::Idle(_) => false,
         }
     }
 
     pub(crate) fn circuit(&self, now: Time) -> CircuitState {
         match self {
-            Self::Active(active) => active.breaker.state(now),
+            Self::Active(active) => active.state.breaker.state(now),
             Self::Idle(idle) => idle.breaker.state(now),
         }
     }
@@ -118,8 +131,8 @@ impl Idle {
         self.pace.as_ref().map_or(Time::ZERO, RestingPace::gate)
     }
 
-    /// The pace that it fell asleep with; `None` before its first request.
-    pub(crate) fn woken_pace(&self, rules: &Rules, now: Time) -> Option<Pace> {
-        self.pace.as_ref().map(|pace| pace.wake(rules, now))
+    /// The state that it fell asleep with.
+    pub(crate) fn state(&self, rules: &RegistryRules, now: Time) -> KeyState {
+        KeyState::wake(self.pace.as_ref(), self.breaker, &rules.key, now)
     }
 }

@@ -47,12 +47,12 @@ impl<'a, W: Default> Lookup<'a, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyed::Config;
+    use crate::keyed::RegistryConfig;
     use std::time::Duration;
 
     #[test]
     fn a_name_is_found_whether_it_was_kept_or_not() {
-        let registry: Registry = Registry::new(Config::default(), 5).unwrap();
+        let registry: Registry = Registry::new(RegistryConfig::default(), 5).unwrap();
         let mut lookup = Lookup::new(&registry);
         let now = Time::from_nanos(1_000_000_000);
         for _ in 0..2 {

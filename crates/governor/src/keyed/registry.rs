@@ -4,8 +4,7 @@
 //! anybody but the senders to the same key. No lock is held while another shard's is taken, and a key's lock
 //! is taken under its shard's, never the other way round.
 
-use super::active::{Admission, Permit};
-use super::config::{Config, ConfigError, Rules};
+use super::config::{RegistryConfig, RegistryRules};
 use super::domain::Domain;
 use super::feedback::Feedback;
 use super::handle::{Entry, Handle};
@@ -13,9 +12,10 @@ use super::hash::hash;
 use super::key::Key;
 use super::shard::{Forgotten, STEP, Shard};
 use super::snapshot::Snapshot;
-use crate::circuit::CircuitState;
-use crate::governor::Advice;
-use crate::outcome::Verdict;
+use crate::admission::permit::{Admission, Advice, Permit};
+use crate::config::ConfigError;
+use crate::retry::circuit::CircuitState;
+use crate::signals::outcome::Verdict;
 use crate::time::{Time, WallTime};
 use crate::warm_start::Learned;
 use std::fmt;
@@ -28,11 +28,16 @@ const ROOM_STEPS: usize = 256;
 
 /// Keys by name. `W` is what the owner keeps with each key.
 ///
-/// ```
-/// use gleaner_governor::Time;
-/// use gleaner_governor::keyed::{Admission, Config, Domain, Feedback, Registry};
+/// Driven like a [`Governor`](crate::Governor), by four kinds of methods: [`acquire`](Self::acquire) asks;
+/// [`feedback`](Self::feedback), [`cancel`](Self::cancel) and [`abandon`](Self::abandon) tell what became of a permit,
+/// each of which must be given back by one of them; [`snapshot`](Self::snapshot) shows; [`learned`](Self::learned) and
+/// [`restore`](Self::restore) remember. Beside them [`tend`](Self::tend) frees memory.
 ///
-/// let registry: Registry = Registry::new(Config::default(), 42).unwrap();
+/// ```
+/// use gleaner_governor::{Admission, Time};
+/// use gleaner_governor::keyed::{Domain, Feedback, Registry, RegistryConfig};
+///
+/// let registry: Registry = Registry::new(RegistryConfig::default(), 42).unwrap();
 /// let now = Time::from_nanos(1);
 /// let handle = registry.handle(&Domain::parse("https://Example.com/").unwrap(), now).unwrap();
 /// if let Admission::Send(permit) = registry.acquire(&handle, now, now) {
@@ -43,7 +48,7 @@ const ROOM_STEPS: usize = 256;
 /// assert_eq!(registry.snapshot(10, now).totals.granted, 1);
 /// ```
 pub struct Registry<W = ()> {
-    rules: Rules,
+    rules: RegistryRules,
     seed: u64,
     shards: Box<[Part<W>]>,
     /// Keys in all shards.
@@ -79,8 +84,8 @@ impl<W: Default> Registry<W> {
     ///
     /// # Errors
     /// When a setting makes no sense.
-    pub fn new(config: Config, seed: u64) -> Result<Self, ConfigError> {
-        let rules = Rules::new(config)?;
+    pub fn new(config: RegistryConfig, seed: u64) -> Result<Self, ConfigError> {
+        let rules = RegistryRules::new(config)?;
         let part = || Part { shard: Mutex::default(), oldest: AtomicU64::new(u64::MAX) };
         let shards = (0..rules.config.shards).map(|_| part()).collect();
         Ok(Self { rules, seed, shards, len: AtomicUsize::new(0) })
@@ -88,7 +93,7 @@ impl<W: Default> Registry<W> {
 
     /// The settings.
     #[must_use]
-    pub fn config(&self) -> &Config {
+    pub fn config(&self) -> &RegistryConfig {
         &self.rules.config
     }
 
@@ -227,7 +232,7 @@ impl<W> Registry<W> {
         self.len() == 0
     }
 
-    /// Looks after all keys: puts those away that nobody used for the stats window, and forgets those that
+    /// Looks after all keys: puts those away that nobody used for the breaker's window, and forgets those that
     /// nobody used for `forget_after`. To be called every half of the shorter of the two, or less often: until
     /// then keys take more memory, and nothing else. A shard's lock is held for 16 keys at a time.
     pub fn tend(&self, now: Time) {

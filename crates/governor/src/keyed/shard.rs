@@ -5,7 +5,7 @@
 //! the heap, whose time is never later than the key's last use, so that the top, once brought up to date, is
 //! the key that was idle the longest.
 
-use super::config::Rules;
+use super::config::RegistryRules;
 use super::handle::Entry;
 use super::key::Key;
 use super::snapshot::Totals;
@@ -149,7 +149,7 @@ impl<W> Shard<W> {
 
     /// Looks after the next keys of the watch list: puts those away that nobody uses, and lets those go that
     /// rest with a closed circuit. `left`: how many of the list are still to be looked at in this round.
-    pub(crate) fn look_after(&mut self, rules: &Rules, left: &mut usize, now: Time) {
+    pub(crate) fn look_after(&mut self, rules: &RegistryRules, left: &mut usize, now: Time) {
         for _ in 0..STEP.min(*left) {
             *left -= 1;
             let Some(slot) = self.watch.pop_front() else { return };
@@ -173,7 +173,7 @@ impl<W> Shard<W> {
     /// room for them. True when there are more.
     pub(crate) fn forget_before(
         &mut self,
-        rules: &Rules,
+        rules: &RegistryRules,
         hash_again: &impl Fn(&str) -> u64,
         before: Time,
         gone: &mut Vec<Arc<Entry<W>>>,
@@ -192,7 +192,7 @@ impl<W> Shard<W> {
     /// `rival`, the age of another shard's oldest.
     pub(crate) fn forget_one(
         &mut self,
-        rules: &Rules,
+        rules: &RegistryRules,
         hash_again: &impl Fn(&str) -> u64,
         rival: Time,
         now: Time,
@@ -213,7 +213,7 @@ impl<W> Shard<W> {
     /// it back in its place otherwise.
     fn forget_oldest(
         &mut self,
-        rules: &Rules,
+        rules: &RegistryRules,
         hash_again: &impl Fn(&str) -> u64,
         limit: Time,
         now: Time,

@@ -1,7 +1,7 @@
 //! What an operator may see of a registry: sums over everything, and the keys that are used most.
 
-use crate::circuit::CircuitState;
 use crate::reasons::WaitReason;
+use crate::retry::circuit::CircuitState;
 use std::time::Duration;
 
 /// Sums.
@@ -63,7 +63,7 @@ pub struct KeySnapshot {
     pub latency_mean: Option<Duration>,
     /// The 95th percentile of the last 32 latencies.
     pub latency_p95: Option<Duration>,
-    /// Answers in the stats window that say something about the provider's health.
+    /// Answers in the breaker's window that say something about the provider's health.
     pub answers: u32,
     /// The share of them that failed.
     pub error_rate: f64,
@@ -102,6 +102,6 @@ pub struct Snapshot {
     pub circuits_half_open: usize,
     /// Keys that were pushed out or forgotten so far.
     pub keys_forgotten: u64,
-    /// The keys with the most answers in the stats window, that many as were asked for and are allowed.
+    /// The keys with the most answers in the breaker's window, that many as were asked for and are allowed.
     pub keys: Vec<KeySnapshot>,
 }

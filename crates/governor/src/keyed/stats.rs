@@ -1,10 +1,6 @@
-//! What is known about the recent answers of a key: how long they took, and how many failed.
+//! How long the recent answers of a key took, for people: never decides anything.
 //!
-//! Fixed memory and no loop on the way of a request: a ring of latencies from which the 95th percentile
-//! is taken when somebody asks, and a ring of buckets with running sums. Never decides anything.
-
-use super::config::{BUCKETS_MAX, Rules};
-use crate::time::Time;
+//! Fixed memory and no loop on the way of a request: the 95th percentile is taken from a ring when somebody asks.
 
 /// Latencies kept: enough for a 95th percentile that one outlier does not move.
 const KEPT: usize = 32;
@@ -87,116 +83,11 @@ pub(crate) const fn unpack(packed: u16) -> u64 {
     (packed as u64 & ((1 << MANTISSA) - 1)) << shift
 }
 
-/// Answers and failures of one bucket.
-#[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    all: u16,
-    failed: u16,
-}
-
-/// How many of the recent answers failed.
-#[derive(Clone, Debug)]
-pub(crate) struct ErrorWindow {
-    /// End of the present bucket.
-    end: Time,
-    /// Sums over all buckets.
-    all: u32,
-    failed: u32,
-    buckets: [Tally; BUCKETS_MAX],
-    /// The present bucket.
-    at: u8,
-}
-
-impl ErrorWindow {
-    pub(crate) const fn new() -> Self {
-        Self { end: Time::ZERO, all: 0, failed: 0, buckets: [Tally { all: 0, failed: 0 }; BUCKETS_MAX], at: 0 }
-    }
-
-    /// Counts an answer.
-    #[inline]
-    pub(crate) fn add(&mut self, rules: &Rules, failed: bool, now: Time) {
-        if now >= self.end {
-            self.roll(rules, now);
-        }
-        let bucket = &mut self.buckets[usize::from(self.at) % BUCKETS_MAX];
-        if bucket.all == u16::MAX {
-            // Halving keeps the share.
-            self.all -= u32::from(bucket.all - bucket.all / 2);
-            self.failed -= u32::from(bucket.failed - bucket.failed / 2);
-            *bucket = Tally { all: bucket.all / 2, failed: bucket.failed / 2 };
-        }
-        bucket.all += 1;
-        bucket.failed += u16::from(failed);
-        self.all += 1;
-        self.failed += u32::from(failed);
-    }
-
-    /// Counts so many answers that succeeded.
-    pub(crate) fn add_good(&mut self, rules: &Rules, answers: u16, now: Time) {
-        if now >= self.end {
-            self.roll(rules, now);
-        }
-        let bucket = &mut self.buckets[usize::from(self.at) % BUCKETS_MAX];
-        match bucket.all.checked_add(answers) {
-            Some(all) => {
-                bucket.all = all;
-                self.all += u32::from(answers);
-            }
-            None => (0..answers).for_each(|_| self.add(rules, false, now)),
-        }
-    }
-
-    /// Answers and failures in the window.
-    pub(crate) fn sums(&mut self, rules: &Rules, now: Time) -> (u32, u32) {
-        if now >= self.end {
-            self.roll(rules, now);
-        }
-        (self.all, self.failed)
-    }
-
-    /// Starts afresh.
-    pub(crate) const fn clear(&mut self) {
-        *self = Self { end: self.end, ..Self::new() };
-    }
-
-    /// Moves on to the bucket of `now`, and takes those out of the sums that are too old.
-    #[cold]
-    fn roll(&mut self, rules: &Rules, now: Time) {
-        let passed = now.nanos_since(self.end) / rules.bucket + 1;
-        if passed >= u64::from(rules.buckets) {
-            *self = Self { end: now.plus(rules.bucket), ..Self::new() };
-            return;
-        }
-        for _ in 0..passed {
-            self.at = (self.at + 1) % rules.buckets;
-            let old = std::mem::take(&mut self.buckets[usize::from(self.at)]);
-            self.all -= u32::from(old.all);
-            self.failed -= u32::from(old.failed);
-        }
-        self.end = self.end.plus(passed * rules.bucket);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyed::Config;
-    use crate::time::{MILLISECOND, SECOND};
+    use crate::time::MILLISECOND;
     use proptest::prelude::*;
-    use std::time::Duration;
-
-    fn rules(window_s: u64, bucket_s: u64) -> Rules {
-        Rules::new(Config {
-            stats_window: Duration::from_secs(window_s),
-            stats_bucket: Duration::from_secs(bucket_s),
-            ..Config::default()
-        })
-        .unwrap()
-    }
-
-    fn at(seconds: u64) -> Time {
-        Time::from_nanos(seconds * SECOND)
-    }
 
     #[test]
     fn the_mean_follows_and_the_95th_percentile_is_the_nearest_rank() {
@@ -213,56 +104,12 @@ mod tests {
         assert_eq!(latencies.p95(), Some(MILLISECOND), "old answers are gone");
     }
 
-    #[test]
-    fn the_error_rate_counts_what_is_in_the_window_and_nothing_older() {
-        let rules = rules(30, 2);
-        let mut window = ErrorWindow::new();
-        window.add(&rules, true, at(100));
-        window.add(&rules, false, at(101));
-        assert_eq!(window.sums(&rules, at(101)), (2, 1));
-        window.add(&rules, true, at(115));
-        assert_eq!(window.sums(&rules, at(115)), (3, 2));
-        // The first bucket ends at 102 and has gone when the window has moved on by fifteen.
-        assert_eq!(window.sums(&rules, at(129)), (3, 2));
-        assert_eq!(window.sums(&rules, at(130)), (1, 1));
-        assert_eq!(window.sums(&rules, at(1000)), (0, 0));
-    }
-
-    #[test]
-    fn a_full_bucket_keeps_the_share() {
-        let rules = rules(30, 2);
-        let mut window = ErrorWindow::new();
-        (0..200_000).for_each(|n| window.add(&rules, n % 4 == 0, at(100)));
-        let (all, failed) = window.sums(&rules, at(100));
-        let share = f64::from(failed) / f64::from(all);
-        assert!((share - 0.25).abs() < 0.01, "{share}");
-    }
-
     proptest! {
         #[test]
         fn packing_keeps_order_and_size(a in 0_u64..1 << 41, b in 0_u64..1 << 41) {
             prop_assert!(pack(a.min(b)) <= pack(a.max(b)));
             let back = unpack(pack(a));
             prop_assert!(back <= a && a - back <= a / 1000, "{a} {back}");
-        }
-
-        #[test]
-        fn sums_are_those_of_a_window_that_is_counted_by_hand(
-            steps in prop::collection::vec((0_u64..7, any::<bool>()), 1..200), buckets in 1_u64..=16,
-        ) {
-            let rules = rules(buckets, 1);
-            let mut window = ErrorWindow::new();
-            let (mut now, mut seen) = (at(50), Vec::new());
-            for (pause, failed) in steps {
-                now = now + Duration::from_secs(pause);
-                window.add(&rules, failed, now);
-                seen.push((now, failed));
-                // The present second and those before it, as many as there are buckets.
-                let from = now.minus((buckets - 1) * SECOND);
-                let kept: Vec<_> = seen.iter().filter(|(at, _)| *at >= from).collect();
-                let failed = kept.iter().filter(|(_, failed)| *failed).count();
-                prop_assert_eq!(window.sums(&rules, now), (kept.len() as u32, failed as u32));
-            }
         }
     }
 }

@@ -8,8 +8,8 @@
 
 use super::tuning::Tuning;
 use super::{Law, Mode, Refusal};
+use crate::law::window::Wait;
 use crate::time::{Time, nanos_in, seconds_between};
-use crate::window::Wait;
 
 /// A refusal that is not over.
 #[derive(Clone, Debug)]

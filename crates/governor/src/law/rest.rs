@@ -6,7 +6,7 @@
 
 use super::tuning::Tuning;
 use super::{Law, Mode};
-use crate::refusals::Refusals;
+use crate::law::refusals::Refusals;
 use crate::time::Time;
 
 /// What is kept of a law that rests.

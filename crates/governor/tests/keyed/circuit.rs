@@ -1,12 +1,12 @@
 //! The circuit of one key: what opens it, what closes it, and what does neither.
 
-use crate::desk::{Desk, fixed, seconds};
-use gleaner_governor::keyed::{Admission, Config, Feedback};
-use gleaner_governor::{Advice, CircuitState, DeferReason, Jitter};
+use crate::desk::{Desk, every, fixed, opens_after, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{Admission, Advice, BreakerConfig, CircuitState, DeferReason, Jitter};
 use std::time::Duration;
 
 fn desk() -> Desk {
-    Desk::new(Config { failures_in_row: 3, samples_min: 100, successes_to_close: 2, ..fixed(100.0) })
+    Desk::new(with(fixed(100.0), |key| key.breaker = opens_after(3)))
 }
 
 fn fail(desk: &mut Desk, times: usize) {
@@ -22,7 +22,7 @@ fn failures_in_a_row_open_the_circuit_and_nobody_gets_through() {
     assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
     fail(&mut desk, 1);
     assert_eq!(desk.key("a.com").circuit, CircuitState::Open);
-    let Admission::Denied { until } = desk.ask("a.com") else { panic!("let through") };
+    let until = desk.denied_until("a.com").expect("open");
     assert_eq!(until.since(desk.now), seconds(60));
     assert_eq!(desk.snapshot().totals.denied, 1);
     desk.exchange("b.com", 200, 10);
@@ -56,7 +56,7 @@ fn after_its_time_one_probe_at_a_time_is_let_through_and_two_successes_close_it(
     desk.pass(seconds(1));
     assert_eq!(desk.key("a.com").circuit, CircuitState::HalfOpen);
     let probe = desk.send("a.com");
-    assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer), "one at a time");
+    assert!(matches!(desk.ask("a.com"), Admission::WaitForOutcome), "one at a time");
     desk.answer("a.com", probe, &Feedback::status(200, None));
     assert_eq!(desk.key("a.com").circuit, CircuitState::HalfOpen);
     desk.exchange("a.com", 200, 10);
@@ -73,7 +73,7 @@ fn a_failed_probe_opens_it_again_for_twice_as_long_up_to_64_times() {
         desk.pass(seconds(open_for));
         fail(&mut desk, 1);
         open_for = (open_for * 2).min(60 * 64);
-        let Admission::Denied { until } = desk.ask("a.com") else { panic!("let through") };
+        let until = desk.denied_until("a.com").expect("open");
         assert_eq!(until.since(desk.now), seconds(open_for));
     }
 }
@@ -101,7 +101,7 @@ fn answers_to_what_was_sent_before_the_circuit_changed_do_not_count() {
         desk.answer("a.com", permit, &Feedback::status(status, None));
         let circuit = desk.key("a.com").circuit;
         assert_eq!(circuit, CircuitState::HalfOpen, "{status} from before neither closes nor opens it");
-        assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer), "the probe is still out");
+        assert!(matches!(desk.ask("a.com"), Admission::WaitForOutcome), "the probe is still out");
     }
     desk.answer("a.com", probe, &Feedback::status(500, None));
     assert!(desk.is_denied("a.com"));
@@ -109,8 +109,8 @@ fn answers_to_what_was_sent_before_the_circuit_changed_do_not_count() {
 
 #[test]
 fn a_share_of_failures_opens_it_once_there_are_enough_answers() {
-    let config = Config { failures_in_row: 0, samples_min: 10, error_share: 0.5, ..fixed(100.0) };
-    let mut desk = Desk::new(config);
+    let breaker = BreakerConfig { consecutive_failures: 0, throughput_min: 10, ..BreakerConfig::default() };
+    let mut desk = Desk::new(with(fixed(100.0), |key| key.breaker = breaker));
     for n in 0..9 {
         desk.exchange("a.com", if n % 2 == 0 { 500 } else { 200 }, 10);
     }
@@ -138,21 +138,42 @@ fn lost_connections_open_it_too() {
     assert!(desk.is_denied("a.com"));
 }
 
-#[test]
-fn an_overload_opens_it_within_five_seconds_and_it_closes_by_itself() {
-    // The strategy that ships, on its way at ten per second.
-    let mut desk = Desk::new(Config { max_per_s: 10.0, ..Config::default() });
-    while desk.now < gleaner_governor::Time::ZERO + seconds(1100) {
+/// A key of the strategy that ships, which has been sending at `per_s` for a while.
+fn under_way(per_s: f64) -> Desk {
+    let mut desk = Desk::new(with(RegistryConfig::default(), |key| {
+        key.ceiling_interval = every(per_s);
+        key.discovery_interval = key.discovery_interval.max(key.ceiling_interval);
+    }));
+    while desk.now < gleaner_governor::Time::ZERO + seconds(1200) {
         desk.exchange("a.com", 200, 20);
     }
-    assert!(desk.key("a.com").rate_per_s > 9.9);
-    let start = desk.now;
-    while !desk.is_denied("a.com") {
-        desk.exchange("a.com", 500, 20);
+    assert!(desk.key("a.com").rate_per_s > 0.99 * per_s);
+    desk
+}
+
+#[test]
+fn at_five_per_second_and_more_an_overload_opens_it_within_five_seconds_and_it_closes_by_itself() {
+    for per_s in [5.0, 10.0, 50.0] {
+        let mut desk = under_way(per_s);
+        let start = desk.now;
+        while !desk.is_denied("a.com") {
+            desk.exchange("a.com", 500, 20);
+        }
+        assert!(desk.now.since(start) < seconds(5), "{per_s}: {:?}", desk.now.since(start));
+        desk.pass(seconds(60));
+        desk.exchange("a.com", 200, 20);
+        desk.exchange("a.com", 200, 20);
+        assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
     }
-    assert!(desk.now.since(start) < seconds(5), "{:?}", desk.now.since(start));
-    desk.pass(seconds(60));
-    desk.exchange("a.com", 200, 20);
-    desk.exchange("a.com", 200, 20);
-    assert_eq!(desk.key("a.com").circuit, CircuitState::Closed);
+}
+
+#[test]
+fn below_five_per_second_five_failures_open_it() {
+    for per_s in [4.9, 1.0, 0.1] {
+        let mut desk = under_way(per_s);
+        fail(&mut desk, 4);
+        assert_eq!(desk.key("a.com").circuit, CircuitState::Closed, "{per_s}");
+        fail(&mut desk, 1);
+        assert_eq!(desk.key("a.com").circuit, CircuitState::Open, "{per_s}");
+    }
 }

@@ -1,9 +1,7 @@
 //! A registry, a clock, and shorthands: who asks for a host, gets a permit and tells what came back.
 
-use gleaner_governor::keyed::{
-    Admission, Config, Domain, Feedback, Handle, KeySnapshot, Permit, Registry, Snapshot, Strategy,
-};
-use gleaner_governor::{Advice, Jitter, Time};
+use gleaner_governor::keyed::{Domain, Feedback, Handle, KeySnapshot, Registry, RegistryConfig, Snapshot};
+use gleaner_governor::{Admission, Advice, BreakerConfig, Config, DeferReason, Jitter, Permit, Strategy, Time};
 use std::time::Duration;
 
 pub(crate) struct Desk {
@@ -12,8 +10,39 @@ pub(crate) struct Desk {
 }
 
 /// A token bucket that keeps its rate, so that times can be computed by hand.
-pub(crate) fn fixed(per_s: f64) -> Config {
-    Config { strategy: Strategy::Fixed, initial_per_s: per_s, max_per_s: 1000.0, max_in_flight: 100, ..Config::aimd() }
+pub(crate) fn fixed(per_s: f64) -> RegistryConfig {
+    with(RegistryConfig::aimd(), |key| {
+        key.strategy = Strategy::Fixed;
+        key.discovery_interval = every(per_s);
+        key.ceiling_interval = Duration::from_millis(1);
+        key.max_concurrency = 100;
+    })
+}
+
+/// The same with other settings of its keys.
+pub(crate) fn with(mut config: RegistryConfig, change: impl FnOnce(&mut Config)) -> RegistryConfig {
+    change(&mut config.key);
+    config
+}
+
+/// The interval of a rate per second.
+pub(crate) fn every(per_s: f64) -> Duration {
+    Duration::from_secs_f64(1.0 / per_s)
+}
+
+/// Opens after so many failures, one after the other, and for no other reason.
+pub(crate) fn opens_after(failures: u16) -> BreakerConfig {
+    BreakerConfig {
+        throughput_min: failures,
+        consecutive_failures: failures,
+        failure_percent: 100,
+        ..BreakerConfig::default()
+    }
+}
+
+/// Never opens.
+pub(crate) fn never_opens() -> BreakerConfig {
+    BreakerConfig { throughput_min: u16::MAX, consecutive_failures: 0, ..BreakerConfig::default() }
 }
 
 pub(crate) fn domain(name: &str) -> Domain {
@@ -21,7 +50,7 @@ pub(crate) fn domain(name: &str) -> Domain {
 }
 
 impl Desk {
-    pub(crate) fn new(config: Config) -> Self {
+    pub(crate) fn new(config: RegistryConfig) -> Self {
         Self { registry: Registry::new(config, 7).unwrap(), now: Time::from_nanos(1_000_000_000_000) }
     }
 
@@ -99,8 +128,16 @@ impl Desk {
         keys.into_iter().find(|key| &*key.domain == host).unwrap_or_else(|| panic!("{host} is not shown"))
     }
 
+    /// When an open circuit lets a probe through, if it is open.
+    pub(crate) fn denied_until(&self, host: &str) -> Option<Time> {
+        match self.ask(host) {
+            Admission::Defer(deferral) if deferral.reason == DeferReason::CircuitOpen => deferral.not_before,
+            _ => None,
+        }
+    }
+
     pub(crate) fn is_denied(&self, host: &str) -> bool {
-        matches!(self.ask(host), Admission::Denied { .. })
+        self.denied_until(host).is_some()
     }
 }
 

@@ -1,14 +1,16 @@
 //! One test per setting: changing it changes behaviour.
 
-use crate::desk::{Desk, attempt, fixed, seconds};
-use gleaner_governor::keyed::{Admission, Aimd, Config, Feedback, Strategy};
-use gleaner_governor::{Advice, CircuitState, DeferReason, RetryBudgetConfig};
+use crate::desk::{Desk, attempt, every, fixed, never_opens, opens_after, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{
+    Admission, Advice, Aimd, BreakerConfig, CircuitState, DeferReason, RetryBudgetConfig, Strategy,
+};
 use std::time::Duration;
 
 /// What `look` sees with a change and without.
 fn differs<T: PartialEq + std::fmt::Debug>(
-    base: Config,
-    change: impl FnOnce(&mut Config),
+    base: RegistryConfig,
+    change: impl FnOnce(&mut RegistryConfig),
     look: impl Fn(&mut Desk) -> T,
 ) -> (T, T) {
     let mut changed = base.clone();
@@ -60,7 +62,7 @@ fn failures_to_open(desk: &mut Desk) -> usize {
 
 #[test]
 fn enabled() {
-    let config = Config { failures_in_row: 1, ..fixed(1.0) };
+    let config = with(fixed(1.0), |key| key.breaker = opens_after(1));
     let (on, off) = differs(
         config,
         |config| config.enabled = false,
@@ -77,18 +79,19 @@ fn enabled() {
 #[test]
 fn strategy() {
     let look = |desk: &mut Desk| rate_after(desk, &[200, 200, 429], 10);
-    let (law, steps) = differs(Config::default(), |config| config.strategy = aimd(Aimd::default()), look);
-    let (_, fixed) = differs(Config::default(), |config| config.strategy = Strategy::Fixed, look);
+    let default = RegistryConfig::default;
+    let (law, steps) = differs(default(), |config| config.key.strategy = aimd(Aimd::default()), look);
+    let (_, fixed) = differs(default(), |config| config.key.strategy = Strategy::Fixed, look);
     assert_eq!((steps, fixed), (600, 1000));
     assert_eq!(law, 400, "the first cut of the law");
 }
 
 #[test]
-fn initial_per_s() {
+fn discovery_interval() {
     assert_eq!(
         differs(
             fixed(10.0),
-            |config| config.initial_per_s = 20.0,
+            |config| config.key.discovery_interval = every(20.0),
             |desk| {
                 desk.registry.acquire(&desk.handle("a.com"), desk.now, desk.now);
                 (desk.pass_ms(1).key("a.com").rate_per_s * 10.0).round() as u64
@@ -97,86 +100,121 @@ fn initial_per_s() {
         (100, 200)
     );
     for strategy in [Strategy::Gleaner, aimd(Aimd::default())] {
-        let base = Config { strategy, burst: 1.0, ..fixed(1.0) };
-        let (one, two) = differs(base, |config| config.initial_per_s = 2.0, wait_after_one);
+        let base = with(fixed(1.0), |key| (key.strategy, key.burst) = (strategy, 1.0));
+        let (one, two) = differs(base, |config| config.key.discovery_interval = every(2.0), wait_after_one);
         assert!(one.abs_diff(2 * two) < Duration::from_millis(5), "{strategy:?} {one:?} {two:?}");
     }
 }
 
 #[test]
-fn min_per_s() {
+fn slowest_interval() {
     let look = |desk: &mut Desk| rate_after(desk, &[429; 3], 10);
-    assert_eq!(differs(Config::aimd(), |config| config.min_per_s = 0.5, look), (125, 500));
+    assert_eq!(differs(RegistryConfig::aimd(), |config| config.key.slowest_interval = every(0.5), look), (125, 500));
     let look = |desk: &mut Desk| rate_after(desk, &[429; 2], 10);
-    let (law, floor) = differs(Config::default(), |config| config.min_per_s = 0.9, look);
-    assert!(law < 500 && floor == 900, "{law} {floor}");
+    let change = |config: &mut RegistryConfig| config.key.slowest_interval = every(0.8);
+    let base = with(RegistryConfig::default(), |key| key.discovery_interval = every(2.0));
+    let (law, floor) = differs(base, change, look);
+    assert!(law < 800 && floor == 800, "{law} {floor}");
 }
 
 #[test]
-fn max_per_s() {
+fn ceiling_interval() {
     let look = |desk: &mut Desk| rate_after(desk, &[200; 100], 10);
-    let base = Config { max_per_s: 5.0, ..Config::aimd() };
-    assert_eq!(differs(base, |config| config.max_per_s = 2.0, look), (5000, 2000));
-    let base = Config { max_per_s: 4.0, ..Config::default() };
-    assert_eq!(differs(base, |config| config.max_per_s = 2.0, look), (4000, 2000));
+    let change = |config: &mut RegistryConfig| config.key.ceiling_interval = every(2.0);
+    let base = with(RegistryConfig::aimd(), |key| key.ceiling_interval = every(5.0));
+    assert_eq!(differs(base, change, look), (5000, 2000));
+    let base = with(RegistryConfig::default(), |key| key.ceiling_interval = every(4.0));
+    assert_eq!(differs(base, change, look), (4000, 2000));
 }
 
 #[test]
 fn burst() {
-    assert_eq!(differs(fixed(1.0), |config| config.burst = 3.0, at_once), (10, 3));
+    assert_eq!(differs(fixed(1.0), |config| config.key.burst = 3.0, at_once), (10, 3));
 }
 
 #[test]
-fn max_in_flight() {
-    assert_eq!(differs(Config { burst: 40.0, ..fixed(1.0) }, |config| config.max_in_flight = 7, at_once), (40, 7));
+fn max_concurrency() {
+    let base = with(fixed(1.0), |key| key.burst = 40.0);
+    assert_eq!(differs(base, |config| config.key.max_concurrency = 7, at_once), (40, 7));
 }
 
 #[test]
 fn increase_per_s() {
-    let change = |config: &mut Config| config.strategy = aimd(Aimd { increase_per_s: 0.3, ..Aimd::default() });
-    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[200], 10)), (1100, 1300));
+    let change =
+        |config: &mut RegistryConfig| config.key.strategy = aimd(Aimd { increase_per_s: 0.3, ..Aimd::default() });
+    assert_eq!(differs(RegistryConfig::aimd(), change, |desk| rate_after(desk, &[200], 10)), (1100, 1300));
 }
 
 #[test]
 fn decrease_factor() {
-    let change = |config: &mut Config| config.strategy = aimd(Aimd { decrease_factor: 0.8, ..Aimd::default() });
-    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[429], 10)), (500, 800));
+    let change =
+        |config: &mut RegistryConfig| config.key.strategy = aimd(Aimd { decrease_factor: 0.8, ..Aimd::default() });
+    assert_eq!(differs(RegistryConfig::aimd(), change, |desk| rate_after(desk, &[429], 10)), (500, 800));
 }
 
 #[test]
 fn latency_target() {
     let latency_target = Duration::from_millis(700);
-    let change = |config: &mut Config| config.strategy = aimd(Aimd { latency_target, ..Aimd::default() });
-    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[200], 600)), (1000, 1100));
+    let change = |config: &mut RegistryConfig| config.key.strategy = aimd(Aimd { latency_target, ..Aimd::default() });
+    assert_eq!(differs(RegistryConfig::aimd(), change, |desk| rate_after(desk, &[200], 600)), (1000, 1100));
 }
 
 #[test]
 fn late_factor() {
-    let change = |config: &mut Config| config.strategy = aimd(Aimd { late_factor: 4.0, ..Aimd::default() });
-    assert_eq!(differs(Config::aimd(), change, |desk| rate_after(desk, &[200], 1200)), (500, 1000));
+    let change = |config: &mut RegistryConfig| config.key.strategy = aimd(Aimd { late_factor: 4.0, ..Aimd::default() });
+    assert_eq!(differs(RegistryConfig::aimd(), change, |desk| rate_after(desk, &[200], 1200)), (500, 1000));
 }
 
 #[test]
-fn error_share() {
-    let base = Config { failures_in_row: 0, error_share: 0.5, samples_min: 1, ..fixed(100.0) };
+fn failure_percent() {
+    let breaker = BreakerConfig { consecutive_failures: 0, throughput_min: 1, ..BreakerConfig::default() };
+    let base = with(fixed(100.0), |key| key.breaker = breaker);
     let look = |desk: &mut Desk| {
         desk.exchange("a.com", 200, 1);
         failures_to_open(desk)
     };
-    assert_eq!(differs(base, |config| config.error_share = 0.75, look), (1, 3));
+    assert_eq!(differs(base, |config| config.key.breaker.failure_percent = 75, look), (1, 3));
 }
 
 #[test]
-fn samples_min() {
-    let base = Config { failures_in_row: 0, ..fixed(100.0) };
-    assert_eq!(differs(base, |config| config.samples_min = 4, failures_to_open), (10, 4));
+fn throughput_min() {
+    let base = with(fixed(100.0), |key| key.breaker.consecutive_failures = 0);
+    assert_eq!(differs(base, |config| config.key.breaker.throughput_min = 4, failures_to_open), (5, 4));
 }
 
 #[test]
-fn failures_in_row() {
-    let base = Config { samples_min: 50, ..fixed(100.0) };
-    assert_eq!(differs(base.clone(), |config| config.failures_in_row = 3, failures_to_open), (10, 3));
-    assert_eq!(differs(base, |config| config.failures_in_row = 0, failures_to_open), (10, 50), "off");
+fn consecutive_failures() {
+    // After a success the share is never all of them.
+    let look = |desk: &mut Desk| {
+        desk.exchange("a.com", 200, 1);
+        failures_to_open(desk)
+    };
+    let base = with(fixed(100.0), |key| key.breaker.failure_percent = 100);
+    assert_eq!(differs(base.clone(), |config| config.key.breaker.consecutive_failures = 7, look), (5, 7));
+    assert_eq!(differs(base, |config| config.key.breaker.consecutive_failures = 0, look), (5, 101), "off");
+}
+
+#[test]
+fn probes() {
+    let look = |desk: &mut Desk| {
+        failures_to_open(desk);
+        desk.pass(seconds(60));
+        at_once(desk)
+    };
+    assert_eq!(differs(fixed(100.0), |config| config.key.breaker.probes = 3, look), (1, 3));
+}
+
+#[test]
+fn horizon() {
+    let look = |desk: &mut Desk| {
+        desk.tell("a.com", &Feedback::status(429, Some(seconds(10))), 0);
+        match desk.ask("a.com") {
+            Admission::Defer(deferral) => Some((deferral.reason, deferral.not_before)),
+            _ => None,
+        }
+    };
+    let (waits, defers) = differs(fixed(100.0), |config| config.key.horizon = seconds(9), look);
+    assert_eq!((waits, defers.unwrap().0), (None, DeferReason::BeyondHorizon));
 }
 
 #[test]
@@ -187,15 +225,16 @@ fn open_for() {
         }
         desk.key("a.com").opens_in
     };
-    assert_eq!(differs(fixed(100.0), |config| config.open_for = seconds(5), look), (seconds(60), seconds(5)));
+    assert_eq!(
+        differs(fixed(100.0), |config| config.key.breaker.open_for = seconds(5), look),
+        (seconds(60), seconds(5))
+    );
 }
 
 #[test]
 fn successes_to_close() {
     let look = |desk: &mut Desk| {
-        for _ in 0..10 {
-            desk.exchange("a.com", 500, 1);
-        }
+        failures_to_open(desk);
         desk.pass(seconds(60));
         (0..9)
             .take_while(|_| {
@@ -205,7 +244,7 @@ fn successes_to_close() {
             .count()
             + 1
     };
-    assert_eq!(differs(fixed(100.0), |config| config.successes_to_close = 5, look), (2, 5));
+    assert_eq!(differs(fixed(100.0), |config| config.key.breaker.successes_to_close = 5, look), (2, 5));
 }
 
 fn longest_pause(number: u32) -> impl Fn(&mut Desk) -> Duration {
@@ -216,16 +255,17 @@ fn longest_pause(number: u32) -> impl Fn(&mut Desk) -> Duration {
 }
 
 #[test]
-fn retry_base() {
-    let change = |config: &mut Config| config.retry_base = Duration::from_millis(200);
+fn backoff_base() {
+    let change = |config: &mut RegistryConfig| config.key.backoff.base = Duration::from_millis(200);
     let expected = (seconds(2), Duration::from_millis(400));
     assert_eq!(differs(fixed(100.0), change, longest_pause(1)), expected);
 }
 
 #[test]
-fn retry_cap() {
-    let base = Config { attempts: 100, ..fixed(100.0) };
-    assert_eq!(differs(base, |config| config.retry_cap = seconds(9), longest_pause(20)), (seconds(60), seconds(9)));
+fn backoff_cap() {
+    let base = with(fixed(100.0), |key| key.backoff.attempts = 100);
+    let change = |config: &mut RegistryConfig| config.key.backoff.cap = seconds(9);
+    assert_eq!(differs(base, change, longest_pause(20)), (seconds(60), seconds(9)));
 }
 
 #[test]
@@ -233,8 +273,8 @@ fn attempts() {
     let look = |desk: &mut Desk| {
         (0..50).take_while(|&n| matches!(desk.tell("a.com", &attempt(502, n), 0), Advice::RetryAt(_))).count()
     };
-    let base = Config { failures_in_row: 0, samples_min: 100, ..fixed(100.0) };
-    assert_eq!(differs(base, |config| config.attempts = 2, look), (3, 1));
+    let base = with(fixed(100.0), |key| key.breaker = never_opens());
+    assert_eq!(differs(base, |config| config.key.backoff.attempts = 2, look), (3, 1));
 }
 
 #[test]
@@ -243,8 +283,8 @@ fn retry_budget() {
         let retries = (0..30).filter(|_| matches!(desk.exchange("a.com", 502, 0), Advice::RetryAt(_))).count();
         retries == 30
     };
-    let base = Config { failures_in_row: 0, samples_min: 100, ..fixed(1.0) };
-    assert_eq!(differs(base.clone(), |config| config.retry_budget = None, look), (false, true));
+    let base = with(fixed(1.0), |key| key.breaker = never_opens());
+    assert_eq!(differs(base.clone(), |config| config.key.retry_budget = None, look), (false, true));
     let cheap = Some(RetryBudgetConfig { successes_per_retry: 1 });
     let look = |desk: &mut Desk| {
         (0..30)
@@ -255,22 +295,22 @@ fn retry_budget() {
             })
             .count()
     };
-    let (five, one) = differs(base, |config| config.retry_budget = cheap, look);
+    let (five, one) = differs(base, |config| config.key.retry_budget = cheap, look);
     assert!(one > five, "{one} {five}");
 }
 
 #[test]
-fn stats_window() {
+fn breaker_window() {
     let look = |desk: &mut Desk| {
         desk.exchange("a.com", 500, 1);
         desk.pass(seconds(10)).exchange("a.com", 200, 1);
         desk.key("a.com").answers
     };
-    assert_eq!(differs(fixed(100.0), |config| config.stats_window = seconds(6), look), (2, 1));
+    assert_eq!(differs(fixed(100.0), |config| config.key.breaker.window = seconds(6), look), (2, 1));
 }
 
 #[test]
-fn stats_bucket() {
+fn breaker_bucket() {
     // The oldest bucket goes as a whole.
     let look = |desk: &mut Desk| {
         desk.exchange("a.com", 500, 0);
@@ -278,7 +318,7 @@ fn stats_bucket() {
         desk.pass(seconds(22)).exchange("a.com", 200, 0);
         desk.key("a.com").answers
     };
-    assert_eq!(differs(fixed(100.0), |config| config.stats_bucket = seconds(15), look), (2, 1));
+    assert_eq!(differs(fixed(100.0), |config| config.key.breaker.bucket = seconds(15), look), (2, 1));
 }
 
 #[test]
@@ -324,9 +364,9 @@ fn throttled_after() {
         assert!(matches!(waited, Admission::Send(_)));
         desk.snapshot().totals.throttled
     };
-    let change = |config: &mut Config| config.throttled_after = Duration::from_millis(300);
+    let change = |config: &mut RegistryConfig| config.throttled_after = Duration::from_millis(300);
     assert_eq!(differs(fixed(100.0), change, look), (1, 0));
-    assert_eq!(differs(Config::default(), change, look), (1, 0));
+    assert_eq!(differs(RegistryConfig::default(), change, look), (1, 0));
 }
 
 #[test]
@@ -348,7 +388,7 @@ fn groups() {
         }
         (desk.registry.len(), desk.handle("x.a.example.com").domain().to_owned())
     };
-    let change = |config: &mut Config| config.groups = ["example.com".into(), "com.example".into()].into();
+    let change = |config: &mut RegistryConfig| config.groups = ["example.com".into(), "com.example".into()].into();
     let expected = ((5, "x.a.example.com".to_owned()), (3, "example.com".to_owned()));
     assert_eq!(differs(fixed(100.0), change, look), expected);
 }
@@ -356,7 +396,7 @@ fn groups() {
 #[test]
 fn the_longest_group_wins() {
     let groups = ["example.com".into(), "a.example.com".into()].into();
-    let desk = Desk::new(Config { groups, ..Config::default() });
+    let desk = Desk::new(RegistryConfig { groups, ..RegistryConfig::default() });
     assert_eq!(desk.handle("b.a.example.com").domain(), "a.example.com");
     assert_eq!(desk.handle("b.example.com").domain(), "example.com");
 }
@@ -364,7 +404,7 @@ fn the_longest_group_wins() {
 #[test]
 fn statuses() {
     let look = |desk: &mut Desk| matches!(desk.tell("a.com", &Feedback::status(404, None), 0), Advice::RetryAt(_));
-    let change = |config: &mut Config| {
+    let change = |config: &mut RegistryConfig| {
         let statuses = gleaner_governor::keyed::Statuses::new(&[404], &[]);
         config.statuses.insert("a.com".into(), statuses);
     };

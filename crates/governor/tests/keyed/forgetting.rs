@@ -1,8 +1,8 @@
 //! What is forgotten, in which order, and what never is.
 
-use crate::desk::{Desk, domain, fixed, seconds};
-use gleaner_governor::CircuitState;
-use gleaner_governor::keyed::{Config, Feedback};
+use crate::desk::{Desk, domain, every, fixed, opens_after, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{BreakerConfig, CircuitState, PERMIT_LIFE};
 use std::time::Duration;
 
 fn is_known(desk: &Desk, host: &str) -> bool {
@@ -42,6 +42,18 @@ fn a_key_with_a_request_on_its_way_is_not_forgotten() {
 }
 
 #[test]
+fn a_key_whose_permit_was_lost_is_forgotten_in_the_end() {
+    for config in [fixed(100.0), RegistryConfig::default()] {
+        let mut desk = Desk::new(config);
+        drop(desk.send("a.com"));
+        desk.pass(PERMIT_LIFE).tend();
+        assert_eq!(desk.registry.len(), 1);
+        desk.pass(PERMIT_LIFE).tend();
+        assert_eq!(desk.registry.len(), 0);
+    }
+}
+
+#[test]
 fn a_key_whose_handle_is_kept_is_not_forgotten() {
     let mut desk = Desk::new(fixed(100.0));
     let handle = desk.handle("a.com");
@@ -54,7 +66,8 @@ fn a_key_whose_handle_is_kept_is_not_forgotten() {
 
 #[test]
 fn a_closed_gate_and_an_open_circuit_are_never_forgotten() {
-    let config = Config { failures_in_row: 1, open_for: seconds(90_000), forget_after: seconds(600), ..fixed(100.0) };
+    let breaker = BreakerConfig { open_for: seconds(90_000), ..opens_after(1) };
+    let config = RegistryConfig { forget_after: seconds(600), ..with(fixed(100.0), |key| key.breaker = breaker) };
     let mut desk = Desk::new(config);
     desk.tell("gate.com", &Feedback::status(429, Some(seconds(80_000))), 0);
     desk.exchange("circuit.com", 500, 0);
@@ -73,7 +86,7 @@ fn a_closed_gate_and_an_open_circuit_are_never_forgotten() {
 #[test]
 fn one_more_than_allowed_pushes_out_the_one_that_was_idle_the_longest() {
     for shards in [1, 16] {
-        let mut desk = Desk::new(Config { keys_max: 50, shards, ..fixed(100.0) });
+        let mut desk = Desk::new(RegistryConfig { keys_max: 50, shards, ..fixed(100.0) });
         for n in 0..50 {
             desk.exchange(&format!("h{n}.com"), 200, 1);
         }
@@ -95,7 +108,7 @@ fn one_more_than_allowed_pushes_out_the_one_that_was_idle_the_longest() {
 
 #[test]
 fn when_everything_is_in_use_or_closed_there_is_no_room() {
-    let desk = Desk::new(Config { keys_max: 3, ..fixed(100.0) });
+    let desk = Desk::new(RegistryConfig { keys_max: 3, ..fixed(100.0) });
     let _kept = desk.handle("kept.com");
     let permit = desk.send("closed.com");
     desk.answer("closed.com", permit, &Feedback::status(429, Some(seconds(60))));
@@ -109,7 +122,7 @@ fn when_everything_is_in_use_or_closed_there_is_no_room() {
 
 #[test]
 fn a_key_goes_on_with_its_pace_after_it_was_put_away() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     while desk.snapshot().keys.first().is_none_or(|key| key.rate_per_s < 8.0) {
         desk.exchange("a.com", 200, 10);
     }
@@ -123,8 +136,8 @@ fn a_key_goes_on_with_its_pace_after_it_was_put_away() {
 }
 
 #[test]
-fn a_key_that_was_used_within_the_stats_window_is_not_put_away() {
-    let mut desk = Desk::new(Config::default());
+fn a_key_that_was_used_within_the_window_is_not_put_away() {
+    let mut desk = Desk::new(RegistryConfig::default());
     desk.exchange("a.com", 200, 10);
     desk.pass(seconds(29)).tend();
     assert_eq!(desk.snapshot().keys_active, 1);
@@ -134,7 +147,7 @@ fn a_key_that_was_used_within_the_stats_window_is_not_put_away() {
 
 #[test]
 fn a_slow_key_keeps_its_distance_across_a_rest() {
-    let mut desk = Desk::new(Config { initial_per_s: 0.01, ..Config::default() });
+    let mut desk = Desk::new(with(RegistryConfig::default(), |key| key.discovery_interval = every(0.01)));
     desk.exchange("a.com", 200, 0);
     desk.pass(seconds(60)).tend();
     assert_eq!(desk.snapshot().keys_active, 0);
@@ -144,7 +157,8 @@ fn a_slow_key_keeps_its_distance_across_a_rest() {
 
 #[test]
 fn an_open_circuit_is_seen_although_its_key_is_at_rest() {
-    let mut desk = Desk::new(Config { failures_in_row: 1, open_for: seconds(600), ..Config::default() });
+    let breaker = BreakerConfig { open_for: seconds(600), ..opens_after(1) };
+    let mut desk = Desk::new(with(RegistryConfig::default(), |key| key.breaker = breaker));
     desk.exchange("a.com", 500, 0);
     desk.pass(seconds(100)).tend();
     let snapshot = desk.snapshot();

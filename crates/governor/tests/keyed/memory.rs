@@ -1,8 +1,8 @@
 //! How much memory keys take. Counted per thread, since other tests run beside these.
 
 use crate::desk::{Desk, domain};
-use gleaner_governor::Time;
-use gleaner_governor::keyed::{Admission, Config, Feedback, Registry};
+use gleaner_governor::keyed::{Feedback, Registry, RegistryConfig};
+use gleaner_governor::{Admission, Time};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
@@ -68,7 +68,7 @@ fn use_once(registry: &Registry, hosts: std::ops::Range<u32>, now: Time) {
 #[test]
 fn an_idle_key_takes_400_bytes_and_an_active_one_a_kibibyte() {
     const KEYS: u32 = 50_000;
-    let registry: Registry = Registry::new(Config::default(), 1).unwrap();
+    let registry: Registry = Registry::new(RegistryConfig::default(), 1).unwrap();
     let (before, now) = (BYTES.get(), Time::from_nanos(1_000_000_000_000));
     use_once(&registry, 0..KEYS, now);
     let active = (BYTES.get() - before) as f64 / f64::from(KEYS);
@@ -83,7 +83,7 @@ fn an_idle_key_takes_400_bytes_and_an_active_one_a_kibibyte() {
 
 #[test]
 fn a_million_keys_of_which_ten_thousand_are_active_fit_into_500_mb() {
-    let registry: Registry = Registry::new(Config::default(), 1).unwrap();
+    let registry: Registry = Registry::new(RegistryConfig::default(), 1).unwrap();
     let (before, mut now) = (BYTES.get(), Time::from_nanos(1_000_000_000_000));
     // They come over some minutes, and are looked after meanwhile.
     let mut peak = 0;
@@ -102,7 +102,7 @@ fn a_million_keys_of_which_ten_thousand_are_active_fit_into_500_mb() {
 
 #[test]
 fn acquire_and_feedback_allocate_nothing() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     for _ in 0..100 {
         desk.exchange("a.com", 200, 10);
     }
@@ -115,8 +115,9 @@ fn acquire_and_feedback_allocate_nothing() {
                 desk.pass_ms(10);
                 desk.registry.feedback(&handle, permit, &Feedback::status(status, None), desk.now);
             }
-            Admission::WaitUntil(at) | Admission::Denied { until: at } => desk.now = at,
-            Admission::WaitForAnswer => panic!("nothing is in flight"),
+            Admission::WaitUntil(at) => desk.now = at,
+            Admission::Defer(deferral) => desk.now = deferral.not_before.unwrap(),
+            Admission::WaitForOutcome => panic!("nothing is in flight"),
         }
     }
     assert_eq!(ALLOCATIONS.get() - before, 0);

@@ -1,8 +1,8 @@
 //! What holds whatever happens: any order of questions, answers, pauses, looks and evictions.
 
-use crate::desk::{Desk, seconds};
-use gleaner_governor::keyed::{Admission, Config, Feedback, Permit};
-use gleaner_governor::{CircuitState, Time};
+use crate::desk::{Desk, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{Admission, BreakerConfig, CircuitState, Permit, Time};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -66,9 +66,9 @@ impl Watched {
                     self.desk.now = at;
                 }
             }
-            Admission::WaitForAnswer => prop_assert!(!self.in_flight.is_empty(), "nothing is in flight"),
-            Admission::Denied { until } => {
-                prop_assert!(until > self.desk.now);
+            Admission::WaitForOutcome => prop_assert!(!self.in_flight.is_empty(), "nothing is in flight"),
+            Admission::Defer(deferral) => {
+                prop_assert!(deferral.not_before > Some(self.desk.now));
                 let key = self.desk.snapshot().circuits_open;
                 prop_assert_eq!(key, 1);
             }
@@ -121,8 +121,9 @@ impl Watched {
 proptest! {
     #[test]
     fn no_order_of_events_breaks_the_ceiling_a_gate_or_the_count(steps in prop::collection::vec(step(), 1..200)) {
-        let config = Config { max_in_flight: 4, failures_in_row: 6, open_for: seconds(5), ..Config::default() };
-        let desk = Desk::new(config);
+        let breaker = BreakerConfig { consecutive_failures: 6, open_for: seconds(5), ..BreakerConfig::default() };
+        let change = |key: &mut gleaner_governor::Config| (key.max_concurrency, key.breaker) = (4, breaker);
+        let desk = Desk::new(with(RegistryConfig::default(), change));
         let mut watched = Watched { desk, in_flight: Vec::new(), sends: 0, last_send: None, gate: Time::ZERO };
         for step in &steps {
             watched.take(step)?;

@@ -1,68 +1,68 @@
 //! Settings that make no sense are refused by name.
 
-use gleaner_governor::keyed::{Aimd, Config, Registry, Strategy};
+use gleaner_governor::keyed::{Registry, RegistryConfig};
+use gleaner_governor::{Aimd, Config, RunBudgetConfig, Strategy};
 use std::time::Duration;
 
-fn refused(change: impl FnOnce(&mut Config)) -> String {
-    let mut config = Config::aimd();
+fn refused(change: impl FnOnce(&mut RegistryConfig)) -> String {
+    let mut config = RegistryConfig::aimd();
     change(&mut config);
     Registry::<()>::new(config, 0).unwrap_err().to_string()
+}
+
+fn refused_key(change: impl FnOnce(&mut Config)) -> String {
+    refused(|config| change(&mut config.key))
 }
 
 fn refused_aimd(change: impl FnOnce(&mut Aimd)) -> String {
     let mut aimd = Aimd::default();
     change(&mut aimd);
-    refused(|config| config.strategy = Strategy::Aimd(aimd))
+    refused_key(|key| key.strategy = Strategy::Aimd(aimd))
 }
 
 #[test]
 fn the_defaults_are_fine() {
     assert_eq!(Config::default().check(), Ok(()));
-    assert_eq!(Config::aimd().check(), Ok(()));
+    assert_eq!(RegistryConfig::default().check(), Ok(()));
+    assert_eq!(RegistryConfig::aimd().check(), Ok(()));
 }
 
 #[test]
-fn rates_that_are_no_numbers() {
-    assert_eq!(refused(|config| config.initial_per_s = f64::NAN), "initial_per_s is not a number");
-    assert_eq!(refused(|config| config.min_per_s = f64::NAN), "min_per_s is not a number");
-    assert_eq!(refused(|config| config.max_per_s = f64::NAN), "max_per_s is not a number");
-    assert_eq!(refused(|config| config.burst = f64::NAN), "burst is not a number");
-    assert_eq!(refused(|config| config.error_share = f64::NAN), "error_share is not above 0 and up to 1");
+fn a_single_governor_and_a_registry_have_the_same_defaults_but_for_two() {
+    let RegistryConfig { key, .. } = RegistryConfig::default();
+    let Config { max_concurrency, horizon, .. } = Config::default();
+    assert_eq!(Config { max_concurrency, horizon, ..key }, Config::default());
+    assert_eq!((key.max_concurrency, key.horizon), (6, Duration::MAX));
+}
+
+#[test]
+fn numbers_that_are_none_negative_or_too_small() {
+    assert_eq!(refused_key(|key| key.burst = f64::NAN), "burst is not a number");
+    assert_eq!(refused_key(|key| key.burst = -3.0), "burst is negative");
+    assert_eq!(refused_key(|key| key.burst = 0.5), "burst is too small");
+    assert_eq!(refused_key(|key| key.burst = f64::INFINITY), "burst is too large");
     assert_eq!(refused_aimd(|aimd| aimd.increase_per_s = f64::NAN), "increase_per_s is not a number");
+    assert_eq!(refused_aimd(|aimd| aimd.increase_per_s = -0.1), "increase_per_s is negative");
     assert_eq!(refused_aimd(|aimd| aimd.decrease_factor = f64::NAN), "decrease_factor is not between 0 and 1");
     assert_eq!(refused_aimd(|aimd| aimd.late_factor = f64::NAN), "late_factor is not a number");
-}
-
-#[test]
-fn rates_that_are_negative_zero_or_endless() {
-    assert_eq!(refused(|config| config.initial_per_s = -1.0), "initial_per_s is negative");
-    assert_eq!(refused(|config| config.min_per_s = -0.1), "min_per_s is negative");
-    assert_eq!(refused(|config| config.min_per_s = 0.0), "min_per_s is too small");
-    assert_eq!(refused(|config| config.max_per_s = f64::INFINITY), "max_per_s is too large");
-    assert_eq!(refused(|config| config.burst = -3.0), "burst is negative");
-    assert_eq!(refused(|config| config.burst = 0.5), "burst is too small");
-    assert_eq!(refused_aimd(|aimd| aimd.increase_per_s = -0.1), "increase_per_s is negative");
     assert_eq!(refused_aimd(|aimd| aimd.late_factor = 0.9), "late_factor is too small");
 }
 
 #[test]
 fn bounds_that_cross() {
-    assert_eq!(refused(|config| config.min_per_s = 100.0), "min_per_s is above max_per_s");
-    assert_eq!(refused(|config| config.initial_per_s = 51.0), "initial_per_s is not between min_per_s and max_per_s");
-    assert_eq!(refused(|config| config.initial_per_s = 0.05), "initial_per_s is not between min_per_s and max_per_s");
-    assert_eq!(refused(|config| config.retry_base = Duration::from_secs(61)), "retry_base is above retry_cap");
+    let between = "discovery_interval is not between ceiling_interval and slowest_interval";
+    let ms = Duration::from_millis;
+    assert_eq!(refused_key(|key| key.slowest_interval = ms(19)), "slowest_interval is shorter than ceiling_interval");
+    for interval in [ms(0), ms(19), ms(10_001)] {
+        assert_eq!(refused_key(|key| key.discovery_interval = interval), between);
+    }
+    assert_eq!(refused_key(|key| key.backoff.base = ms(61_000)), "backoff.base is above backoff.cap");
+    assert_eq!(refused_key(|key| key.breaker.bucket = ms(31_000)), "breaker.bucket is longer than breaker.window");
     assert_eq!(
-        refused(|config| config.stats_bucket = Duration::from_secs(31)),
-        "stats_bucket is longer than stats_window"
+        refused_key(|key| key.breaker.bucket = ms(1000)),
+        "breaker.bucket makes more than 15 buckets of breaker.window"
     );
-    assert_eq!(
-        refused(|config| config.stats_bucket = Duration::from_secs(1)),
-        "stats_bucket makes more than 16 buckets of stats_window"
-    );
-    assert_eq!(
-        refused(|config| config.forget_after = Duration::from_secs(29)),
-        "forget_after is shorter than stats_window"
-    );
+    assert_eq!(refused(|config| config.forget_after = ms(29_000)), "forget_after is shorter than breaker.window");
 }
 
 #[test]
@@ -70,23 +70,32 @@ fn factors_and_shares_out_of_their_range() {
     for factor in [0.0, 1.0, 1.5, -0.5] {
         assert_eq!(refused_aimd(|aimd| aimd.decrease_factor = factor), "decrease_factor is not between 0 and 1");
     }
-    for share in [0.0, -0.1, 1.1] {
-        assert_eq!(refused(|config| config.error_share = share), "error_share is not above 0 and up to 1");
+    for percent in [0, 101] {
+        let refused = refused_key(|key| key.breaker.failure_percent = percent);
+        assert_eq!(refused, "breaker.failure_percent is not between 1 and 100");
     }
 }
 
 #[test]
 fn counts_and_times_of_zero() {
-    assert_eq!(refused(|config| config.max_in_flight = 0), "max_in_flight is zero");
-    assert_eq!(refused(|config| config.samples_min = 0), "samples_min is zero");
-    assert_eq!(refused(|config| config.successes_to_close = 0), "successes_to_close is zero");
-    assert_eq!(refused(|config| config.attempts = 0), "attempts is zero");
+    assert_eq!(refused_key(|key| key.ceiling_interval = Duration::ZERO), "ceiling_interval is zero");
+    assert_eq!(refused_key(|key| key.max_concurrency = 0), "max_concurrency is zero");
+    assert_eq!(refused_key(|key| key.breaker.throughput_min = 0), "breaker.throughput_min is zero");
+    assert_eq!(refused_key(|key| key.breaker.probes = 0), "breaker.probes is zero");
+    assert_eq!(refused_key(|key| key.breaker.successes_to_close = 0), "breaker.successes_to_close is zero");
+    assert_eq!(refused_key(|key| key.breaker.open_for = Duration::ZERO), "breaker.open_for is zero");
+    assert_eq!(refused_key(|key| key.breaker.window = Duration::ZERO), "breaker.window is zero");
+    assert_eq!(refused_key(|key| key.breaker.bucket = Duration::ZERO), "breaker.bucket is zero");
+    assert_eq!(refused_key(|key| key.backoff.attempts = 0), "backoff.attempts is zero");
     assert_eq!(refused(|config| config.snapshot_keys_max = 0), "snapshot_keys_max is zero");
-    assert_eq!(refused(|config| config.open_for = Duration::ZERO), "open_for is zero");
-    assert_eq!(refused(|config| config.stats_window = Duration::ZERO), "stats_window is zero");
-    assert_eq!(refused(|config| config.stats_bucket = Duration::ZERO), "stats_bucket is zero");
     assert_eq!(refused(|config| config.forget_after = Duration::ZERO), "forget_after is zero");
     assert_eq!(refused_aimd(|aimd| aimd.latency_target = Duration::ZERO), "latency_target is zero");
+}
+
+#[test]
+fn what_a_registry_has_not() {
+    let run_budget = RunBudgetConfig { request_cap: Some(5), wall_clock: None };
+    assert_eq!(refused_key(|key| key.run_budget = run_budget), "run_budget is set, and a registry has no runs");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! What outlives the process.
 
-use crate::desk::{Desk, domain, fixed, seconds};
-use gleaner_governor::keyed::{Config, Feedback, Strategy};
-use gleaner_governor::{Learned, WallTime};
+use crate::desk::{Desk, domain, fixed, opens_after, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{BreakerConfig, Learned, Strategy, WallTime};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn learned(desk: &Desk) -> BTreeMap<String, Learned> {
     all
 }
 
-fn restart(desk: &Desk, config: Config, later: Duration) -> Desk {
+fn restart(desk: &Desk, config: RegistryConfig, later: Duration) -> Desk {
     let new = Desk::new(config);
     for (name, learned) in learned(desk) {
         let learned = Learned::decode(learned.to_string().as_bytes()).unwrap();
@@ -25,7 +25,7 @@ fn restart(desk: &Desk, config: Config, later: Duration) -> Desk {
     new
 }
 
-fn warm(config: Config) -> Desk {
+fn warm(config: RegistryConfig) -> Desk {
     let mut desk = Desk::new(config);
     for _ in 0..200 {
         desk.exchange("a.com", 200, 10);
@@ -35,14 +35,14 @@ fn warm(config: Config) -> Desk {
 
 #[test]
 fn a_restart_starts_warm_with_every_strategy_that_learns() {
-    for config in [Config::default(), Config::aimd()] {
+    for config in [RegistryConfig::default(), RegistryConfig::aimd()] {
         let desk = warm(config.clone());
         let before = desk.key("a.com").rate_per_s;
         assert!(before > 5.0, "{before}");
         let mut new = restart(&desk, config.clone(), seconds(60));
         new.exchange("a.com", 200, 10);
         let after = new.key("a.com").rate_per_s;
-        assert!((after - before).abs() < 0.2, "{:?}: {before} {after}", config.strategy);
+        assert!((after - before).abs() < 0.2, "{:?}: {before} {after}", config.key.strategy);
         let mut late = restart(&desk, config.clone(), seconds(7 * 3600));
         late.exchange("a.com", 200, 10);
         assert!(late.key("a.com").rate_per_s < 1.2, "a rate is good for six hours");
@@ -51,7 +51,7 @@ fn a_restart_starts_warm_with_every_strategy_that_learns() {
 
 #[test]
 fn a_key_at_rest_is_remembered_too() {
-    let mut desk = warm(Config::default());
+    let mut desk = warm(RegistryConfig::default());
     let awake = learned(&desk);
     desk.pass(seconds(60)).tend();
     assert_eq!(desk.snapshot().keys_active, 0);
@@ -63,7 +63,8 @@ fn a_key_at_rest_is_remembered_too() {
 #[test]
 fn gates_and_open_circuits_survive_whatever_their_age() {
     for strategy in [Strategy::Gleaner, Strategy::Fixed] {
-        let config = Config { strategy, failures_in_row: 1, open_for: seconds(50_000), ..fixed(10.0) };
+        let breaker = BreakerConfig { open_for: seconds(50_000), ..opens_after(1) };
+        let config = with(fixed(10.0), |key| (key.strategy, key.breaker) = (strategy, breaker));
         let mut desk = Desk::new(config.clone());
         desk.tell("gate.com", &Feedback::status(429, Some(seconds(60_000))), 0);
         desk.exchange("circuit.com", 500, 0);
@@ -75,9 +76,9 @@ fn gates_and_open_circuits_survive_whatever_their_age() {
 
 #[test]
 fn what_is_known_or_from_the_future_is_not_restored() {
-    let desk = warm(Config::default());
+    let desk = warm(RegistryConfig::default());
     let all = learned(&desk);
-    let new = Desk::new(Config::default());
+    let new = Desk::new(RegistryConfig::default());
     let a = domain("a.com");
     assert!(!new.registry.restore(&a, &all["a.com"], new.now, WALL.before(seconds(1))), "from the future");
     assert!(new.registry.restore(&a, &all["a.com"], new.now, WALL));
@@ -86,7 +87,7 @@ fn what_is_known_or_from_the_future_is_not_restored() {
 
 #[test]
 fn nothing_is_remembered_of_a_key_that_taught_nothing() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     let _handle = desk.handle("asked.com");
     desk.exchange("once.com", 200, 10);
     assert!(learned(&desk).is_empty());

@@ -1,12 +1,16 @@
 //! Retries: how long their pauses are, and how many there may be.
 
-use crate::desk::{Desk, attempt, fixed, seconds};
-use gleaner_governor::keyed::{Config, Feedback, Statuses};
+use crate::desk::{Desk, attempt, every, fixed, never_opens, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig, Statuses};
 use gleaner_governor::{Advice, DeferReason, Jitter, RetryBudgetConfig};
 use std::time::Duration;
 
-fn generous() -> Config {
-    Config { attempts: 100, retry_budget: None, failures_in_row: 0, samples_min: 10_000, ..fixed(1000.0) }
+fn generous() -> RegistryConfig {
+    with(fixed(1000.0), |key| {
+        key.backoff.attempts = 100;
+        key.retry_budget = None;
+        key.breaker = never_opens();
+    })
 }
 
 fn pause(desk: &mut Desk, feedback: &Feedback) -> Duration {
@@ -74,7 +78,8 @@ fn statuses_of_one_key_can_mean_something_else() {
 
 #[test]
 fn statuses_are_heeded_on_a_busy_key_too() {
-    let mut config = Config { attempts: 9, retry_budget: None, ..Config::default() };
+    let mut config = with(RegistryConfig::default(), |key| key.retry_budget = None);
+    config.key.backoff.attempts = 9;
     config.statuses.insert("a.com".into(), Statuses::new(&[202], &[]));
     let mut desk = Desk::new(config);
     for n in 0..300 {
@@ -85,7 +90,10 @@ fn statuses_are_heeded_on_a_busy_key_too() {
 
 #[test]
 fn a_dead_host_uses_up_its_own_retry_budget_and_no_other() {
-    let config = Config { retry_budget: Some(RetryBudgetConfig::default()), initial_per_s: 10.0, ..generous() };
+    let config = with(generous(), |key| {
+        key.retry_budget = Some(RetryBudgetConfig::default());
+        key.discovery_interval = every(10.0);
+    });
     let mut desk = Desk::new(config);
     let is_retry = |advice| matches!(advice, Advice::RetryAt(_));
     let retries = (0..1000).filter(|_| is_retry(desk.exchange("dead.com", 500, 0))).count();
@@ -99,7 +107,7 @@ fn a_dead_host_uses_up_its_own_retry_budget_and_no_other() {
 #[test]
 fn transient_failures_cost_less_than_three_retries_on_average() {
     // A provider that fails a fifth of the time, and a caller that follows all advice.
-    let mut desk = Desk::new(Config { samples_min: 10_000, ..Config::default() });
+    let mut desk = Desk::new(with(RegistryConfig::default(), |key| key.breaker = never_opens()));
     let (mut failed, mut retries, mut seed) = (0_u64, 0_u64, 1_u64);
     for _ in 0..2000 {
         let mut number = 0;

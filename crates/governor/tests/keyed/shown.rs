@@ -1,13 +1,13 @@
 //! What a snapshot shows.
 
-use crate::desk::{Desk, fixed, seconds};
-use gleaner_governor::keyed::{Admission, Config, Feedback};
-use gleaner_governor::{CircuitState, Jitter};
+use crate::desk::{Desk, fixed, never_opens, opens_after, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{Admission, CircuitState, Jitter};
 use std::time::Duration;
 
 #[test]
 fn sums_are_those_of_all_keys_also_of_those_at_rest() {
-    let mut desk = Desk::new(Config { failures_in_row: 2, ..fixed(100.0) });
+    let mut desk = Desk::new(with(fixed(100.0), |key| key.breaker = opens_after(2)));
     for n in 0..300 {
         desk.exchange(&format!("h{n}.com"), 200, 1);
     }
@@ -30,7 +30,7 @@ fn sums_are_those_of_all_keys_also_of_those_at_rest() {
 
 #[test]
 fn a_key_shows_its_rate_latencies_errors_and_gate() {
-    let mut desk = Desk::new(Config { samples_min: 100, burst: 5.0, ..fixed(10.0) });
+    let mut desk = Desk::new(with(fixed(10.0), |key| (key.breaker, key.burst) = (never_opens(), 5.0)));
     for latency in [100, 100, 100, 600] {
         desk.exchange("a.com", 200, latency);
     }
@@ -64,7 +64,7 @@ fn the_keys_that_are_used_most_come_first_and_no_more_than_asked_for() {
 
 #[test]
 fn ordinary_requests_that_went_the_short_way_are_counted() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     for _ in 0..500 {
         desk.exchange("a.com", 200, 10);
     }

@@ -1,8 +1,8 @@
 //! Many threads at once: acquires, answers, lookups, evictions and snapshots of the same keys.
 
-use crate::desk::domain;
-use gleaner_governor::Time;
-use gleaner_governor::keyed::{Admission, Config, Feedback, Registry, Strategy};
+use crate::desk::{domain, with};
+use gleaner_governor::keyed::{Feedback, Registry, RegistryConfig};
+use gleaner_governor::{Admission, Aimd, Strategy, Time};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ const HOSTS: u64 = 300;
 const ROUNDS: u64 = 30_000;
 
 /// Every thread sends and answers; one tends, looks and forgets. Time goes on with each question.
-fn storm(config: Config) {
+fn storm(config: RegistryConfig) {
     let limit = config.keys_max;
     let registry: Registry = Registry::new(config, 3).unwrap();
     let (clock, granted, stop) = (AtomicU64::new(1_000_000_000_000), AtomicU64::new(0), AtomicBool::new(false));
@@ -66,18 +66,16 @@ fn storm(config: Config) {
 }
 
 /// Short windows, so that keys rest, wake and are forgotten all the time.
-fn restless(strategy: Strategy) -> Config {
-    Config {
-        strategy,
-        initial_per_s: 1000.0,
-        max_per_s: 100_000.0,
-        stats_window: Duration::from_millis(200),
-        stats_bucket: Duration::from_millis(20),
-        forget_after: Duration::from_millis(500),
-        open_for: Duration::from_millis(100),
-        keys_max: 200,
-        ..Config::aimd()
-    }
+fn restless(strategy: Strategy) -> RegistryConfig {
+    let config = with(RegistryConfig::aimd(), |key| {
+        key.strategy = strategy;
+        key.discovery_interval = Duration::from_millis(1);
+        key.ceiling_interval = Duration::from_micros(10);
+        key.breaker.window = Duration::from_millis(200);
+        key.breaker.bucket = Duration::from_millis(20);
+        key.breaker.open_for = Duration::from_millis(100);
+    });
+    RegistryConfig { forget_after: Duration::from_millis(500), keys_max: 200, ..config }
 }
 
 #[test]
@@ -87,14 +85,17 @@ fn a_storm_on_the_law_loses_nothing() {
 
 #[test]
 fn a_storm_on_token_buckets_loses_nothing() {
-    storm(restless(Strategy::Aimd(gleaner_governor::keyed::Aimd::default())));
+    storm(restless(Strategy::Aimd(Aimd::default())));
 }
 
 #[test]
 fn a_few_hot_keys_are_shared_without_loss() {
-    let registry: Registry =
-        Registry::new(Config { initial_per_s: 1e6, max_per_s: 1e6, max_in_flight: 64, ..Config::default() }, 3)
-            .unwrap();
+    let config = with(RegistryConfig::default(), |key| {
+        key.discovery_interval = Duration::from_micros(1);
+        key.ceiling_interval = Duration::from_micros(1);
+        key.max_concurrency = 64;
+    });
+    let registry: Registry = Registry::new(config, 3).unwrap();
     let clock = AtomicU64::new(1_000_000_000_000);
     let handle = registry.handle(&domain("hot.com"), Time::from_nanos(1_000_000_000_000)).unwrap();
     let sent: u64 = std::thread::scope(|scope| {

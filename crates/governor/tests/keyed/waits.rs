@@ -1,14 +1,14 @@
 //! When a request may go out: buckets, gates, and strategies.
 
-use crate::desk::{Desk, fixed, seconds};
-use gleaner_governor::keyed::{Admission, Aimd, Config, Feedback, Strategy};
-use gleaner_governor::{Advice, Time, WaitReason};
+use crate::desk::{Desk, every, fixed, never_opens, seconds, with};
+use gleaner_governor::keyed::{Feedback, RegistryConfig};
+use gleaner_governor::{Admission, Advice, Aimd, PERMIT_LIFE, Strategy, Time, WaitReason};
 use proptest::prelude::*;
 use std::time::Duration;
 
 #[test]
 fn a_burst_goes_out_at_once_and_then_one_per_interval() {
-    let mut desk = Desk::new(Config { burst: 3.0, ..fixed(10.0) });
+    let mut desk = Desk::new(with(fixed(10.0), |key| key.burst = 3.0));
     let permits: Vec<_> = (0..3).map(|_| desk.send("a.com")).collect();
     assert_eq!(desk.wait("a.com"), Duration::from_millis(100));
     assert_eq!(desk.wait("b.com"), Duration::ZERO, "another host has its own bucket");
@@ -24,7 +24,7 @@ fn a_burst_goes_out_at_once_and_then_one_per_interval() {
 
 #[test]
 fn aimd_goes_up_by_steps_on_fast_successes_and_down_by_a_factor_on_throttles() {
-    let mut desk = Desk::new(Config { initial_per_s: 2.0, ..Config::aimd() });
+    let mut desk = Desk::new(with(RegistryConfig::aimd(), |key| key.discovery_interval = every(2.0)));
     for _ in 0..10 {
         desk.exchange("a.com", 200, 50);
     }
@@ -42,7 +42,7 @@ fn aimd_goes_up_by_steps_on_fast_successes_and_down_by_a_factor_on_throttles() {
 #[test]
 fn a_retry_after_closes_the_key_for_everyone_until_then_and_takes_the_longest() {
     for strategy in [Strategy::Gleaner, Strategy::Aimd(Aimd::default()), Strategy::Fixed] {
-        let mut desk = Desk::new(Config { strategy, ..Config::aimd() });
+        let mut desk = Desk::new(with(RegistryConfig::aimd(), |key| key.strategy = strategy));
         let permit = desk.send("a.com");
         let throttled = Feedback::status(429, Some(seconds(30)));
         let Advice::RetryAt(at) = desk.answer("a.com", permit, &throttled) else { panic!("no retry") };
@@ -63,7 +63,8 @@ proptest! {
         kind in 0_usize..3, waits_ms in prop::collection::vec((1_u64..60_000, 0_usize..4, 0_u64..300), 1..30),
     ) {
         let strategy = [Strategy::Gleaner, Strategy::Aimd(Aimd::default()), Strategy::Fixed][kind];
-        let mut desk = Desk::new(Config { strategy, error_share: 1.0, samples_min: u16::MAX, ..Config::aimd() });
+        let change = |key: &mut gleaner_governor::Config| (key.strategy, key.breaker) = (strategy, never_opens());
+        let mut desk = Desk::new(with(RegistryConfig::aimd(), change));
         for (wait_ms, status, latency_ms) in waits_ms {
             let wait = Duration::from_millis(wait_ms);
             let status = [429, 503, 500, 200][status];
@@ -84,7 +85,7 @@ proptest! {
 
 #[test]
 fn a_directive_that_proved_too_short_lowers_the_pace_and_not_the_gate() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     let two = seconds(2);
     let mut seen = Vec::new();
     for _ in 0..4 {
@@ -100,7 +101,7 @@ fn a_directive_that_proved_too_short_lowers_the_pace_and_not_the_gate() {
 
 /// A key of the law that is at its ceiling, so that ordinary requests take the short way.
 fn busy() -> Desk {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     for _ in 0..1500 {
         desk.exchange("a.com", 200, 10);
     }
@@ -135,14 +136,14 @@ fn after_a_refusal_a_busy_key_is_tried_with_one_request_at_a_time() {
     };
     for _ in 0..20 {
         desk.pass_ms(100);
-        assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer));
+        assert!(matches!(desk.ask("a.com"), Admission::WaitForOutcome));
     }
     desk.answer("a.com", trial, &Feedback::status(200, None));
 }
 
 #[test]
 fn a_learned_window_is_kept_however_busy_the_key_is() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     let (limit, length) = (40, 60);
     let (mut window, mut used) = (0, 0);
     let start = desk.now;
@@ -162,8 +163,9 @@ fn a_learned_window_is_kept_however_busy_the_key_is() {
                 halves[half][usize::from(is_refused)] += 1;
                 desk.pass_ms(30).answer("a.com", permit, &feedback);
             }
-            Admission::WaitUntil(at) | Admission::Denied { until: at } => desk.now = at,
-            Admission::WaitForAnswer => panic!("nothing else is in flight"),
+            Admission::WaitUntil(at) => desk.now = at,
+            Admission::Defer(deferral) => desk.now = deferral.not_before.unwrap(),
+            Admission::WaitForOutcome => panic!("nothing else is in flight"),
         }
     }
     println!("first hour {:?}, second hour {:?} of {}", halves[0], halves[1], 60 * limit);
@@ -173,7 +175,7 @@ fn a_learned_window_is_kept_however_busy_the_key_is() {
 
 #[test]
 fn a_shorter_retry_after_does_not_shorten_a_longer_one() {
-    let desk = Desk::new(Config { burst: 2.0, ..fixed(10.0) });
+    let desk = Desk::new(with(fixed(10.0), |key| key.burst = 2.0));
     let [one, other] = [desk.send("a.com"), desk.send("a.com")];
     desk.answer("a.com", one, &Feedback::status(429, Some(seconds(30))));
     desk.answer("a.com", other, &Feedback::status(429, Some(seconds(5))));
@@ -182,13 +184,30 @@ fn a_shorter_retry_after_does_not_shorten_a_longer_one() {
 
 #[test]
 fn requests_in_flight_are_counted_and_given_back() {
-    let desk = Desk::new(Config { max_in_flight: 2, burst: 100.0, ..fixed(1000.0) });
+    let desk = Desk::new(with(fixed(1000.0), |key| (key.max_concurrency, key.burst) = (2, 100.0)));
     let handle = desk.handle("a.com");
     let [one, other] = [desk.send("a.com"), desk.send("a.com")];
-    assert!(matches!(desk.ask("a.com"), Admission::WaitForAnswer));
+    assert!(matches!(desk.ask("a.com"), Admission::WaitForOutcome));
     desk.registry.abandon(&handle, one, desk.now);
     let third = desk.send("a.com");
     desk.registry.cancel(&handle, other, desk.now);
+    desk.answer("a.com", third, &Feedback::status(200, None));
+    assert_eq!(desk.key("a.com").in_flight, 0);
+}
+
+#[test]
+fn a_permit_that_was_lost_is_given_up_and_its_late_answer_frees_nothing() {
+    let mut desk = Desk::new(with(fixed(1000.0), |key| (key.max_concurrency, key.burst) = (2, 100.0)));
+    let [lost, other] = [desk.send("a.com"), desk.send("a.com")];
+    desk.pass(PERMIT_LIFE);
+    assert!(matches!(desk.ask("a.com"), Admission::WaitForOutcome));
+    desk.answer("a.com", other, &Feedback::status(200, None));
+    let other = desk.send("a.com");
+    desk.pass(PERMIT_LIFE);
+    let third = desk.send("a.com");
+    desk.answer("a.com", lost, &Feedback::status(200, None));
+    assert_eq!(desk.key("a.com").in_flight, 2);
+    desk.answer("a.com", other, &Feedback::status(200, None));
     desk.answer("a.com", third, &Feedback::status(200, None));
     assert_eq!(desk.key("a.com").in_flight, 0);
 }
@@ -212,8 +231,8 @@ fn against_a_limit(desk: &mut Desk, per_s: f64, time: Duration) -> (u32, u32) {
                 desk.pass_ms(30).answer("a.com", permit, &Feedback::status(status, None));
             }
             Admission::WaitUntil(at) => desk.now = at,
-            Admission::Denied { until } => desk.now = until,
-            Admission::WaitForAnswer => panic!("nothing else is in flight"),
+            Admission::Defer(deferral) => desk.now = deferral.not_before.unwrap(),
+            Admission::WaitForOutcome => panic!("nothing else is in flight"),
         }
     }
     counts
@@ -221,7 +240,7 @@ fn against_a_limit(desk: &mut Desk, per_s: f64, time: Duration) -> (u32, u32) {
 
 #[test]
 fn the_law_finds_a_limit_and_more_than_nine_tenths_succeed_once_it_is_found() {
-    let mut desk = Desk::new(Config::default());
+    let mut desk = Desk::new(RegistryConfig::default());
     let (accepted, rejected) = against_a_limit(&mut desk, 10.0, seconds(300));
     println!("learning: {accepted} accepted, {rejected} rejected");
     let (accepted, rejected) = against_a_limit(&mut desk, 10.0, seconds(600));
@@ -232,7 +251,7 @@ fn the_law_finds_a_limit_and_more_than_nine_tenths_succeed_once_it_is_found() {
 
 #[test]
 fn aimd_keeps_nine_tenths_of_its_requests_successful() {
-    let mut desk = Desk::new(Config { burst: 1.0, ..Config::aimd() });
+    let mut desk = Desk::new(with(RegistryConfig::aimd(), |key| key.burst = 1.0));
     against_a_limit(&mut desk, 10.0, seconds(300));
     let (accepted, rejected) = against_a_limit(&mut desk, 10.0, seconds(600));
     println!("aimd: {accepted} accepted, {rejected} rejected");
@@ -242,7 +261,7 @@ fn aimd_keeps_nine_tenths_of_its_requests_successful() {
 #[test]
 fn telling_answers_by_the_dozen_finds_the_same_pace_as_telling_each() {
     // A key with statuses of its own never takes the short way, and otherwise the two are alike.
-    let mut config = Config { max_per_s: 20.0, ..Config::default() };
+    let mut config = with(RegistryConfig::default(), |key| key.ceiling_interval = every(20.0));
     config.statuses.insert("b.com".into(), Default::default());
     let mut desk = Desk::new(config);
     let mut sent = [0_u32; 2];

@@ -14,6 +14,7 @@ fn breaker() -> impl Strategy<Value = BreakerConfig> {
         |(window, throughput_min, failure_percent, consecutive_failures, open_for, probes, successes_to_close)| {
             BreakerConfig {
                 window: Duration::from_secs(window),
+                bucket: Duration::from_secs(2),
                 throughput_min,
                 failure_percent,
                 consecutive_failures,
@@ -247,4 +248,49 @@ fn the_evidence_holds_counters_and_stable_names_only() {
         hand.governor.next_transition().unwrap();
     assert_eq!([previous.as_str(), state.as_str()], ["closed", "open"]);
     assert_eq!([trigger.as_str(), reason.as_str()], ["provider_failure", "provider_failure"]);
+}
+
+/// Failures until the circuit opens, and how long they took, of a key that was sending at this interval for minutes.
+fn overload(interval: Duration, failure: &Outcome) -> (u32, Duration) {
+    let mut hand = Hand::new(Config { ceiling_interval: interval, horizon: Duration::MAX, ..Config::default() });
+    hand.warm_to(interval);
+    for _ in 0..200 {
+        hand.exchange(&Outcome::success(), 10);
+    }
+    let (start, mut failures) = (hand.now, 0);
+    while hand.governor.circuit(hand.now) == CircuitState::Closed && failures < 1000 {
+        hand.exchange(failure, 10);
+        failures += 1;
+    }
+    (failures, hand.now.since(start))
+}
+
+#[test]
+fn at_five_per_second_and_more_an_overload_opens_the_circuit_within_five_seconds() {
+    for millis in [200, 100, 20] {
+        let (_, took) = overload(Duration::from_millis(millis), &network_error());
+        assert!(took < Duration::from_secs(5), "{millis} ms: {took:?}");
+    }
+}
+
+#[test]
+fn below_five_per_second_five_failures_open_the_circuit() {
+    for millis in [201, 1000, 10_000] {
+        for verdict in [Verdict::Network, Verdict::ServerError] {
+            assert_eq!(
+                overload(Duration::from_millis(millis), &Outcome::bare(verdict)).0,
+                5,
+                "{millis} ms: {verdict:?}"
+            );
+        }
+        // The pace falls with each, so that sooner or later they are half of what is seen.
+        let (failures, _) = overload(Duration::from_millis(millis), &Outcome::throttled(None));
+        assert!(failures <= 5, "{millis} ms: {failures} bare throttles");
+    }
+}
+
+#[test]
+fn a_directed_throttle_alone_never_opens_the_circuit() {
+    let directed = Outcome::throttled(Some(Duration::from_secs(1)));
+    assert_eq!(overload(Duration::from_millis(20), &directed).0, 1000);
 }

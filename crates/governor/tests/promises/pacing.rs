@@ -228,6 +228,39 @@ fn an_abandoned_trial_lets_the_next_one_try() {
     hand.answer(permit, &Outcome::success());
 }
 
+/// A governor whose next request waits for an answer that never comes.
+fn stalled(prepare: impl Fn(&mut Hand)) -> Hand {
+    let mut hand = Hand::new(Config::default());
+    prepare(&mut hand);
+    drop(hand.send());
+    assert!(matches!(hand.governor.poll_admit(hand.now), Admission::WaitForOutcome));
+    hand
+}
+
+#[test]
+fn a_permit_that_was_lost_is_given_up_whatever_it_was_for() {
+    let ordinary = |_: &mut Hand| {};
+    let trial = |hand: &mut Hand| {
+        hand.exchange(&Outcome::throttled(None), 5);
+    };
+    let probe = |hand: &mut Hand| {
+        for _ in 0..5 {
+            hand.exchange(&gleaner_governor::network_error(), 10);
+        }
+        hand.now = hand.deferral().1.unwrap();
+    };
+    for mut hand in [stalled(ordinary), stalled(trial), stalled(probe)] {
+        let lost_at = hand.now;
+        // The harness asks at each moment at which something may have changed.
+        while let Admission::WaitForOutcome = hand.governor.poll_admit(hand.now) {
+            hand.now = hand.now + gleaner_governor::PERMIT_LIFE;
+        }
+        let life = hand.now.since(lost_at);
+        assert!(life <= 2 * gleaner_governor::PERMIT_LIFE, "{life:?}");
+        assert_eq!(hand.snapshot().in_flight, 1, "the next one");
+    }
+}
+
 proptest! {
     #[test]
     fn a_wait_has_a_reason_and_no_wait_has_none(plan in plans::plan()) {

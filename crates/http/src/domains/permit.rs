@@ -11,8 +11,8 @@ use crate::key::Key;
 use crate::refusal::{Refusal, Refused};
 use crate::retry::{End, Next};
 use crate::send_governor::{is_refusal, pause};
-use gleaner_governor::keyed::{Admission, Feedback, Handle, Permit};
-use gleaner_governor::{DeferReason, Jitter, Outcome, Time};
+use gleaner_governor::keyed::{Feedback, Handle};
+use gleaner_governor::{Admission, Deferral, Jitter, Outcome, Permit, Time};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,8 +32,8 @@ pub enum NotYet {
     Before(Time),
     /// Not before one of the requests that are under way has ended.
     InFlight,
-    /// The host fails, and is left alone until then.
-    CircuitOpen(Time),
+    /// The host fails and is left alone, or the wait is longer than the settings allow.
+    Deferred(Deferral),
 }
 
 impl DomainHandle {
@@ -76,8 +76,8 @@ impl DomainHandle {
                 Ok(DomainPermit { host, permit: Some(permit), is_sent: false, waited })
             }
             Admission::WaitUntil(at) => Err(NotYet::Before(at)),
-            Admission::WaitForAnswer => Err(NotYet::InFlight),
-            Admission::Denied { until } => Err(NotYet::CircuitOpen(until)),
+            Admission::WaitForOutcome => Err(NotYet::InFlight),
+            Admission::Defer(deferral) => Err(NotYet::Deferred(deferral)),
         }
     }
 
@@ -114,8 +114,9 @@ impl DomainHandle {
             }
             NotYet::Before(at) => Ok(Some(clock.instant(at))),
             NotYet::InFlight => Ok(None),
-            NotYet::CircuitOpen(until) => {
-                Err(self.refused(Refusal::Deferred(DeferReason::CircuitOpen), Some(until.since(clock.now()))))
+            NotYet::Deferred(Deferral { reason, not_before }) => {
+                let retry_in = not_before.map(|at| at.since(clock.now()));
+                Err(self.refused(Refusal::Deferred(reason), retry_in))
             }
         }
     }

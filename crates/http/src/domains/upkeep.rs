@@ -53,7 +53,7 @@ impl Inner {
     /// Half of the time after which a host is put away or forgotten.
     fn tend_every(&self) -> Duration {
         let config = self.registry.config();
-        config.stats_window.min(config.forget_after) / 2
+        config.key.breaker.window.min(config.forget_after) / 2
     }
 
     async fn tend(&self) {

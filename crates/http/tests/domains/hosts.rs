@@ -1,26 +1,32 @@
 //! Hosts in memory that answer by a script, and shorthands.
 
-use gleaner_http::governor::keyed::{Aimd, Config, Strategy};
-use gleaner_http::governor::{Classifier as _, DefaultClassifier, Outcome, ResponseView, WallTime, network_error};
+use gleaner_http::governor::keyed::RegistryConfig;
+use gleaner_http::governor::{
+    BreakerConfig, Classifier as _, DefaultClassifier, Outcome, ResponseView, Strategy, WallTime, network_error,
+};
 use gleaner_http::{AcquireError, CallLimits, DomainPermit, DomainSettings, Domains, Next};
 use std::time::Duration;
 
 /// A token bucket that keeps its rate, so that times can be computed by hand.
 pub(crate) fn fixed(per_s: f64) -> DomainSettings {
-    let config = Config {
-        strategy: Strategy::Fixed,
-        initial_per_s: per_s,
-        max_per_s: 1000.0,
-        burst: 1.0,
-        max_in_flight: 100,
-        ..Config::aimd()
-    };
-    DomainSettings { config, ..DomainSettings::default() }
+    let mut settings = aimd(per_s);
+    let key = &mut settings.config.key;
+    key.strategy = Strategy::Fixed;
+    key.ceiling_interval = ms(1);
+    key.burst = 1.0;
+    key.max_concurrency = 100;
+    settings
+}
+
+/// Opens at the first failure.
+pub(crate) fn touchy() -> BreakerConfig {
+    BreakerConfig { throughput_min: 1, consecutive_failures: 1, ..BreakerConfig::default() }
 }
 
 pub(crate) fn aimd(per_s: f64) -> DomainSettings {
-    let config = Config { strategy: Strategy::Aimd(Aimd::default()), initial_per_s: per_s, ..Config::aimd() };
-    DomainSettings { config, ..DomainSettings::default() }
+    let mut settings = DomainSettings { config: RegistryConfig::aimd(), ..DomainSettings::default() };
+    settings.config.key.discovery_interval = Duration::from_secs_f64(1.0 / per_s);
+    settings
 }
 
 pub(crate) fn ms(millis: u64) -> Duration {

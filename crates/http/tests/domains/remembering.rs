@@ -1,7 +1,7 @@
 //! What a file remembers of many hosts: after an end, after a kill, and after somebody damaged it.
 
 use crate::hosts::{acquire, answer, exchange, ms, rate, within};
-use gleaner_http::governor::keyed::Config;
+use gleaner_http::governor::keyed::RegistryConfig;
 use gleaner_http::{AcquireError, DomainSettings, Domains, Refusal};
 use std::fs;
 use std::path::Path;
@@ -112,7 +112,7 @@ async fn no_more_hosts_are_read_than_may_be_known() {
         answer(permit, 429, ms(10), "900").await;
     }
     drop(domains);
-    let config = Config { keys_max: 5, ..Config::default() };
+    let config = RegistryConfig { keys_max: 5, ..RegistryConfig::default() };
     let domains = Domains::remembering(DomainSettings { config, ..DomainSettings::default() }, &file).unwrap();
     assert_eq!(domains.len(), 5);
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 6, "and no more are kept");

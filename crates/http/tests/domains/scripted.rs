@@ -1,10 +1,9 @@
 //! A host that answers by a script, and what the rate and the circuit make of it.
 
-use crate::hosts::{acquire, aimd, answer, exchange, fixed, ms, rate};
+use crate::hosts::{acquire, aimd, answer, exchange, fixed, ms, rate, touchy};
 use gleaner_http::Next;
 use gleaner_http::governor::CircuitState;
-use gleaner_http::governor::keyed::Config;
-use gleaner_http::{AcquireError, DomainSettings, Domains};
+use gleaner_http::{AcquireError, Domains};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -76,9 +75,9 @@ async fn the_circuit_opens_within_five_seconds_of_an_overload_and_closes_by_itse
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_when_the_circuit_opens_is_told_so_at_once() {
-    let settings = fixed(0.1);
-    let config = Config { failures_in_row: 1, ..settings.config };
-    let domains = Domains::new(DomainSettings { config, ..settings }).unwrap();
+    let mut settings = fixed(0.1);
+    settings.config.key.breaker = touchy();
+    let domains = Domains::new(settings).unwrap();
     let permit = acquire(&domains, "a.com").await.unwrap();
     let waiting: Vec<_> = (0..3)
         .map(|_| {

@@ -1,7 +1,6 @@
 //! What is done from time to time: forgetting, showing, saving, and stopping when nobody is left.
 
-use crate::hosts::{acquire, answer, exchange, fixed, ms, provider_takes};
-use gleaner_http::governor::keyed::Config;
+use crate::hosts::{acquire, answer, exchange, fixed, ms, provider_takes, touchy};
 use gleaner_http::{DomainSettings, Domains, domains_prometheus_text};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -90,9 +89,10 @@ async fn what_was_learned_is_saved_without_being_asked() {
 
 #[tokio::test(start_paused = true)]
 async fn prometheus_gets_sums_and_the_hosts_that_are_used_most() {
-    let settings = fixed(100.0);
-    let config = Config { snapshot_keys_max: 2, failures_in_row: 1, ..settings.config };
-    let domains = Domains::new(DomainSettings { config, ..settings }).unwrap();
+    let mut settings = fixed(100.0);
+    settings.config.snapshot_keys_max = 2;
+    settings.config.key.breaker = touchy();
+    let domains = Domains::new(settings).unwrap();
     for number in 0..4 {
         for _ in 0..=number {
             exchange(&domains, &format!("h{number}.com"), 200, ms(20)).await;

@@ -1,7 +1,7 @@
 //! Waiting for a turn: in order, no longer than the caller is willing, and never for another host.
 
 use crate::hosts::{acquire, answer, exchange, fixed, ms, within};
-use gleaner_http::governor::keyed::Config;
+use gleaner_http::governor::keyed::RegistryConfig;
 use gleaner_http::{AcquireError, DomainSettings, Domains, Refusal, domain_of};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -65,9 +65,10 @@ async fn callers_are_served_in_the_order_in_which_they_came() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_for_an_answer_is_woken_by_it_and_by_a_permit_that_is_given_back() {
-    let settings = fixed(1000.0);
-    let config = Config { max_in_flight: 1, burst: 10.0, ..settings.config };
-    let domains = Domains::new(DomainSettings { config, ..settings }).unwrap();
+    let mut settings = fixed(1000.0);
+    settings.config.key.max_concurrency = 1;
+    settings.config.key.burst = 10.0;
+    let domains = Domains::new(settings).unwrap();
     for way in 0..3 {
         let mut held = acquire(&domains, "a.com").await.unwrap();
         let other = domains.clone();
@@ -155,7 +156,7 @@ fn hosts_have_one_spelling_also_those_that_are_not_ascii() {
 
 #[test]
 fn settings_that_make_no_sense_are_refused_by_name() {
-    let config = Config { shards: 3, ..Config::default() };
+    let config = RegistryConfig { shards: 3, ..RegistryConfig::default() };
     let error = Domains::new(DomainSettings { config, ..DomainSettings::default() }).unwrap_err();
     assert_eq!(error.to_string(), "shards is not a power of two up to 4096");
     let settings = DomainSettings { snapshot_every: Some(Duration::ZERO), ..DomainSettings::default() };

@@ -21,6 +21,8 @@ impl Gleaner {
         let config = Config {
             ceiling_interval: Duration::from_secs_f64(scenario.ceiling_interval_ms / 1000.0),
             max_concurrency: u16::try_from(scenario.workers).unwrap_or(u16::MAX),
+            // `interval_max` of the tuning alone bounds it.
+            slowest_interval: Duration::MAX,
             tuning,
             ..Config::default()
         };

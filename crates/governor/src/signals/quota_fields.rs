@@ -12,9 +12,9 @@ use sfv::visitor::{
 };
 use sfv::{BareItemFromInput, KeyRef, Parser};
 
-use crate::classify::HeaderSource;
-use crate::outcome::{QUOTAS_MAX, QuotaReading};
-use crate::quota_headers::{NOTHING, Places, believable};
+use crate::signals::classify::HeaderSource;
+use crate::signals::outcome::{QUOTAS_MAX, QuotaReading};
+use crate::signals::quota_headers::{NOTHING, Places, believable};
 
 /// `RateLimit` and `RateLimit-Policy`: quotas and their policies, matched by name; before version 8
 /// of the draft a dictionary and a list of limits, matched by the limit.
@@ -208,7 +208,7 @@ fn number(item: &BareItemFromInput<'_>) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::quota_headers::tests::check;
+    use crate::signals::quota_headers::tests::check;
 
     #[test]
     fn structured_quotas_are_matched_with_their_policies_by_name() {

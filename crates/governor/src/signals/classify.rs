@@ -8,9 +8,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::outcome::{Outcome, Quotas, Verdict};
-use crate::quota_headers::read_quotas;
-use crate::retry_after::read_retry_after;
+use crate::signals::outcome::{Outcome, Quotas, Verdict};
+use crate::signals::quota_headers::read_quotas;
+use crate::signals::retry_after::read_retry_after;
 use crate::time::WallTime;
 
 /// Where header values come from; an HTTP client implements it for its own map of headers.

@@ -58,20 +58,28 @@
 //! Curves over time are evaluated only on a success, so an error can never speed us up.
 
 mod batch;
+pub(crate) mod bucket;
 mod episode;
+mod latency;
+pub(crate) mod pace;
+pub(crate) mod pacing;
+mod refusals;
 mod rest;
+mod send_log;
 mod slowdown;
 pub(crate) mod tuning;
+mod window;
 
-use crate::latency::Latency;
-use crate::refusals::Refusals;
+use crate::admission::permit::is_later;
 use crate::time::{SECOND, Time, nanos_in, seconds_between};
-use crate::window::Window;
 pub(crate) use batch::Ordinary;
 use episode::Episode;
+use latency::Latency;
+use refusals::Refusals;
 pub(crate) use rest::Rest;
 use slowdown::Drain;
 use tuning::Tuning;
+use window::Window;
 
 /// Where a key stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -292,8 +300,7 @@ impl Law {
 
     /// Whether a request was sent after the last cut, and so is no echo of what caused it.
     const fn is_after_cut(&self, seq: u32) -> bool {
-        let later = seq.wrapping_sub(self.sent_at_cut);
-        later > 0 && later <= u32::MAX / 2
+        is_later(seq, self.sent_at_cut)
     }
 
     /// The longest interval.

@@ -66,11 +66,6 @@ impl RunBudget {
         self.requests = self.requests.saturating_sub(1);
     }
 
-    /// The configured cap on sends.
-    pub(crate) const fn request_cap(&self) -> Option<u64> {
-        if self.request_cap == OFF { None } else { Some(self.request_cap) }
-    }
-
     /// Sends so far, retries included.
     pub(crate) const fn requests(&self) -> u64 {
         self.requests
@@ -110,7 +105,6 @@ mod tests {
             (0..1000).for_each(|_| budget.on_send());
             assert_eq!(budget.check(at(1_000_000_000)), None);
             assert_eq!(budget.deadline(), Time::NEVER);
-            assert_eq!(budget.request_cap(), None);
         }
     }
 

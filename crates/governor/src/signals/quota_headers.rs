@@ -7,10 +7,10 @@
 
 use std::time::Duration;
 
-use crate::classify::HeaderSource;
-use crate::outcome::{QUOTAS_MAX, QuotaReading, Quotas};
-use crate::quota_fields::read_structured;
-use crate::retry_after::{Calendar, go_duration, http_date, iso_date, seconds};
+use crate::signals::classify::HeaderSource;
+use crate::signals::outcome::{QUOTAS_MAX, QuotaReading, Quotas};
+use crate::signals::quota_fields::read_structured;
+use crate::signals::retry_after::{Calendar, go_duration, http_date, iso_date, seconds};
 use crate::time::WallTime;
 
 /// The longest time to a reset, and the longest window, that is believed: a year's quota. Beyond it

@@ -18,35 +18,34 @@ use crate::time::Time;
 pub(crate) struct Pacing {
     /// TAT without the last emission interval.
     base: Time,
-    /// The last send, if there was one.
-    last_send: Option<Time>,
+    /// The last send; [`Time::NEVER`] before the first.
+    last_send: Time,
 }
 
 impl Pacing {
     pub(crate) const fn new() -> Self {
-        Self { base: Time::ZERO, last_send: None }
+        Self { base: Time::ZERO, last_send: Time::NEVER }
     }
 
     /// The first moment at which a send conforms, for the emission interval in force and the
     /// shortest gap that the owner allows.
     pub(crate) fn due(&self, interval: u64, ceiling: u64, tuning: &Tuning) -> Time {
-        let Some(last_send) = self.last_send else { return Time::ZERO };
-        self.base.plus(interval - credit(interval, tuning)).max(last_send.plus(ceiling))
+        if self.last_send == Time::NEVER {
+            return Time::ZERO;
+        }
+        self.base.plus(interval - credit(interval, tuning)).max(self.last_send.plus(ceiling))
     }
 
     /// Books a send.
     pub(crate) fn on_send(&mut self, now: Time, interval: u64) {
-        self.base = match self.last_send {
-            Some(_) => self.base.plus(interval).max(now),
-            None => now,
-        };
-        self.last_send = Some(now);
+        self.base = if self.last_send == Time::NEVER { now } else { self.base.plus(interval).max(now) };
+        self.last_send = now;
     }
 
     /// The last send left later than it was booked. The gap that the owner allows counts from there; the
     /// pace does not, or each delay would slow it down.
     pub(crate) fn on_launch(&mut self, at: Time) {
-        self.last_send = self.last_send.map(|last| last.max(at));
+        self.last_send = self.last_send.max(at);
     }
 
     /// The shortest gap after a send on time, for this interval and the owner's ceiling.
@@ -58,7 +57,7 @@ impl Pacing {
     pub(crate) fn resume(&mut self, due: Time, interval: u64, ceiling: u64, tuning: &Tuning) {
         self.base = due.minus(interval - credit(interval, tuning));
         // The last send was then or earlier.
-        self.last_send = Some(due.minus(Self::gap(interval, ceiling, tuning)));
+        self.last_send = due.minus(Self::gap(interval, ceiling, tuning));
     }
 
     /// Takes back a send that was never made. The gap to the next one still respects the ceiling,

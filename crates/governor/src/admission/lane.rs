@@ -71,6 +71,11 @@ impl Lane {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
+    /// So many requests were never answered.
+    pub(crate) const fn on_lost(&mut self, lost: u16) {
+        self.in_flight = self.in_flight.saturating_sub(lost);
+    }
+
     /// A request that was sent beside `k` others was accepted. `may_widen`: a refusal is affordable.
     #[inline]
     pub(crate) fn on_accepted(&mut self, k: u16, tuning: &Tuning, may_widen: impl FnOnce() -> bool) {

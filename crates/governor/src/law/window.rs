@@ -10,8 +10,8 @@
 //! time. A refusal ends the experiment and costs nothing but itself, since we would have waited
 //! anyway.
 
+use crate::law::send_log::SendLog;
 use crate::law::tuning::Tuning;
-use crate::send_log::SendLog;
 use crate::time::{SECOND, Time, nanos_in, seconds_between};
 use std::time::Duration;
 

@@ -7,7 +7,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use crate::classify::HeaderSource;
+use crate::signals::classify::HeaderSource;
 use crate::time::WallTime;
 
 /// The longest wait that is believed; longer ones are cut to it.

@@ -14,7 +14,7 @@
 //!
 //! # Memory
 //!
-//! A key that nobody used for `stats_window` is put away in a small form; one that nobody used for
+//! A key that nobody used for the breaker's window is put away in a small form; one that nobody used for
 //! `forget_after` is forgotten, and so is the one that was idle the longest when there is no room for another.
 //! Never forgotten is a key with a request on its way, with a gate that is closed (Retry-After, a ban) or with
 //! an open circuit, nor one whose handle somebody keeps. [`Registry::tend`] does this when it is called.
@@ -22,27 +22,20 @@
 //! Like everything in this crate it reads no clock and never waits.
 
 mod active;
-mod breaker;
-mod bucket;
 mod config;
-mod credit;
 mod domain;
 mod express;
 mod feedback;
-mod found;
 mod handle;
 mod hash;
 mod key;
-mod key_memory;
 mod lookup;
-mod pace;
 mod registry;
 mod shard;
 mod snapshot;
 mod stats;
 
-pub use active::{Admission, Permit};
-pub use config::{Aimd, BUCKETS_MAX, Config, ConfigError, Strategy};
+pub use config::RegistryConfig;
 pub use domain::{Domain, DomainError};
 pub use feedback::{Feedback, Statuses};
 pub use handle::Handle;

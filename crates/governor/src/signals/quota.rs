@@ -10,8 +10,8 @@
 //! which they do is read from the counter itself.
 
 use crate::law::tuning::{QUOTAS_KEPT, Tuning};
-use crate::outcome::{QuotaReading, Quotas};
-use crate::quota_headers::QUOTA_RESET_MAX;
+use crate::signals::outcome::{QuotaReading, Quotas};
+use crate::signals::quota_headers::QUOTA_RESET_MAX;
 use crate::time::Time;
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! the meaning of an answer is decided once, by the classifier (`classify.rs`), and everything
 //! behind it sees a closed set of verdicts. Never holds a URL, a header or a body.
 
-use crate::retry_after::RETRY_AFTER_MAX;
+use crate::signals::retry_after::RETRY_AFTER_MAX;
 use std::time::Duration;
 
 /// The meaning of one answer, or of its absence.
