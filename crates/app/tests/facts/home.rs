@@ -1,6 +1,6 @@
 //! A store with one connection, and runs that end as a test wants, without a connector.
 
-use gleaner_app::{Asking, Manifests, OwnerActions, gather};
+use gleaner_app::{App, ConnectionView, Look, Program};
 use gleaner_engine::{
     AttemptLimits, CooldownPolicy, Counts, LeaseId, RunId, RunOutcome, RunPurpose, Steady, Track, WallTime,
 };
@@ -76,8 +76,8 @@ impl Home {
         Reader::open(&self.path()).unwrap()
     }
 
-    pub(crate) fn actions(&self) -> OwnerActions {
-        OwnerActions::new(self.path(), self.folder.path().join("run"))
+    pub(crate) fn app(&self) -> App {
+        App::new(self.folder.path().to_owned(), Program { executable: None, check_config: |_| Ok(()) })
     }
 
     /// Takes a version of the connector, which runs every hour.
@@ -135,9 +135,10 @@ impl Home {
     }
 
     pub(crate) fn facts(&self, now: u64, credential: Option<&str>) -> Facts {
-        let ourselves = Holder::current().unwrap();
-        let asking = Asking { now: at(now), ourselves: &ourselves, credential };
-        gather(&self.reader(), NAME, &mut Manifests::default(), asking).unwrap().facts
+        let reader = self.reader();
+        let mut look = Look::at(&reader, at(now)).unwrap();
+        look.credentials.extend(credential.map(|hash| (NAME.to_owned(), hash.to_owned())));
+        ConnectionView::load(&reader, &mut look, NAME).unwrap().facts
     }
 
     pub(crate) fn next(&self, now: u64) -> Next {

@@ -1,13 +1,12 @@
 //! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
 
 use crate::args::look::CoverageArgs;
-use crate::connection::parse_manifest;
-use crate::dates;
 use crate::error::CliError;
-use crate::gap_reason::Cause;
-use crate::home::Home;
-use crate::output::{Output, Tone, visible};
-use gleaner_protocol::CoveragePolicy;
+use crate::terminal::output::{Output, Tone};
+use gleaner_app::dates;
+use gleaner_base::outside::one_line;
+use gleaner_protocol::{CoveragePolicy, Manifest, ManifestOrigin};
+use gleaner_store::GapCause;
 use gleaner_store::{ConnectionState, GapCount, Reader, Share, StreamCoverage};
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -33,7 +32,7 @@ impl Stream {
 }
 
 pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
+    let reader = args.home.app()?.reader()?;
     let names = match &args.connection {
         Some(name) => vec![name.clone()],
         None => {
@@ -59,7 +58,7 @@ pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, Cli
 
 fn gather(reader: &Reader, name: &str) -> Result<Vec<Stream>, CliError> {
     // A manifest that an older version accepted may be refused by this one; the rest is still true.
-    let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
+    let manifest = Manifest::parse(reader.manifest_text(name)?.as_bytes(), ManifestOrigin::Foreign).ok();
     let policy = |coverage: &StreamCoverage| {
         let stream = manifest.as_ref().and_then(|manifest| manifest.stream(&coverage.summary.name));
         stream.map(|stream| stream.coverage_policy)
@@ -69,7 +68,7 @@ fn gather(reader: &Reader, name: &str) -> Result<Vec<Stream>, CliError> {
 }
 
 fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliError> {
-    out.line(&out.paint(Tone::Strong, &visible(name)))?;
+    out.line(&out.paint(Tone::Strong, &one_line(name)))?;
     let head = row("stream", "policy", ["listed", "stored", "missing", "skipped", "share"].map(str::to_owned));
     out.line(&out.paint(Tone::Quiet, &head))?;
     for stream in streams {
@@ -78,7 +77,7 @@ fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliErro
         let counts = [coverage.summary.records, coverage.missing(), coverage.skipped()].map(|count| count.to_string());
         let [stored, missing, skipped] = counts;
         let figures = [listed, stored, missing, skipped, percent(stream.share())];
-        out.line(&row(&visible(&coverage.summary.name), stream.policy(), figures))?;
+        out.line(&row(&one_line(&coverage.summary.name), stream.policy(), figures))?;
         for line in below(stream) {
             out.line(&out.paint(Tone::Quiet, &format!("    {line}")))?;
         }
@@ -104,7 +103,7 @@ fn below(stream: &Stream) -> Vec<String> {
     let mut lines = Vec::new();
     if let Share::Unknown(why) = stream.share() {
         let reason = coverage.skip_open.as_ref();
-        let reason = reason.map(|skip| format!(" ({})", visible(skip.why()))).unwrap_or_default();
+        let reason = reason.map(|skip| format!(" ({})", one_line(skip.why()))).unwrap_or_default();
         lines.push(format!("{}{reason}", why.sentence()));
     }
     lines.extend(coverage.gaps.iter().take(REASONS_SHOWN).map(gap_line));
@@ -126,7 +125,7 @@ fn below(stream: &Stream) -> Vec<String> {
 }
 
 fn gap_line(gap: &GapCount) -> String {
-    let cause = Cause::of_count(gap);
+    let cause = GapCause::of_count(gap);
     let state = match gap.state.as_str() {
         "terminal" => ", given up",
         "in_progress" => ", being fetched",
@@ -134,7 +133,7 @@ fn gap_line(gap: &GapCount) -> String {
         _ => "",
     };
     let part = if gap.part_of_list { " parts of the list" } else { "" };
-    format!("{}{part} {}{state}", gap.count, visible(cause.code()))
+    format!("{}{part} {}{state}", gap.count, one_line(cause.code()))
 }
 
 fn as_json(name: &str, stream: &Stream) -> Value {
@@ -145,7 +144,7 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         Share::Unknown(why) => (None, Some(why.code())),
     };
     let gap = |gap: &GapCount| {
-        let cause = Cause::of_count(gap);
+        let cause = GapCause::of_count(gap);
         json!({
             "code": cause.code(), "origin": cause.origin(), "reason": gap.reason, "run_cap": gap.run_cap,
             "terminal_reason": gap.terminal_reason, "state": gap.state, "part_of_list": gap.part_of_list,

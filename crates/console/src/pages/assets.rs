@@ -4,8 +4,8 @@
 //! There is no build step and no other host.
 
 use super::error_page::PageProblem;
-use crate::asking::Place;
 use crate::problem::Problem;
+use crate::server::extract::Place;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use std::sync::LazyLock;
