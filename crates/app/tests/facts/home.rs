@@ -9,6 +9,8 @@ use gleaner_protocol::{
 };
 use gleaner_schedule::{Facts, Next};
 use gleaner_store::{Acquired, Holder, LeaseOn, Reader, RunAbout, RunStart, Session, Store};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -61,7 +63,8 @@ pub(crate) fn gave_up(retryable: bool, action: Option<RecoveryAction>) -> Ran {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().permissions(private).tempdir().unwrap();
         let store = Store::open(&folder.path().join("store.db")).unwrap();
         let mut home = Self { folder, store, runs: 0 };
         home.register("1");
