@@ -34,7 +34,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How often it is asked whether somebody has changed the store: soon enough for people, and next to nothing.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// While runs go on the store changes all the time; everything is read again no more often than this.
 const READ_EVERY: Duration = Duration::from_secs(5);
 /// And no less often, while runs go on: one that hangs changes nothing in the store.
@@ -95,7 +95,7 @@ pub struct ServiceConfig {
     pub supervisor: Supervisor,
 }
 
-/// Why there is no service, or no longer.
+/// Another process serves this data root.
 fn held(by: &HeldBy) -> AppError {
     let (pid, since, until) = (by.pid, dates::rfc3339(by.since), dates::rfc3339(by.until));
     let message = format!("process {pid} serves this data root since {since}, and until {until} if it gives no sign");
@@ -233,10 +233,10 @@ impl Service {
 
     fn wait(&self) -> Duration {
         let date = now();
-        let wake = self.scheduler.wake_at(date).map_or(LOOK_EVERY, |at| at.since(date));
+        let wake = self.scheduler.wake_at(date).map_or(POLL_INTERVAL, |at| at.since(date));
         let sign = self.due.sign.saturating_duration_since(Instant::now());
-        let sign = self.config.supervisor.sign_every().map_or(LOOK_EVERY, |_| sign);
-        wake.min(LOOK_EVERY).min(sign).max(Duration::from_millis(10))
+        let sign = self.config.supervisor.sign_every().map_or(POLL_INTERVAL, |_| sign);
+        wake.min(POLL_INTERVAL).min(sign).max(Duration::from_millis(10))
     }
 
     fn take(&mut self, event: Event) {
@@ -356,6 +356,7 @@ impl Service {
             return;
         }
         self.credentials.insert(name.to_owned(), Instant::now());
+        self.look.credentials.remove(name);
         let (app, sender, name) = (self.app.clone(), self.handle.0.clone(), name.to_owned());
         let looking = thread::Builder::new().name("credential".to_owned()).spawn(move || {
             let found = app.credential_now(&name);

@@ -96,7 +96,7 @@ impl Console {
         let (attempts, figures) = (Arc::new(AuthAttempts::new(Instant::now())), Figures::default());
         let state = Arc::new(AppState {
             reading,
-            giving: Responder::new(),
+            responder: Responder::new(),
             events,
             figures: figures.clone(),
             keys: Arc::clone(&keys),

@@ -22,7 +22,7 @@ const WEBHOOK_MAX: Duration = Duration::from_secs(30);
 /// How often it is tried.
 const WEBHOOK_TRIES: u32 = 3;
 /// How often it is looked whether a command has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Messages that wait to be told. More are in the log.
 const WAITING_MAX: usize = 64;
 /// Messages in an hour.
@@ -148,7 +148,7 @@ fn run(mut command: Command) -> Result<(), Failure> {
                 end(&mut child);
                 return Err(Failure::TooLong);
             }
-            None => thread::sleep(LOOK_AGAIN),
+            None => thread::sleep(POLL_INTERVAL),
         }
     }
 }

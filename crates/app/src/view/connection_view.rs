@@ -85,7 +85,7 @@ impl Look {
         self.credentials.retain(|name, _| is_there(name));
     }
 
-    fn manifest(&mut self, name: &str, text: String) -> Option<Arc<Manifest>> {
+    pub(super) fn manifest(&mut self, name: &str, text: String) -> Option<Arc<Manifest>> {
         match self.manifests.get(name) {
             Some((known, manifest)) if *known == text => manifest.clone(),
             _ => {

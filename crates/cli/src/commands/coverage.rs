@@ -3,33 +3,16 @@
 use crate::args::look::CoverageArgs;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
-use gleaner_app::dates;
+use gleaner_app::{CoveredStream, Look, dates};
 use gleaner_base::outside::one_line;
-use gleaner_protocol::{CoveragePolicy, Manifest, ManifestOrigin};
+use gleaner_protocol::CoveragePolicy;
 use gleaner_store::GapCause;
-use gleaner_store::{ConnectionState, GapCount, Reader, Share, StreamCoverage};
+use gleaner_store::{ConnectionState, GapCount, Share};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Reasons that are shown below a stream; with `--json` all.
 const REASONS_SHOWN: usize = 8;
-
-/// A stream, and how much of it is meant to be collected. Nothing is said about one that is no longer declared.
-struct Stream {
-    coverage: StreamCoverage,
-    policy: Option<CoveragePolicy>,
-}
-
-impl Stream {
-    /// What is no longer declared was collected once.
-    fn share(&self) -> Share {
-        self.coverage.share(self.policy.unwrap_or(CoveragePolicy::Collect))
-    }
-
-    fn policy(&self) -> &'static str {
-        self.policy.map_or("undeclared", CoveragePolicy::code)
-    }
-}
 
 pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let reader = args.home.app()?.reader()?;
@@ -43,8 +26,9 @@ pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, Cli
     if names.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
+    let mut look = Look::new(&reader)?;
     for name in names {
-        let streams = gather(&reader, &name)?;
+        let streams = look.coverage(&reader, &name)?;
         if args.json {
             for stream in &streams {
                 out.line(&as_json(&name, stream).to_string())?;
@@ -56,18 +40,11 @@ pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, Cli
     Ok(ExitCode::SUCCESS)
 }
 
-fn gather(reader: &Reader, name: &str) -> Result<Vec<Stream>, CliError> {
-    // A manifest that an older version accepted may be refused by this one; the rest is still true.
-    let manifest = Manifest::parse(reader.manifest_text(name)?.as_bytes(), ManifestOrigin::Foreign).ok();
-    let policy = |coverage: &StreamCoverage| {
-        let stream = manifest.as_ref().and_then(|manifest| manifest.stream(&coverage.summary.name));
-        stream.map(|stream| stream.coverage_policy)
-    };
-    let streams = reader.coverage(name)?.into_iter();
-    Ok(streams.map(|coverage| Stream { policy: policy(&coverage), coverage }).collect())
+fn policy(stream: &CoveredStream) -> &'static str {
+    stream.policy.map_or("undeclared", CoveragePolicy::code)
 }
 
-fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliError> {
+fn print(name: &str, streams: &[CoveredStream], out: &mut Output) -> Result<(), CliError> {
     out.line(&out.paint(Tone::Strong, &one_line(name)))?;
     let head = row("stream", "policy", ["listed", "stored", "missing", "skipped", "share"].map(str::to_owned));
     out.line(&out.paint(Tone::Quiet, &head))?;
@@ -77,7 +54,7 @@ fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliErro
         let counts = [coverage.summary.records, coverage.missing(), coverage.skipped()].map(|count| count.to_string());
         let [stored, missing, skipped] = counts;
         let figures = [listed, stored, missing, skipped, percent(stream.share())];
-        out.line(&row(&one_line(&coverage.summary.name), stream.policy(), figures))?;
+        out.line(&row(&one_line(&coverage.summary.name), policy(stream), figures))?;
         for line in below(stream) {
             out.line(&out.paint(Tone::Quiet, &format!("    {line}")))?;
         }
@@ -98,7 +75,7 @@ fn percent(share: Share) -> String {
 }
 
 /// Why there is no share, and why what is missing is missing.
-fn below(stream: &Stream) -> Vec<String> {
+fn below(stream: &CoveredStream) -> Vec<String> {
     let coverage = &stream.coverage;
     let mut lines = Vec::new();
     if let Share::Unknown(why) = stream.share() {
@@ -136,7 +113,7 @@ fn gap_line(gap: &GapCount) -> String {
     format!("{}{part} {}{state}", gap.count, one_line(cause.code()))
 }
 
-fn as_json(name: &str, stream: &Stream) -> Value {
+fn as_json(name: &str, stream: &CoveredStream) -> Value {
     let coverage = &stream.coverage;
     let share = stream.share();
     let (percent, unknown) = match share {
@@ -159,7 +136,7 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         })
     });
     json!({
-        "connection": name, "stream": coverage.summary.name, "policy": stream.policy(),
+        "connection": name, "stream": coverage.summary.name, "policy": policy(stream),
         "declared": coverage.summary.declared, "listed": coverage.listed(), "stored": coverage.summary.records,
         "deleted": coverage.summary.tombstones, "missing": coverage.missing(), "skipped": coverage.skipped(),
         "quarantined": coverage.summary.quarantined, "empty": coverage.summary.gaps_empty, "percent": percent, "percent_unknown_because": unknown,

@@ -6,7 +6,7 @@ use super::schedule::ScheduleWish;
 use super::sign_in::NothingMore;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Told};
+use crate::server::extract::{JsonBody, UrlPath};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_app::{Reply, Stop};
@@ -29,8 +29,8 @@ fn done() -> Response {
 /// A run as soon as it can be.
 pub(crate) async fn run(
     State(state): Shared,
-    Place(name): Place<String>,
-    _: Told<NothingMore>,
+    UrlPath(name): UrlPath<String>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.run_now(&name)).await.map(|()| accepted())
 }
@@ -38,8 +38,8 @@ pub(crate) async fn run(
 /// Holds a connection back.
 pub(crate) async fn pause(
     State(state): Shared,
-    Place(name): Place<String>,
-    _: Told<NothingMore>,
+    UrlPath(name): UrlPath<String>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.pause(&name)).await.map(|()| done())
 }
@@ -47,8 +47,8 @@ pub(crate) async fn pause(
 /// Lets it go on.
 pub(crate) async fn resume(
     State(state): Shared,
-    Place(name): Place<String>,
-    _: Told<NothingMore>,
+    UrlPath(name): UrlPath<String>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.resume(&name, None)).await.map(|_| done())
 }
@@ -56,8 +56,8 @@ pub(crate) async fn resume(
 /// Sets when a connection runs.
 pub(crate) async fn schedule(
     State(state): Shared,
-    Place(name): Place<String>,
-    Told(wish): Told<ScheduleWish>,
+    UrlPath(name): UrlPath<String>,
+    JsonBody(wish): JsonBody<ScheduleWish>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.set_schedule(&name, &wish.into())).await.map(|()| done())
 }
@@ -65,8 +65,8 @@ pub(crate) async fn schedule(
 /// Lets a gap be tried again.
 pub(crate) async fn retry_gap(
     State(state): Shared,
-    Place((name, gap_id)): Place<(String, String)>,
-    _: Told<NothingMore>,
+    UrlPath((name, gap_id)): UrlPath<(String, String)>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.retry_gap(&name, &gap_id)).await.map(|()| accepted())
 }
@@ -81,8 +81,8 @@ pub(crate) struct RetryWish {
 /// Lets all gaps be tried again that fit.
 pub(crate) async fn retry_gaps(
     State(state): Shared,
-    Place(name): Place<String>,
-    Told(RetryWish { stream, reason }): Told<RetryWish>,
+    UrlPath(name): UrlPath<String>,
+    JsonBody(RetryWish { stream, reason }): JsonBody<RetryWish>,
 ) -> Result<Response, Problem> {
     state
         .act(move |app| {
@@ -103,8 +103,8 @@ pub(crate) struct CancelWish {
 /// Stops a run.
 pub(crate) async fn cancel(
     State(state): Shared,
-    Place(run_id): Place<String>,
-    Told(CancelWish { at_once }): Told<CancelWish>,
+    UrlPath(run_id): UrlPath<String>,
+    JsonBody(CancelWish { at_once }): JsonBody<CancelWish>,
 ) -> Result<Response, Problem> {
     let how = if at_once { Stop::Now } else { Stop::InOrder };
     state.act(move |app| app.cancel_run(&run_id, how)).await.map(|_| accepted())
@@ -119,8 +119,8 @@ pub(crate) struct NoteGiven {
 /// Does without a gap, and says why.
 pub(crate) async fn ignore_gap(
     State(state): Shared,
-    Place((name, gap)): Place<(String, String)>,
-    Told(NoteGiven { note }): Told<NoteGiven>,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
+    JsonBody(NoteGiven { note }): JsonBody<NoteGiven>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.ignore_gap(&name, &gap, &note)).await.map(|()| done())
 }
@@ -128,7 +128,7 @@ pub(crate) async fn ignore_gap(
 /// Wants a gap after all.
 pub(crate) async fn take_back_gap(
     State(state): Shared,
-    Place((name, gap)): Place<(String, String)>,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
 ) -> Result<Response, Problem> {
     state.act(move |app| app.take_back_gap(&name, &gap)).await.map(|()| accepted())
 }
@@ -146,8 +146,8 @@ pub(crate) struct AnswerGiven {
 /// Answers a question, or declines to.
 pub(crate) async fn answer(
     State(state): Shared,
-    Place(id): Place<i64>,
-    Told(given): Told<AnswerGiven>,
+    UrlPath(id): UrlPath<i64>,
+    JsonBody(given): JsonBody<AnswerGiven>,
 ) -> Result<Response, Problem> {
     let wrong = || Problem::bad_request("either data is an object, or declined is true", "send one of the two");
     let answer = match (given.data, given.declined) {

@@ -8,7 +8,7 @@ use super::schedule::ScheduleView;
 use crate::date;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::Place;
+use crate::server::extract::UrlPath;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_app::{ConnectionView, Look};
@@ -55,19 +55,20 @@ struct RestView {
 }
 
 /// One connection.
-pub(crate) async fn one(State(state): Shared, Place(name): Place<String>) -> Result<Response, Problem> {
-    state.giving.json(&state.reading.ask(move |reader| gather(reader, &name)).await?)
+pub(crate) async fn one(State(state): Shared, UrlPath(name): UrlPath<String>) -> Result<Response, Problem> {
+    state.responder.json(&state.reading.ask(move |reader| gather(reader, &name)).await?)
 }
 
 fn gather(reader: &Reader, name: &str) -> Result<WholeView, Problem> {
-    let view = ConnectionView::load(reader, &mut Look::new(reader)?, name)?;
+    let mut look = Look::new(reader)?;
+    let view = ConnectionView::load(reader, &mut look, name)?;
     let (outlook, evidence, manifest) = (view.outlook(), &view.evidence, view.manifest.as_deref());
     let rate = evidence.rate.as_ref().and_then(|rate| serde_json::to_string(rate).ok());
     Ok(WholeView {
         few: ConnectionStatus::of(&view, &outlook),
         display_name: manifest.map(|manifest| manifest.display_name.clone()),
         connector_version: manifest.map(|manifest| manifest.version.clone()),
-        streams: coverage::streams(manifest, reader.coverage(name)?),
+        streams: look.coverage(reader, name)?.into_iter().map(coverage::of_stream).collect(),
         schedule: ScheduleView::of(&outlook),
         rest: rest(view.rest),
         collection_rate: raw(rate),

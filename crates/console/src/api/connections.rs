@@ -6,7 +6,7 @@ use super::schedule::NextView;
 use crate::date;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::Wanted;
+use crate::server::extract::UrlQuery;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_app::{ConnectionView, Look, Outlook};
@@ -104,7 +104,10 @@ pub(crate) struct ConnectionsWanted {
 }
 
 /// A page of them, by name. Those that are being forgotten are not shown.
-pub(crate) async fn all(State(state): Shared, Wanted(wanted): Wanted<ConnectionsWanted>) -> Result<Response, Problem> {
+pub(crate) async fn all(
+    State(state): Shared,
+    UrlQuery(wanted): UrlQuery<ConnectionsWanted>,
+) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
     let page = state.reading.ask(move |reader| {
         let mut look = Look::new(reader)?;
@@ -117,5 +120,5 @@ pub(crate) async fn all(State(state): Shared, Wanted(wanted): Wanted<Connections
         let name = |view: &ConnectionView| view.name().to_owned();
         Ok(Page::of(views, limit, |_| 0, name, |view| ConnectionStatus::of(&view, &view.outlook())))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }

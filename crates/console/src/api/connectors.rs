@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Told};
+use crate::server::extract::{JsonBody, UrlPath};
 use crate::server::job_queue::Job;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -28,7 +28,7 @@ struct LeftOut {
 pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
     let (items, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
     let left_out = |one: &Faulty| LeftOut { file: one.file.display().to_string(), what: one.cause().to_owned() };
-    state.giving.json(&Connectors { items, left_out: faulty.iter().map(left_out).collect() })
+    state.responder.json(&Connectors { items, left_out: faulty.iter().map(left_out).collect() })
 }
 
 /// Not `Debug`: it has secrets.
@@ -53,12 +53,12 @@ struct Found {
 /// Tries a connection, and keeps nothing.
 pub(crate) async fn check(
     State(state): Shared,
-    Place(connector): Place<String>,
-    Told(CheckWish { name, settings, credentials }): Told<CheckWish>,
+    UrlPath(connector): UrlPath<String>,
+    JsonBody(CheckWish { name, settings, credentials }): JsonBody<CheckWish>,
 ) -> Result<Response, Problem> {
     let wish = Wish { connector, name, settings, credentials };
     let verdict = state.do_job(Job::Try, move |app| app.try_wish(&wish)).await?;
-    state.giving.json(&Found { verdict: verdict.word(), message: verdict.sentence(), hint: verdict.advice() })
+    state.responder.json(&Found { verdict: verdict.word(), message: verdict.sentence(), hint: verdict.advice() })
 }
 
 /// Not `Debug`: it has secrets.
@@ -85,14 +85,14 @@ struct AddedView<'a> {
 /// Adds a connection.
 pub(crate) async fn add(
     State(state): Shared,
-    Told(AddWish { connector, name, settings, credentials, unchecked }): Told<AddWish>,
+    JsonBody(AddWish { connector, name, settings, credentials, unchecked }): JsonBody<AddWish>,
 ) -> Result<Response, Problem> {
     let wish = Wish { connector, name, settings, credentials };
     let outcome = state.do_job(Job::Try, move |app| app.add_wish(&wish, unchecked)).await?;
     match outcome {
         Added::Yes(name) => {
             let place = crate::pages::href(&["api", "v1", "connections", &name]);
-            let mut response = state.giving.json(&AddedView { name: &name })?;
+            let mut response = state.responder.json(&AddedView { name: &name })?;
             *response.status_mut() = StatusCode::CREATED;
             Ok((([(LOCATION, place)]), response).into_response())
         }

@@ -16,5 +16,5 @@ struct Examined {
 /// Every check, once at a time.
 pub(crate) async fn checks(State(state): Shared) -> Result<Response, Problem> {
     let items = state.do_job(Job::Examine, |app| Ok(app.doctor())).await?;
-    state.giving.json(&Examined { items })
+    state.responder.json(&Examined { items })
 }

@@ -6,7 +6,7 @@
 
 use crate::problem::Problem;
 use crate::server::app_state::{AppState, Shared};
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use crate::server::job_queue::Job;
 use crate::server::reading::Reading;
 use axum::body::Body;
@@ -51,8 +51,8 @@ pub(crate) struct ExportWanted {
 /// One stream.
 pub(crate) async fn stream(
     State(state): Shared,
-    Place((connection, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<ExportWanted>,
+    UrlPath((connection, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<ExportWanted>,
 ) -> Result<Response, Problem> {
     let asked = (connection.clone(), stream.clone());
     let is_there = state.reading.ask(move |reader| {
@@ -71,8 +71,8 @@ pub(crate) async fn stream(
 /// All streams of a connection.
 pub(crate) async fn connection(
     State(state): Shared,
-    Place(connection): Place<String>,
-    Wanted(wanted): Wanted<ExportWanted>,
+    UrlPath(connection): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<ExportWanted>,
 ) -> Result<Response, Problem> {
     let asked = connection.clone();
     let streams = state.reading.ask(move |reader| Ok(reader.streams(&asked)?)).await?;

@@ -4,7 +4,7 @@ use super::page::{Page, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_store::{GapCause, GapFilter, GapSummary, Ignored};
@@ -82,8 +82,8 @@ pub(crate) struct GapsWanted {
 /// The gaps of a connection, in the order in which they were found.
 pub(crate) async fn of_connection(
     State(state): Shared,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<GapsWanted>,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<GapsWanted>,
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = state.reading.ask(move |reader| {
@@ -93,5 +93,5 @@ pub(crate) async fn of_connection(
         let size = |gap: &GapSummary| length(&gap.locator) + length(&gap.last_error);
         Ok(Page::of(gaps, limit, size, |gap| gap.id, GapView::of))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }

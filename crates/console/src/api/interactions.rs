@@ -46,5 +46,5 @@ struct QuestionsView {
 /// All of them, the oldest first. There is at most one per run that goes on.
 pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
     let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting)).await?;
-    state.giving.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
+    state.responder.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
 }

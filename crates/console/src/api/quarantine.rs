@@ -4,7 +4,7 @@ use super::page::{Page, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_store::QuarantinedRecord;
@@ -33,8 +33,8 @@ pub(crate) struct QuarantineWanted {
 /// The records of a connection that do not fit their schema, in the order in which they came.
 pub(crate) async fn of_connection(
     State(state): Shared,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<QuarantineWanted>,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<QuarantineWanted>,
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = state.reading.ask(move |reader| {
@@ -50,5 +50,5 @@ pub(crate) async fn of_connection(
         };
         Ok(Page::of(records, limit, size, |record| record.id, show))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }

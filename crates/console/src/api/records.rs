@@ -7,7 +7,7 @@ use super::page::{Page, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_store::StoredRecord;
@@ -52,15 +52,15 @@ pub(crate) struct RecordsWanted {
 /// The present records of a stream by key, tombstones included.
 pub(crate) async fn of_stream(
     State(state): Shared,
-    Place((name, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<RecordsWanted>,
+    UrlPath((name, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<RecordsWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
     let page = state.reading.ask(move |reader| {
         let records = reader.records(&name, &stream, wanted.after.as_deref(), limit)?;
         Ok(Page::of(records, limit, size, |record| record.key.clone(), RecordView::of))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,14 +72,14 @@ pub(crate) struct RecordWanted {
 /// The present version of one record.
 pub(crate) async fn one(
     State(state): Shared,
-    Place((name, stream)): Place<(String, String)>,
-    Wanted(RecordWanted { key }): Wanted<RecordWanted>,
+    UrlPath((name, stream)): UrlPath<(String, String)>,
+    UrlQuery(RecordWanted { key }): UrlQuery<RecordWanted>,
 ) -> Result<Response, Problem> {
     let record = state.reading.ask(move |reader| {
         let found = reader.record(&name, &stream, &key)?;
         found.map(RecordView::of).ok_or_else(no_record)
     });
-    state.giving.json(&record.await?)
+    state.responder.json(&record.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,8 +93,8 @@ pub(crate) struct HistoryWanted {
 /// The versions of one record, the newest first.
 pub(crate) async fn history(
     State(state): Shared,
-    Place((name, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<HistoryWanted>,
+    UrlPath((name, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<HistoryWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
     place(wanted.before)?;
@@ -103,7 +103,7 @@ pub(crate) async fn history(
         let versions = reader.history(&name, &stream, &wanted.key, wanted.before, limit)?;
         Ok(Page::of(versions, limit, size, |version| version.seq, RecordView::of))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 fn no_record() -> Problem {

@@ -4,7 +4,7 @@ use super::page::{Page, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_app::Look;
@@ -145,8 +145,8 @@ pub(crate) struct RunsWanted {
 /// The runs of a connection, the newest first.
 pub(crate) async fn of_connection(
     State(state): Shared,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<RunsWanted>,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<RunsWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
     let page = state.reading.ask(move |reader| {
@@ -158,18 +158,18 @@ pub(crate) async fn of_connection(
         let is_at_work = Look::new(reader)?.is_running(reader, &name)?;
         Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run, is_at_work)))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 /// One run.
-pub(crate) async fn one(State(state): Shared, Place(run_id): Place<String>) -> Result<Response, Problem> {
+pub(crate) async fn one(State(state): Shared, UrlPath(run_id): UrlPath<String>) -> Result<Response, Problem> {
     let run = state.reading.ask(move |reader| {
         let found = reader.run(&run_id)?.zip(reader.connection_of_run(&run_id)?);
         let (mut run, connection) = found.ok_or_else(no_run)?;
         reader.add_slice_commits(&connection, std::slice::from_mut(&mut run))?;
         Ok(RunView::of(&connection, run, Look::new(reader)?.is_running(reader, &connection)?))
     });
-    state.giving.json(&run.await?)
+    state.responder.json(&run.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -182,8 +182,8 @@ pub(crate) struct EventsWanted {
 /// What was said during a run, in order.
 pub(crate) async fn events(
     State(state): Shared,
-    Place(run_id): Place<String>,
-    Wanted(wanted): Wanted<EventsWanted>,
+    UrlPath(run_id): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<EventsWanted>,
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let page = state.reading.ask(move |reader| {
@@ -197,7 +197,7 @@ pub(crate) async fn events(
         };
         Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, show))
     });
-    state.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 pub(crate) fn no_run() -> Problem {

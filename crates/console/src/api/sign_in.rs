@@ -9,7 +9,7 @@ use crate::auth::keys::SESSION_LIFE;
 use crate::problem::Problem;
 use crate::server::app_state::{AppState, Shared};
 use crate::server::base_path::BasePath;
-use crate::server::extract::{Form, Told};
+use crate::server::extract::{Form, JsonBody};
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
@@ -109,9 +109,9 @@ struct LinkView {
 }
 
 /// One more link, for whoever has the token and no browser at hand.
-pub(crate) async fn new_link(State(state): Shared, _: Told<NothingMore>) -> Result<Response, Problem> {
+pub(crate) async fn new_link(State(state): Shared, _: JsonBody<NothingMore>) -> Result<Response, Problem> {
     let link = state.new_link().map_err(|error| Problem::internal(error.to_string()))?;
-    let mut response = state.giving.json(&LinkView { link })?;
+    let mut response = state.responder.json(&LinkView { link })?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }

@@ -36,7 +36,7 @@ struct StatusView {
 pub(crate) async fn status(State(state): Shared) -> Result<Response, Problem> {
     let started_at = date::rfc3339(state.started_at);
     let status = state.reading.ask(move |reader| gather(reader, started_at));
-    state.giving.json(&status.await?)
+    state.responder.json(&status.await?)
 }
 
 fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {

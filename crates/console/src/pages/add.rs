@@ -10,7 +10,7 @@ use super::outside::{Outside, href, href_with};
 use crate::problem::Problem;
 use crate::server::app_state::{AppState, Shared};
 use crate::server::base_path::HX_REDIRECT;
-use crate::server::extract::{Form, Place};
+use crate::server::extract::{Form, UrlPath};
 use crate::server::job_queue::Job;
 use askama::Template;
 use axum::extract::State;
@@ -106,7 +106,7 @@ pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> 
     show(&AddPage { frame, offers: offers.into_iter().map(view).collect(), left_out: left_out.collect() })
 }
 
-pub(crate) async fn form(State(state): Shared, Place(connector): Place<String>) -> Result<Response, PageProblem> {
+pub(crate) async fn form(State(state): Shared, UrlPath(connector): UrlPath<String>) -> Result<Response, PageProblem> {
     let wish = Wish { connector, ..Wish::default() };
     show(&form_page(&state, wish, None).await?)
 }
@@ -176,7 +176,7 @@ enum Came {
 
 pub(crate) async fn send(
     State(state): Shared,
-    Place(connector): Place<String>,
+    UrlPath(connector): UrlPath<String>,
     head: HeaderMap,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {

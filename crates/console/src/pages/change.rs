@@ -4,7 +4,7 @@ use super::error_page::PageProblem;
 use super::outside::{href, href_with};
 use crate::problem::Problem;
 use crate::server::app_state::{AppState, Shared};
-use crate::server::extract::{Form, Place};
+use crate::server::extract::{Form, UrlPath};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_app::{App, AppError, ScheduleChange, Setting, Stop};
@@ -37,23 +37,31 @@ async fn of_connection<R: Send + 'static>(
 
 pub(crate) async fn run_now(
     State(state): Shared,
-    Place(name): Place<String>,
+    UrlPath(name): UrlPath<String>,
     _: Form,
 ) -> Result<Response, PageProblem> {
     of_connection(&state, name, "run", |app, name| app.run_now(name)).await
 }
 
-pub(crate) async fn pause(State(state): Shared, Place(name): Place<String>, _: Form) -> Result<Response, PageProblem> {
+pub(crate) async fn pause(
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    _: Form,
+) -> Result<Response, PageProblem> {
     of_connection(&state, name, "paused", |app, name| app.pause(name)).await
 }
 
-pub(crate) async fn resume(State(state): Shared, Place(name): Place<String>, _: Form) -> Result<Response, PageProblem> {
+pub(crate) async fn resume(
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    _: Form,
+) -> Result<Response, PageProblem> {
     of_connection(&state, name, "resumed", |app, name| app.resume(name, None)).await
 }
 
 pub(crate) async fn schedule(
     State(state): Shared,
-    Place(name): Place<String>,
+    UrlPath(name): UrlPath<String>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let wish = wish(&fields(&form))?;
@@ -81,7 +89,7 @@ fn wish(fields: &BTreeMap<String, String>) -> Result<ScheduleChange, Problem> {
 
 pub(crate) async fn retry_gap(
     State(state): Shared,
-    Place((name, gap)): Place<(String, String)>,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
     _: Form,
 ) -> Result<Response, PageProblem> {
     let back = href_with(&["connections", &name, "gaps"], &[("done", "retried")]);
@@ -91,7 +99,7 @@ pub(crate) async fn retry_gap(
 
 pub(crate) async fn ignore_gap(
     State(state): Shared,
-    Place((name, gap)): Place<(String, String)>,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let note = fields(&form).remove("note").unwrap_or_default();
@@ -102,7 +110,7 @@ pub(crate) async fn ignore_gap(
 
 pub(crate) async fn take_back_gap(
     State(state): Shared,
-    Place((name, gap)): Place<(String, String)>,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
     _: Form,
 ) -> Result<Response, PageProblem> {
     let back = href_with(&["connections", &name, "gaps"], &[("done", "taken-back")]);
@@ -112,7 +120,7 @@ pub(crate) async fn take_back_gap(
 
 pub(crate) async fn cancel(
     State(state): Shared,
-    Place(run_id): Place<String>,
+    UrlPath(run_id): UrlPath<String>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let how = if fields(&form).contains_key("at_once") { Stop::Now } else { Stop::InOrder };

@@ -6,18 +6,17 @@ use super::outside::{Outside, href, href_with};
 use super::overview::tone;
 use super::rate::{RateReadout, circuit_words, waiting_words};
 use super::rate_chart::{BackoffLine, backoffs};
-use super::share::{policies, policy_of};
 use super::words::{Due, When, number, percent, person_date, span};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_app::{ConnectionView, Look, Outlook};
+use gleaner_app::{ConnectionView, CoveredStream, Look, Outlook};
 use gleaner_engine::{Finding, Grade, WallTime};
-use gleaner_protocol::{CoveragePolicy, RefreshPolicy, TerminalReason};
-use gleaner_store::{ConnectionState, OwnerSchedule, Reader, RunSummary, Share, StreamCoverage};
+use gleaner_protocol::{RefreshPolicy, TerminalReason};
+use gleaner_store::{ConnectionState, OwnerSchedule, Reader, RunSummary, Share};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -122,8 +121,8 @@ pub(crate) struct ConnectionWanted {
 
 pub(crate) async fn page(
     State(state): Shared,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<ConnectionWanted>,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<ConnectionWanted>,
 ) -> Result<Response, PageProblem> {
     let page = state.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
     show(&page)
@@ -135,10 +134,9 @@ fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<Conn
     let now = look.now;
     let here = href(&["connections", name]);
     let manifest = view.manifest.as_deref();
-    let policies = policies(manifest);
     let evidence = &view.evidence;
     let (runs, older) = runs(reader, name, wanted.runs_before.as_deref(), (view.holder.is_some(), now))?;
-    let streams = reader.coverage(name)?;
+    let streams = look.coverage(reader, name)?;
     let grade = view.health.as_ref().map(|health| health.grade);
     let outlook = view.outlook();
     Ok(ConnectionPage {
@@ -156,10 +154,7 @@ fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<Conn
         waiting: waiting_words(&view),
         circuit: evidence.circuit.as_ref().and_then(circuit_words),
         backoffs: backoffs(reader, name, BACKOFFS_SHOWN)?,
-        streams: streams
-            .iter()
-            .map(|stream| StreamLine::of(name, stream, policy_of(&policies, &stream.summary.name), now))
-            .collect(),
+        streams: streams.iter().map(|stream| StreamLine::of(name, stream, now)).collect(),
         next: NextLine::of(&outlook, now),
         schedule: ScheduleFields::of(outlook.set),
         recommended: recommended(manifest.and_then(|manifest| manifest.refresh_policy.as_ref())),
@@ -237,9 +232,9 @@ impl ScheduleFields {
 }
 
 impl StreamLine {
-    fn of(connection: &str, stream: &StreamCoverage, policy: CoveragePolicy, now: WallTime) -> Self {
-        let summary = &stream.summary;
-        let (share, why) = match stream.share(policy) {
+    fn of(connection: &str, stream: &CoveredStream, now: WallTime) -> Self {
+        let summary = &stream.coverage.summary;
+        let (share, why) = match stream.share() {
             Share::Known(share) => (Some(share), None),
             Share::Unknown(why) => (None, Some(why.sentence())),
         };
@@ -249,7 +244,7 @@ impl StreamLine {
             is_declared: summary.declared,
             records: number(summary.records),
             deleted: summary.tombstones,
-            missing: stream.missing(),
+            missing: stream.coverage.missing(),
             share,
             percent: share.map_or_else(|| "unknown".to_owned(), percent),
             why,

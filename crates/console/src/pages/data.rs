@@ -6,7 +6,7 @@ use super::outside::{Outside, href, href_with};
 use super::words::{When, counted, number};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -108,8 +108,8 @@ pub(crate) struct StreamWanted {
 
 pub(crate) async fn stream(
     State(state): Shared,
-    Place((connection, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<StreamWanted>,
+    UrlPath((connection, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<StreamWanted>,
 ) -> Result<Response, PageProblem> {
     let page = state.reading.ask(move |reader| gather_stream(reader, &connection, &stream, &wanted)).await?;
     show(&page)

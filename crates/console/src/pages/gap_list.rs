@@ -10,7 +10,7 @@ use super::share::missing_words;
 use super::words::{When, number};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -111,8 +111,8 @@ pub(crate) struct GapListWanted {
 
 pub(crate) async fn page(
     State(state): Shared,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<GapListWanted>,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<GapListWanted>,
 ) -> Result<Response, PageProblem> {
     let page = state.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
     show(&page)

@@ -11,7 +11,7 @@ use super::picture::is_named;
 use super::words::{Until, When};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Form, Place, Wanted};
+use crate::server::extract::{Form, UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -74,7 +74,10 @@ pub(crate) struct InboxWanted {
     done: Option<String>,
 }
 
-pub(crate) async fn page(State(state): Shared, Wanted(wanted): Wanted<InboxWanted>) -> Result<Response, PageProblem> {
+pub(crate) async fn page(
+    State(state): Shared,
+    UrlQuery(wanted): UrlQuery<InboxWanted>,
+) -> Result<Response, PageProblem> {
     show(&state.reading.ask(move |reader| gather(reader, wanted.done.as_deref())).await?)
 }
 
@@ -169,7 +172,7 @@ impl FieldView {
 /// Takes an answer, or that there will be none, and hands it on.
 pub(crate) async fn answer(
     State(state): Shared,
-    Place(question): Place<i64>,
+    UrlPath(question): UrlPath<i64>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let (answer, done) = read(&fields(&form))?;

@@ -10,7 +10,7 @@ use super::outside::{href, href_with};
 use super::words::{number, percent};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::Wanted;
+use crate::server::extract::UrlQuery;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -103,7 +103,7 @@ pub(crate) struct LabWanted {
     of: Option<String>,
 }
 
-pub(crate) async fn page(State(state): Shared, Wanted(wanted): Wanted<LabWanted>) -> Result<Response, PageProblem> {
+pub(crate) async fn page(State(state): Shared, UrlQuery(wanted): UrlQuery<LabWanted>) -> Result<Response, PageProblem> {
     let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting.len())).await?;
     let turn = timeout(TURN_MAX, Arc::clone(&state.jobs.simulating).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else { return Err(Problem::busy("the laboratory is at work").into()) };

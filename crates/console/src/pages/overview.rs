@@ -4,7 +4,7 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::rate::{waiting_words, why_not_faster};
-use super::share::{Shares, missing_sentence, missing_words, policies, policy_of};
+use super::share::{Shares, missing_sentence, missing_words};
 use super::words::{Due, Until, When, counted, number, pace, person_date};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
@@ -135,7 +135,7 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
         }
         page.running.extend(view.holder.is_some().then(|| Outside::new(&name)));
         page.fresh.add(&view, now);
-        let shares = shares(reader, &view)?;
+        let shares = shares(reader, &mut look, &name)?;
         page.shares.merge(&shares);
         page.missing = page.missing.and(view.evidence.missing);
         let grade = view.health.as_ref().map(|health| health.grade);
@@ -153,12 +153,9 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
     Ok(page)
 }
 
-fn shares(reader: &Reader, view: &ConnectionView) -> Result<Shares, Problem> {
-    let policies = policies(view.manifest.as_deref());
+fn shares(reader: &Reader, look: &mut Look, name: &str) -> Result<Shares, Problem> {
     let mut shares = Shares::default();
-    for stream in reader.coverage(&view.evidence.summary.name)? {
-        shares.add(&stream, policy_of(&policies, &stream.summary.name));
-    }
+    look.coverage(reader, name)?.iter().for_each(|stream| shares.add(stream));
     Ok(shares)
 }
 

@@ -7,7 +7,7 @@
 use super::error_page::PageProblem;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::Place;
+use crate::server::extract::UrlPath;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_app::Look;
@@ -31,7 +31,7 @@ pub(super) fn is_named(question: &OpenQuestion) -> bool {
     question.picture.as_deref().is_some_and(is_picture_name) && is_plain(&question.run_id)
 }
 
-pub(crate) async fn of_question(State(state): Shared, Place(id): Place<i64>) -> Result<Response, PageProblem> {
+pub(crate) async fn of_question(State(state): Shared, UrlPath(id): UrlPath<i64>) -> Result<Response, PageProblem> {
     let root = state.app.root().to_owned();
     let bytes = state.reading.ask(move |reader| {
         let waiting = Look::new(reader)?.waiting;

@@ -5,7 +5,7 @@ use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::Wanted;
+use crate::server::extract::UrlQuery;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -45,7 +45,10 @@ pub(crate) struct QueryWanted {
     q: Option<String>,
 }
 
-pub(crate) async fn page(State(state): Shared, Wanted(wanted): Wanted<QueryWanted>) -> Result<Response, PageProblem> {
+pub(crate) async fn page(
+    State(state): Shared,
+    UrlQuery(wanted): UrlQuery<QueryWanted>,
+) -> Result<Response, PageProblem> {
     show(&state.reading.ask(move |reader| gather(reader, wanted.q.as_deref().unwrap_or_default())).await?)
 }
 

@@ -8,7 +8,7 @@ use super::error_page::PageProblem;
 use super::words::{Clock, interval, rate};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::Place;
+use crate::server::extract::UrlPath;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::WallTime;
@@ -58,9 +58,9 @@ pub(crate) struct BackoffLine {
     pub(crate) reason: &'static str,
 }
 
-pub(crate) async fn points(State(state): Shared, Place(name): Place<String>) -> Result<Response, PageProblem> {
+pub(crate) async fn points(State(state): Shared, UrlPath(name): UrlPath<String>) -> Result<Response, PageProblem> {
     let points = state.reading.ask(move |reader| Ok(Points::of(&reports(reader, &name)?))).await?;
-    Ok(state.giving.json(&points)?)
+    Ok(state.responder.json(&points)?)
 }
 
 /// The last times that it slowed down, the newest first.

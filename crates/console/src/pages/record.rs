@@ -7,7 +7,7 @@ use super::outside::{Outside, href, href_with};
 use super::words::When;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -52,8 +52,8 @@ pub(crate) struct RecordWanted {
 
 pub(crate) async fn page(
     State(state): Shared,
-    Place((connection, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<RecordWanted>,
+    UrlPath((connection, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<RecordWanted>,
 ) -> Result<Response, PageProblem> {
     let page = state.reading.ask(move |reader| gather(reader, &connection, &stream, &wanted)).await?;
     show(&page)

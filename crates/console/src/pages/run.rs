@@ -9,7 +9,7 @@ use super::words::{When, counted, number, pace, span};
 use crate::api::runs::no_run;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
-use crate::server::extract::{Place, Wanted};
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
@@ -68,8 +68,8 @@ pub(crate) struct RunWanted {
 
 pub(crate) async fn page(
     State(state): Shared,
-    Place(run_id): Place<String>,
-    Wanted(wanted): Wanted<RunWanted>,
+    UrlPath(run_id): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<RunWanted>,
 ) -> Result<Response, PageProblem> {
     let page = state.reading.ask(move |reader| gather(reader, &run_id, &wanted)).await?;
     show(&page)

@@ -28,7 +28,7 @@ pub(crate) type Shared = State<Arc<AppState>>;
 /// Everything behind the guard.
 pub(crate) struct AppState {
     pub(crate) reading: Reading,
-    pub(crate) giving: Responder,
+    pub(crate) responder: Responder,
     pub(crate) events: Events,
     pub(crate) figures: Figures,
     pub(crate) keys: Arc<Keys>,

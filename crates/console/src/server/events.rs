@@ -23,7 +23,7 @@ pub(crate) const CLIENTS_MAX: usize = 512;
 /// Events that wait for one client. One that is this far behind reads nothing.
 const WAITING_MAX: usize = 16;
 /// How often the number is looked at: faster than an eye, slower than slices follow each other.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How often something is said when there is nothing to say, so that a dead connection is noticed.
 const SIGN_EVERY: Duration = Duration::from_secs(15);
 /// How often a store that cannot be read is tried again.
@@ -128,7 +128,7 @@ impl Shared {
                 self.tell(|_| Bytes::from_static(b": still here\n\n"));
                 said = Instant::now();
             }
-            self.pause(LOOK_EVERY);
+            self.pause(POLL_INTERVAL);
             let state = self.lock();
             if state.is_over || state.clients.is_empty() || !reader.is_current() {
                 return;
