@@ -1,46 +1,58 @@
-//! The service: keeps every connection as fresh as its plan says, and does what its owner asks.
+//! Everything that an owner can do, without terminal and without HTTP.
 //!
-//! The schedule decides ([`gleaner_schedule`]), the store remembers, a run is a process of its own. This crate has what is
-//! between them: it gathers what is known, starts runs, waits for them without asking all the time, and tells the owner
-//! when only the owner can help.
+//! [`App`] is built once from a data root and has one method per action. The terminal and the console parse what they are
+//! asked, call one of them, and show what it answers. The schedule decides what runs ([`gleaner_schedule`]), the store
+//! remembers, and a run is a process of its own; this crate is between them.
 //!
-//! | for | see |
+//! | folder | |
 //! |---|---|
-//! | the loop, and the way to it | [`Service`], [`ServiceConfig`], [`Handle`] |
-//! | what an owner can do, for terminal, console and API | [`Actions`], [`OwnerActions`] |
-//! | connectors that can be added, and how the machine is | [`Setup`], [`Wish`], [`Verdict`], [`Check`] |
-//! | when a connection runs, as its owner sets it | [`ScheduleChange`], [`Setting`] |
-//! | what a connection does next, and why | [`Outlook`], [`outlook()`] |
-//! | from the read model to a schedule | [`gather()`], [`Gathered`] |
-//! | telling the owner, once | [`Notice`], [`Channels`] |
-//! | systemd, and the log | [`Supervisor`], [`LogFile`] |
+//! | `app.rs` | the data root: its paths, its store |
+//! | `actions/` | run now, cancel, pause, resume, schedule; gaps; questions; backup, restore, remove, repair |
+//! | `connection/` | how a connection is described: catalog of connectors, settings, credentials, adding one |
+//! | `run/` | [`RunSpec`] and the one way from there to a run; checks and rehearsals, which nobody keeps |
+//! | `view/` | [`ConnectionView`]: how a connection stands, gathered in one place; [`Outlook`]: what it does next |
+//! | `service/` | the loop of `gleaner serve`: starts what is due, tells the owner, ends in order |
+//! | `doctor/` | what a run depends on, looked at |
 //!
 //! # What is deliberately absent
 //!
 //! - A rule about when something runs: that is `crates/schedule`, which has no clock.
-//! - Runs in this process. A run that hangs, panics or eats memory is a child, and ends alone.
+//! - Runs in the process of the service. A run that hangs, panics or eats memory is a child, and ends alone.
+//! - Text for a terminal or a page, beyond messages and hints.
 
 mod actions;
-mod child;
-mod gather;
-mod log_file;
-mod notices;
-mod notify;
-mod outlook;
-mod sd_notify;
+mod app;
+mod connection;
+pub mod dates;
+mod doctor;
+mod error;
+mod run;
 mod service;
-mod settings;
-mod setup;
+mod stream_name;
+mod view;
 
-pub use actions::{ActionError, Actions, Nudge, OwnerActions, Reply, Stop};
-pub use gather::{Asking, Gathered, Manifests, cooldown_policy, gather, plan_of, waits_for_credential};
-pub use log_file::LogFile;
-pub use notices::Notice;
-pub use notify::Channels;
-pub use outlook::{Outlook, kind_code, outlook};
-pub use sd_notify::Supervisor;
-pub use service::{FindCredential, Handle, ServeError, Service, ServiceConfig};
-pub use settings::{ScheduleChange, Setting, SettingFault, wish};
-pub use setup::{
-    Check, CheckVerdict, NotOffered, Offer, OfferedField, Setup, SetupError, SetupErrorKind, Verdict, Wish,
-};
+pub use actions::schedule_change::{ScheduleChange, Setting};
+pub use actions::{Backup, Initialized, Removed, Reply, Restored, Stop, Stopped};
+pub use app::{App, Nudge, Program};
+pub use connection::catalog::{Catalog, Connector, Faulty, Origin};
+pub use connection::credentials::{AskSecret, Credential, Credentials, how_to_give};
+pub use connection::new_connection::{AddSpec, NewConnection};
+pub use connection::offer::{Offer, OfferedField};
+pub use connection::setting_name::setting_names;
+pub use connection::settings::{Expires, parse_manifest, read_manifest};
+pub use connection::wish::{Added, Wish};
+pub use doctor::{Check, CheckVerdict};
+pub use error::{AppError, ErrorKind, nearest};
+pub use run::collect::{EndedRun, PreparedRun, end_of_rest, renew, rest_text};
+pub use run::recording::{NOT_RECORDED, Recorded, place_of_recording};
+pub use run::rehearsal::{Item, ItemKind, Rehearsal, RehearsalSpec, Rehearsed, Sums};
+pub use run::spec::{BudgetSpec, Purpose, RunOf, RunSpec, ScopeSpec};
+pub use run::trial::{Checked, Verdict};
+pub use service::log_file::LogFile;
+pub use service::notify::Channels;
+pub use service::sd_notify::Supervisor;
+pub use service::{Handle, Service, ServiceConfig};
+pub use stream_name::{StreamsOf, one_stream, one_stream_or_all};
+pub use view::connection_view::{ConnectionView, Look};
+pub use view::coverage::CoveredStream;
+pub use view::outlook::{Outlook, kind_code};

@@ -5,28 +5,36 @@
 //! so that there is one service per store; every run holds leases of its own, so that nothing depends on there being one.
 //! Nothing here waits for a run, a connector, a password manager or a web server.
 
+mod child;
+pub(crate) mod log_file;
+mod notices;
+pub(crate) mod notify;
+pub(crate) mod sd_notify;
 mod shutdown;
 
-use crate::actions::now;
-use crate::child::Run;
-use crate::gather::{Asking, Gathered, Manifests, gather, waits_for_credential};
-use crate::notices::notices;
-use crate::notify::{Channels, Teller};
-use crate::outlook::kind_code;
-use crate::sd_notify::Supervisor;
+use crate::app::{App, ourselves};
+use crate::connection::credentials::Credentials;
+use crate::dates::{self, now};
+use crate::error::{AppError, ErrorKind};
+use crate::run::spec::RunSpec;
+use crate::view::connection_view::{ConnectionView, Look};
+use crate::view::facts::waits_for_credential;
+use crate::view::outlook::kind_code;
+use child::Run;
 use gleaner_engine::WallTime;
 use gleaner_schedule::{Detained, Launch, Limits, Scheduler};
 use gleaner_store::{Acquired, ConnectionState, HEARTBEAT, HeldBy, Holder, Lease, LeaseOn, Reader, Store, StoreError};
+use notices::notices;
+use notify::{Channels, Teller};
+use sd_notify::Supervisor;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::process::Command;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 /// How often it is asked whether somebody has changed the store: soon enough for people, and next to nothing.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
 /// While runs go on the store changes all the time; everything is read again no more often than this.
 const READ_EVERY: Duration = Duration::from_secs(5);
 /// And no less often, while runs go on: one that hangs changes nothing in the store.
@@ -76,63 +84,58 @@ impl Handle {
     }
 }
 
-/// Finds a keyed hash of the credential of a connection, which may take a while.
-pub type FindCredential = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
-
 /// What a service needs.
+#[derive(Debug)]
 pub struct ServiceConfig {
-    /// The store.
-    pub store: PathBuf,
-    /// The folder whose change means that a credential may have changed.
-    pub secrets: PathBuf,
-    /// How a run is started; its kind and its connection come after these words.
-    pub run: Vec<OsString>,
     /// How much may happen at once.
     pub limits: Limits,
     /// How the owner is told.
     pub channels: Channels,
     /// Who wants to hear that it lives.
     pub supervisor: Supervisor,
-    /// How a credential is found.
-    pub find_credential: FindCredential,
 }
 
-impl std::fmt::Debug for ServiceConfig {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ServiceConfig")
-            .field("store", &self.store)
-            .field("limits", &self.limits)
-            .finish_non_exhaustive()
+/// Another process serves this data root.
+fn held(by: &HeldBy) -> AppError {
+    let (pid, since, until) = (by.pid, dates::rfc3339(by.since), dates::rfc3339(by.until));
+    let message = format!("process {pid} serves this data root since {since}, and until {until} if it gives no sign");
+    let hint = format!("one service is enough; to end that one: kill {pid}, or gleaner service uninstall");
+    AppError::new(ErrorKind::Held, message, hint)
+}
+
+impl App {
+    /// Begins a service on this data root.
+    ///
+    /// # Errors
+    ///
+    /// When another process serves it, or the store cannot be used.
+    pub fn begin_service(&self, config: ServiceConfig) -> Result<Service, AppError> {
+        Service::begin(self.clone(), config)
     }
-}
 
-/// Why there is no service, or no longer.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    /// There is one already.
-    #[error("process {} serves this data root", .0.pid)]
-    Held(HeldBy),
-    /// The store cannot be used.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(std::io::Error),
+    /// A keyed hash of the credential of a connection as it is now. May ask a password manager.
+    fn credential_now(&self, name: &str) -> Option<String> {
+        let connection = self.connection(name).ok()?;
+        let credentials = Credentials::find(&connection.manifest, self, name).ok()?;
+        Some(credentials.account(&connection.manifest, self).ok()??.1)
+    }
 }
 
 /// A service that has its lease.
 pub struct Service {
+    app: App,
     config: ServiceConfig,
     store: Store,
     reader: Reader,
     lease: Lease,
     ourselves: Holder,
     scheduler: Scheduler,
-    manifests: Manifests,
+    look: Look,
     runs: BTreeMap<String, Run>,
     /// What could not be started: how often in a row, and when to try again.
     could_not: BTreeMap<String, (u32, WallTime)>,
-    credentials: BTreeMap<String, Looked>,
+    /// When somebody last looked for a credential.
+    credentials: BTreeMap<String, Instant>,
     teller: Teller,
     events: Receiver<Event>,
     handle: Handle,
@@ -148,13 +151,6 @@ impl std::fmt::Debug for Service {
     }
 }
 
-/// A credential that somebody looked for.
-#[derive(Debug)]
-struct Looked {
-    at: Instant,
-    found: Option<String>,
-}
-
 /// When the loop has something to do of its own.
 #[derive(Debug)]
 struct Due {
@@ -168,19 +164,18 @@ struct Due {
 
 impl Service {
     /// Takes the lease.
-    ///
-    /// # Errors
-    ///
-    /// When somebody else serves this store, or it cannot be used.
-    pub fn begin(config: ServiceConfig) -> Result<Self, ServeError> {
-        let mut store = Store::open(&config.store)?;
-        let ourselves = Holder::current().map_err(StoreError::Holder)?;
+    fn begin(app: App, config: ServiceConfig) -> Result<Self, AppError> {
+        let mut store = Store::open(&app.store_path())?;
+        let ourselves = ourselves()?;
         let lease = match store.acquire(&[LeaseOn::Serve], &ourselves, now())? {
             Acquired::Yes { mut leases, .. } => leases.remove(0),
-            Acquired::Held(by) => return Err(ServeError::Held(by)),
+            Acquired::Held(by) => return Err(held(&by)),
         };
-        let reader = Reader::open(&config.store)?;
-        let teller = Teller::start(config.channels.clone()).map_err(ServeError::Thread)?;
+        let reader = Reader::open(&app.store_path())?;
+        let teller = Teller::start(config.channels.clone()).map_err(|error| {
+            let hint = "the system has too many threads or too little memory";
+            AppError::failed(format!("cannot start a thread: {error}"), hint)
+        })?;
         let (sender, events) = sync_channel(EVENTS_MAX);
         let at = Instant::now();
         Ok(Self {
@@ -189,11 +184,12 @@ impl Service {
             seen_change: store.changes_of_others()?,
             seen_secrets: None,
             handle: Handle(sender),
-            manifests: Manifests::default(),
+            look: Look::new(&reader)?,
             runs: BTreeMap::new(),
             could_not: BTreeMap::new(),
             credentials: BTreeMap::new(),
             last_fault: String::new(),
+            app,
             config,
             store,
             reader,
@@ -215,7 +211,7 @@ impl Service {
     /// # Errors
     ///
     /// When the store cannot be used any more, or somebody took over. Runs are stopped then, too.
-    pub fn serve(mut self) -> Result<(), ServeError> {
+    pub fn serve(mut self) -> Result<(), AppError> {
         self.read_all();
         self.config.supervisor.ready();
         tracing::info!("serving {} connections", self.scheduler.connections().count());
@@ -237,10 +233,10 @@ impl Service {
 
     fn wait(&self) -> Duration {
         let date = now();
-        let wake = self.scheduler.wake_at(date).map_or(LOOK_EVERY, |at| at.since(date));
+        let wake = self.scheduler.wake_at(date).map_or(POLL_INTERVAL, |at| at.since(date));
         let sign = self.due.sign.saturating_duration_since(Instant::now());
-        let sign = self.config.supervisor.sign_every().map_or(LOOK_EVERY, |_| sign);
-        wake.min(LOOK_EVERY).min(sign).max(Duration::from_millis(10))
+        let sign = self.config.supervisor.sign_every().map_or(POLL_INTERVAL, |_| sign);
+        wake.min(POLL_INTERVAL).min(sign).max(Duration::from_millis(10))
     }
 
     fn take(&mut self, event: Event) {
@@ -248,7 +244,8 @@ impl Service {
             Event::Ended(name) => self.ended(&name),
             Event::Changed => self.due.changed = true,
             Event::Credential(name, found) => {
-                self.credentials.insert(name.clone(), Looked { at: Instant::now(), found });
+                self.credentials.insert(name.clone(), Instant::now());
+                self.look.credentials.extend(found.map(|found| (name.clone(), found)));
                 self.read_one(&name);
             }
             Event::Stop => {}
@@ -271,7 +268,7 @@ impl Service {
             }
         }
         let change = self.store.changes_of_others()?;
-        let secrets = std::fs::metadata(&self.config.secrets).and_then(|about| about.modified()).ok();
+        let secrets = std::fs::metadata(self.app.root().join("secrets")).and_then(|about| about.modified()).ok();
         let is_nudged = std::mem::take(&mut self.due.changed);
         let since = self.due.read.elapsed();
         let at_least = if self.runs.is_empty() { READ_IDLE } else { READ_AT_LEAST };
@@ -279,6 +276,7 @@ impl Service {
         if is_nudged || since >= at_least || has_changed && since >= READ_EVERY {
             if secrets != self.seen_secrets {
                 self.credentials.clear();
+                self.look.credentials.clear();
             }
             (self.seen_change, self.seen_secrets) = (change, secrets);
             self.read_all();
@@ -301,7 +299,7 @@ impl Service {
         for name in gone.map(str::to_owned).collect::<Vec<_>>() {
             self.scheduler.forget(&name);
         }
-        self.manifests.keep(|known| names.iter().any(|name| name == known));
+        self.look.keep(|known| names.iter().any(|name| name == known));
         self.could_not.retain(|known, _| names.contains(known));
         for name in &names {
             self.read_one(name);
@@ -309,12 +307,11 @@ impl Service {
     }
 
     /// Reads what is known about one connection, and tells schedule and owner.
-    fn read_one(&mut self, name: &str) -> Option<Gathered> {
+    fn read_one(&mut self, name: &str) -> Option<ConnectionView> {
         let date = now();
-        let credential = self.credentials.get(name).and_then(|looked| looked.found.as_deref());
-        let asking = Asking { now: date, ourselves: &self.ourselves, credential };
-        let mut gathered = match gather(&self.reader, name, &mut self.manifests, asking) {
-            Ok(gathered) => gathered,
+        let looked = self.look.again(&self.reader, date);
+        let mut view = match looked.and_then(|()| ConnectionView::load(&self.reader, &mut self.look, name)) {
+            Ok(view) => view,
             Err(StoreError::UnknownConnection(_) | StoreError::Purging(_)) => {
                 self.scheduler.forget(name);
                 return None;
@@ -325,26 +322,22 @@ impl Service {
             }
         };
         if let Some((times, until)) = self.could_not.get(name).copied() {
-            gathered.facts.detained = Some(Detained::CouldNotStart { until, times });
+            view.facts.detained = Some(Detained::CouldNotStart { until, times });
         }
-        if waits_for_credential(&gathered) {
+        if waits_for_credential(&view.evidence) {
             self.look_for_credential(name);
         }
-        self.scheduler.learn(gathered.facts.clone(), date);
+        self.scheduler.learn(view.facts.clone(), date);
         if self.runs.contains_key(name) {
-            self.scheduler.set_parked(name, gathered.facts.question_open, date);
+            self.scheduler.set_parked(name, view.facts.question_open, date);
         }
-        self.tell(&gathered, date);
-        Some(gathered)
+        self.tell(&view, date);
+        Some(view)
     }
 
     /// Tells the owner what is new, once.
-    fn tell(&mut self, gathered: &Gathered, date: WallTime) {
-        let name = &gathered.facts.connection;
-        let questions = if gathered.facts.question_open { self.reader.open_questions() } else { Ok(Vec::new()) };
-        let questions = questions.unwrap_or_default();
-        let ids = questions.iter().filter(|question| question.connection == *name).map(|question| question.id);
-        let all = notices(gathered, &ids.collect::<Vec<_>>(), date);
+    fn tell(&mut self, view: &ConnectionView, date: WallTime) {
+        let (name, all) = (view.name(), notices(view));
         let events = all.iter().map(|notice| notice.event.clone()).collect::<Vec<_>>();
         match self.store.note_events(name, &events, date) {
             Ok(new) => {
@@ -359,13 +352,14 @@ impl Service {
 
     /// Looks for a credential that may be another one now, unless somebody has just looked.
     fn look_for_credential(&mut self, name: &str) {
-        if self.credentials.get(name).is_some_and(|looked| looked.at.elapsed() < CREDENTIAL_EVERY) {
+        if self.credentials.get(name).is_some_and(|looked| looked.elapsed() < CREDENTIAL_EVERY) {
             return;
         }
-        self.credentials.insert(name.to_owned(), Looked { at: Instant::now(), found: None });
-        let (find, sender, name) = (Arc::clone(&self.config.find_credential), self.handle.0.clone(), name.to_owned());
+        self.credentials.insert(name.to_owned(), Instant::now());
+        self.look.credentials.remove(name);
+        let (app, sender, name) = (self.app.clone(), self.handle.0.clone(), name.to_owned());
         let looking = thread::Builder::new().name("credential".to_owned()).spawn(move || {
-            let found = find(&name);
+            let found = app.credential_now(&name);
             let _heard = sender.send(Event::Credential(name, found));
         });
         if let Err(error) = looking {
@@ -381,15 +375,12 @@ impl Service {
 
     fn start(&mut self, launch: &Launch) {
         let name = &launch.connection;
-        let mut command = self.config.run.clone();
-        command.push(format!("--kind={}", kind_code(launch.kind)).into());
-        command.push(format!("--connection={name}").into());
         let sender = self.handle.0.clone();
         let of = name.clone();
         let ended = move || {
             let _heard = sender.send(Event::Ended(of));
         };
-        match Run::start(&command, name, self.newest_run(name), ended) {
+        match self.start_process(launch, ended) {
             Ok(run) => {
                 tracing::info!("{name:?}: process {} runs it ({})", run.id(), kind_code(launch.kind));
                 self.runs.insert(name.clone(), run);
@@ -401,6 +392,15 @@ impl Service {
                 self.read_one(name);
             }
         }
+    }
+
+    fn start_process(&self, launch: &Launch, ended: impl FnOnce() + Send + 'static) -> std::io::Result<Run> {
+        let spec = RunSpec::scheduled(&launch.connection, launch.kind);
+        let spec = serde_json::to_string(&spec)?;
+        let mut command = Command::new(self.app.executable().map_err(std::io::Error::other)?);
+        command.arg("scheduled-run").arg(format!("--parent={}", std::process::id()));
+        command.arg("--home").arg(self.app.root());
+        Run::start(&mut command, &spec, &launch.connection, self.newest_run(&launch.connection), ended)
     }
 
     /// A run has ended: by itself, or because it was told to.
@@ -416,8 +416,7 @@ impl Service {
         } else {
             self.could_not.remove(name);
         }
-        let gathered = self.read_one(name);
-        let reason = gathered.and_then(|gathered| gathered.facts.last).map(|last| last.reason);
+        let reason = self.read_one(name).and_then(|view| view.facts.last).map(|last| last.reason);
         tracing::info!("{name:?}: {} ({status})", reason.map_or("no run", |reason| reason.code()));
         if is_handed_over {
             self.hand_over(name, reason);

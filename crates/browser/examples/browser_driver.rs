@@ -10,9 +10,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for tests, its output is its interface")]
 
 use gleaner_browser::{BrowserError, BrowserRequest, ProfileName, Window, acquire_isolated_browser};
-use gleaner_engine::{RunPurpose, RunScope, WallTime};
-use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, Scope, StreamScope};
-use gleaner_runtime::{Environment, Launch, Redactor, RunRequest, Unobserved};
+use gleaner_engine::{RunScope, WallTime};
+use gleaner_protocol::{Manifest, ManifestOrigin, Scope, StreamScope};
+use gleaner_runtime::{Environment, Launch, RunRequest, Unobserved};
 use gleaner_sdk::{Collect, Connector, Stop, run_connector};
 use gleaner_store::Store;
 use std::ffi::OsString;
@@ -91,33 +91,18 @@ fn run(words: &[OsString]) -> Result<(), Box<dyn std::error::Error>> {
     store.register("c", MANIFEST, &manifest, WallTime::default())?;
     let ourselves = std::env::current_exe()?.into_os_string();
     let started = |word: &str| vec![ourselves.clone(), OsString::from(word)];
-    let request = RunRequest {
-        connection: "c".to_owned(),
-        scope: RunScope::ordinary(Scope::new(vec![StreamScope::all_of("ids")])?),
-        manifest: Arc::new(manifest),
-        mode: CollectionMode::Incremental,
-        purpose: RunPurpose::Full,
-        grant: "all".to_owned(),
-        grant_expires_at: None,
-        launch: Launch {
-            command: [started("connector"), of_connector.to_vec()].concat(),
-            environment: Environment::for_connector(
-                std::env::vars_os(),
-                &["PDPP_BROWSER_ENGINE", "PDPP_PATCHRIGHT_DRIVER"].map(String::from),
-            ),
-            folder: None,
-            guard: started("guard"),
-            exec: started("exec"),
-        },
-        bindings: Vec::new(),
-        budget: None,
-        overrun: Duration::from_secs(1),
-        credential: None,
-        redactor: Redactor::default(),
-        interval: None,
-        silence_max: None,
-        control: None,
+    let launch = Launch {
+        command: [started("connector"), of_connector.to_vec()].concat(),
+        environment: Environment::for_connector(
+            std::env::vars_os(),
+            &["PDPP_BROWSER_ENGINE", "PDPP_PATCHRIGHT_DRIVER"].map(String::from),
+        ),
+        folder: None,
+        guard: started("guard"),
+        exec: started("exec"),
     };
+    let scope = RunScope::ordinary(Scope::new(vec![StreamScope::all_of("ids")])?);
+    let request = RunRequest::new("c", Arc::new(manifest), scope, launch);
     let (_orders, control) = std::sync::mpsc::channel();
     let report = gleaner_runtime::run(&mut store, request, control, &mut Unobserved)?;
     println!("{:?}", report.outcome);

@@ -95,7 +95,7 @@ pub(crate) enum Command {
     Service(serve::ServiceCommand),
     /// All connections: what is stored, what is missing, how the last run went.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Status(collect::StatusArgs),
+    Status(collect::PrintArgs),
     /// The last runs of a connection.
     #[command(after_help = COLLECT_EXIT_CODES)]
     Runs(collect::OfConnectionArgs),
@@ -143,7 +143,7 @@ pub(crate) enum Command {
     New(new::NewCommand),
     /// Checks every page, row and counter of the store, and names what is damaged or in doubt.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Verify(collect::VerifyArgs),
+    Verify(collect::PrintArgs),
     /// Lists a connection again and brings back what an earlier version of Gleaner may have lost.
     ///
     /// `gleaner verify` names what is in doubt: cursors that a run with a narrower scope may have moved past records,
@@ -152,10 +152,10 @@ pub(crate) enum Command {
     Repair(collect::RepairArgs),
     /// Makes the data root, the store and a file of settings; leaves alone what is there.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Init(care::InitArgs),
+    Init(collect::HomeArgs),
     /// The connectors that can be added by name: what they collect and what they need.
     #[command(after_help = COLLECT_EXIT_CODES)]
-    Connectors(care::ConnectorsArgs),
+    Connectors(collect::PrintArgs),
     /// Settings that outlive a command.
     #[command(subcommand, after_help = COLLECT_EXIT_CODES)]
     Config(care::ConfigCommand),
@@ -169,7 +169,7 @@ pub(crate) enum Command {
     Restore(care::RestoreArgs),
     /// Looks at everything that a run depends on, and says what to do about what is not well.
     #[command(after_help = DOCTOR_EXIT_CODES)]
-    Doctor(care::DoctorArgs),
+    Doctor(collect::PrintArgs),
     /// Prints what a shell needs to complete our commands.
     #[command(after_help = EXIT_CODES)]
     Completions(care::CompletionsArgs),

@@ -9,14 +9,13 @@ mod file;
 
 use crate::args::ProxyArgs;
 use crate::args::care::Colour;
-use crate::args::collect::{CollectArgs, HomeArgs};
+use crate::args::collect::{CollectArgs, HomeArgs, Interact};
 use crate::args::fetch::FetchArgs;
 use crate::args::serve::ServeArgs;
-use crate::error::CliError;
-use crate::home::Home;
 use clap::Parser;
 use fetch_options::FETCH_OPTIONS;
 use file::InFile;
+use gleaner_app::{App, AppError, RunSpec};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -242,16 +241,20 @@ pub(crate) struct Config {
 
 impl Config {
     /// Reads the file of a data root, if it is there, and the environment.
-    pub(crate) fn load(home: &Home) -> Result<Self, CliError> {
-        Self::read(&home.config_path(), &|name| std::env::var_os(name))
+    pub(crate) fn load(app: &App) -> Result<Self, AppError> {
+        Self::read(&app.config_path())
     }
 
-    fn read(path: &Path, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, CliError> {
+    pub(crate) fn read(path: &Path) -> Result<Self, AppError> {
+        Self::read_with(path, &|name| std::env::var_os(name))
+    }
+
+    fn read_with(path: &Path, environment: &dyn Fn(&str) -> Option<OsString>) -> Result<Self, AppError> {
         let mut said = BTreeMap::new();
         for InFile { declared, text, line } in file::read(path)? {
             if let Err(fault) = declared.check(&text) {
                 let hint = format!("correct {}; docs/configuration.md describes every key", path.display());
-                return Err(CliError::usage(
+                return Err(AppError::usage(
                     format!("{} line {line}: {}: {fault}", path.display(), declared.key),
                     hint,
                 ));
@@ -263,7 +266,7 @@ impl Config {
             let text = value.to_string_lossy().into_owned();
             if let Err(fault) = declared.check(&text) {
                 let hint = format!("correct {}, or unset it", declared.variable);
-                return Err(CliError::usage(format!("the variable {}: {fault}", declared.variable), hint));
+                return Err(AppError::usage(format!("the variable {}: {fault}", declared.variable), hint));
             }
             said.insert(declared.key, Said { text, source: Source::Environment(declared.variable) });
         }
@@ -282,17 +285,17 @@ impl Config {
         of_command.filter_map(|declared| Some(declared.typed(&self.said.get(declared.key)?.text))).collect()
     }
 
-    /// Fills in what was not typed.
-    pub(crate) fn fill_run(&self, args: &mut CollectArgs) -> Result<(), CliError> {
+    /// Fills in what was not typed: the budget of a run, and what happens to its questions.
+    pub(crate) fn fill_run(&self, spec: &mut RunSpec, interact: &mut Option<Interact>) -> Result<(), AppError> {
         let said = parse::<RunLine>(RUN_NEEDS, &self.as_typed(Of::Run)).map_err(unexpected)?.args;
-        args.interact = args.interact.or(said.interact);
-        args.max_requests = args.max_requests.or(said.max_requests);
-        args.max_duration = args.max_duration.or(said.max_duration);
+        *interact = interact.or(said.interact);
+        spec.budget.max_requests = spec.budget.max_requests.or(said.max_requests);
+        spec.budget.max_duration = spec.budget.max_duration.or(said.max_duration);
         Ok(())
     }
 
     /// The same for the service.
-    pub(crate) fn fill_serve(&self, args: &mut ServeArgs) -> Result<(), CliError> {
+    pub(crate) fn fill_serve(&self, args: &mut ServeArgs) -> Result<(), AppError> {
         let said = parse::<ServeLine>(&[], &self.as_typed(Of::Serve)).map_err(unexpected)?.args;
         args.max_runs = args.max_runs.or(said.max_runs);
         args.listen = args.listen.or(said.listen);
@@ -310,7 +313,7 @@ impl Config {
     }
 
     /// The same for the sidecar.
-    pub(crate) fn fill_proxy(&self, args: &mut ProxyArgs) -> Result<(), CliError> {
+    pub(crate) fn fill_proxy(&self, args: &mut ProxyArgs) -> Result<(), AppError> {
         let said = parse::<ProxyLine>(PROXY_NEEDS, &self.as_typed(Of::Proxy)).map_err(unexpected)?.args;
         args.listen = args.listen.or(said.listen);
         args.ceiling_interval_ms = args.ceiling_interval_ms.or(said.ceiling_interval_ms);
@@ -320,7 +323,7 @@ impl Config {
     }
 
     /// The same for a fetch: what is typed comes last, and counts.
-    pub(crate) fn fill_fetch(&self, args: &mut FetchArgs) -> Result<(), CliError> {
+    pub(crate) fn fill_fetch(&self, args: &mut FetchArgs) -> Result<(), AppError> {
         let mut said = parse::<FetchLine>(FETCH_NEEDS, &self.as_typed(Of::Fetch)).map_err(unexpected)?.args;
         said.settings.append(&mut args.settings);
         args.settings = said.settings;
@@ -335,7 +338,7 @@ impl Config {
 /// When to colour. A file with a fault says nothing here: whoever reads more of it refuses it, `doctor` and
 /// `config show` name it, and what somebody asked for is printed all the same.
 pub(crate) fn colour(typed: Option<Colour>, home: Option<PathBuf>) -> Colour {
-    let said = || Config::load(&Home::find(&HomeArgs { home }).ok()?).ok()?.colour();
+    let said = || Config::load(&HomeArgs { home }.app().ok()?).ok()?.colour();
     typed.or_else(said).unwrap_or(Colour::Auto)
 }
 
@@ -408,8 +411,8 @@ fn parse<P: Parser>(needs: &[&str], typed: &[String]) -> Result<P, String> {
 }
 
 /// Every value was checked by itself before.
-fn unexpected(fault: String) -> CliError {
-    CliError::usage(fault, "`gleaner config show` says where each value comes from")
+fn unexpected(fault: String) -> AppError {
+    AppError::usage(fault, "`gleaner config show` says where each value comes from")
 }
 
 /// The file as `init` writes it: everything is there, nothing is set.
@@ -441,7 +444,7 @@ mod tests {
         let path = folder.path().join("config.toml");
         std::fs::write(&path, text).unwrap();
         let lookup = |name: &str| environment.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into());
-        Config::read(&path, &lookup).map_err(|error| format!("{error:?}"))
+        Config::read_with(&path, &lookup).map_err(|error| format!("{error:?}"))
     }
 
     fn declared(key: &str) -> &'static Declared {
@@ -462,12 +465,11 @@ mod tests {
     #[test]
     fn what_was_typed_says_most() {
         let config = load("run.max_requests = 5\nproxy.max_waiting = 3\n", &[]).unwrap();
-        let mut run = parse::<RunLine>(RUN_NEEDS, &["--max-requests=9".to_owned()]).unwrap().args;
-        config.fill_run(&mut run).unwrap();
-        assert_eq!(run.max_requests, Some(9));
-        let mut run = parse::<RunLine>(RUN_NEEDS, &[]).unwrap().args;
-        config.fill_run(&mut run).unwrap();
-        assert_eq!(run.max_requests, Some(5));
+        for (typed, expected) in [(vec!["--max-requests=9".to_owned()], 9), (Vec::new(), 5)] {
+            let mut spec = parse::<RunLine>(RUN_NEEDS, &typed).unwrap().args.spec();
+            config.fill_run(&mut spec, &mut None).unwrap();
+            assert_eq!(spec.budget.max_requests, Some(expected));
+        }
         let mut proxy = parse::<ProxyLine>(PROXY_NEEDS, &[]).unwrap().args;
         config.fill_proxy(&mut proxy).unwrap();
         assert_eq!((proxy.max_waiting, proxy.listen), (Some(3), None));

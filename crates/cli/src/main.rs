@@ -2,43 +2,13 @@
 //! an exit code. What it can do is one file per command under `commands`; exit codes are in `error`.
 
 mod args;
-mod bindings;
-mod collect_view;
 mod commands;
 mod config;
-mod connection;
-mod connectors;
-mod console_setup;
-mod copy_progress;
-mod credentials;
-mod dates;
 mod demo;
-mod doctor;
 mod error;
 mod first_party;
-mod gap_reason;
-mod home;
-mod live;
-mod log;
-mod new_connection;
-mod output;
-mod plan;
-mod progress;
-mod prompt;
-mod recorded;
-mod rehearsal;
-mod row;
-mod run_account;
-mod runner;
-mod scope;
-mod setting_name;
-mod stop_signals;
-mod stream_name;
-mod table;
-mod trial;
-mod tuning;
-mod visible_command;
-mod whole_file;
+mod lab;
+mod terminal;
 
 use args::care::ConfigCommand;
 use args::new::NewCommand;
@@ -46,10 +16,9 @@ use args::{Cli, Command, LabCommand};
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use config::Config;
 use error::CliError;
-use home::Home;
-use output::Output;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use terminal::output::Output;
 
 fn main() -> ExitCode {
     let typed = Cli::command().try_get_matches();
@@ -91,27 +60,24 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
         Command::Lab(LabCommand::Tuning(args)) => commands::lab_tuning::run(&args, &mut out),
         Command::Proxy(mut args) => {
-            Config::load(&Home::find(&args.home)?)?.fill_proxy(&mut args)?;
+            Config::load(&args.home.app()?)?.fill_proxy(&mut args)?;
             commands::proxy::run(&args)
         }
         Command::Fetch(mut args) => {
-            Config::load(&Home::find(&args.home)?)?.fill_fetch(&mut args)?;
+            Config::load(&args.home.app()?)?.fill_fetch(&mut args)?;
             commands::fetch::run(&args, &mut out)
         }
         Command::Demo(args) => commands::demo::run(&args, &mut out),
         Command::Add(args) => commands::add::run(&args, &mut out),
-        Command::Run(mut args) => {
-            Config::load(&Home::find(&args.home)?)?.fill_run(&mut args)?;
-            commands::run::run(&args, &mut out)
-        }
+        Command::Run(args) => commands::run::run(&args, &mut out),
         Command::Serve(mut args) => {
-            Config::load(&Home::find(&args.home)?)?.fill_serve(&mut args)?;
+            Config::load(&args.home.app()?)?.fill_serve(&mut args)?;
             drop(out);
             commands::serve::run(&args)
         }
         Command::Schedule(args) => commands::schedule::run(&args, &mut out),
         Command::Service(command) => commands::service::run(&command, &mut out),
-        Command::ScheduledRun(args) => commands::serve::scheduled_run(args, &mut out),
+        Command::ScheduledRun(args) => commands::serve::scheduled_run(&args, &mut out),
         Command::Status(args) => commands::status::run(&args, &mut out),
         Command::Runs(args) => commands::runs::run(&args, &mut out),
         Command::Gaps(args) => commands::gaps::run(&args, &mut out),

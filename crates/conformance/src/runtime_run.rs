@@ -4,7 +4,7 @@ use crate::keeper::CONNECTION;
 use crate::plan::Plan;
 use crate::report::{Board, Finding};
 use gleaner_engine::RunScope;
-use gleaner_protocol::{CollectionMode, Scope, StreamScope, TerminalReason};
+use gleaner_protocol::{Scope, StreamScope, TerminalReason};
 use gleaner_runtime::{Control, Launch, RunReport, RunRequest, Unobserved};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -55,28 +55,17 @@ fn run(plan: &mut Plan<'_>, board: &mut Board<'_>) -> Result<RunReport, String> 
 fn request(plan: &Plan<'_>) -> Result<RunRequest, String> {
     let subject = plan.bench.subject;
     let streams = plan.streams.iter().map(StreamScope::all_of).collect();
+    let launch = Launch {
+        command: subject.command.clone(),
+        environment: plan.bench.environment(&[]),
+        folder: subject.folder.clone(),
+        guard: subject.guard.clone(),
+        exec: subject.exec.clone(),
+    };
+    let scope = RunScope::ordinary(Scope::new(streams).map_err(|fault| fault.to_string())?);
     Ok(RunRequest {
-        connection: CONNECTION.to_owned(),
-        manifest: Arc::clone(&plan.manifest),
-        scope: RunScope::ordinary(Scope::new(streams).map_err(|fault| fault.to_string())?),
-        mode: CollectionMode::Incremental,
-        purpose: gleaner_engine::RunPurpose::Full,
-        grant: "conformance".to_owned(),
-        grant_expires_at: None,
-        launch: Launch {
-            command: subject.command.clone(),
-            environment: plan.bench.environment(&[]),
-            folder: subject.folder.clone(),
-            guard: subject.guard.clone(),
-            exec: subject.exec.clone(),
-        },
         bindings: plan.bench.ground.bindings.clone(),
-        budget: None,
-        overrun: std::time::Duration::from_secs(30),
-        credential: None,
         redactor: plan.bench.ground.redactor.clone(),
-        interval: None,
-        control: None,
-        silence_max: None,
+        ..RunRequest::new(CONNECTION, Arc::clone(&plan.manifest), scope, launch)
     })
 }

@@ -9,6 +9,7 @@ pub(crate) mod connectors;
 pub(crate) mod coverage;
 pub(crate) mod doctor;
 pub(crate) mod events;
+pub(crate) mod export;
 pub(crate) mod gaps;
 pub(crate) mod health;
 pub(crate) mod interactions;

@@ -2,12 +2,6 @@
 
 use gleaner_engine::WallTime;
 use jiff::Timestamp;
-use std::time::{SystemTime, UNIX_EPOCH};
-
-pub(crate) fn now() -> WallTime {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    WallTime::from_unix_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
 
 /// `2031-02-03T04:05:06.789Z`; what lies beyond the calendar is its end.
 pub(crate) fn rfc3339(time: WallTime) -> String {

@@ -1,6 +1,6 @@
 //! Why the console cannot be there at all. What goes wrong with a single request is a [`Problem`](crate::problem).
 
-use crate::tls::TlsFault;
+use crate::server::tls::TlsFault;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};

@@ -2,14 +2,14 @@
 //!
 //! **One guard before everything.** Host, origin and credential of a request are judged before anybody looks at its path,
 //! so a stranger cannot tell what is there from what is not. **It reads, and asks others to act.** The store is opened for
-//! reading only; whatever changes something goes through [`gleaner_app::Actions`]. **It is bounded.** Connections, heads, bodies,
+//! reading only; whatever changes something goes through [`gleaner_app::App`]. **It is bounded.** Connections, heads, bodies,
 //! questions to the store, long answers, streams of events and wrong credentials have a most each, so that nobody who
 //! talks to the console slows collection down.
 //!
 //! | for | see |
 //! |---|---|
 //! | starting it, and the link that signs a browser in | [`Console`], [`Settings`] |
-//! | from where it can be reached | [`Reach`] |
+//! | from where it can be reached | [`BindPolicy`] |
 //! | the token for programs of the owner's | [`token_of`] |
 //! | the API itself | `openapi.json`, served as `/api/v1/openapi.json` |
 //!
@@ -20,46 +20,26 @@
 //! - Secrets in answers: credentials and answers to questions go in and never come out.
 //! - A way in without a credential, whatever the address; and an address other than loopback in the clear.
 
-mod answering;
 mod api;
-mod asking;
-mod base_path;
+mod auth;
 mod date;
-mod door;
 mod error;
-mod events;
-mod exporting;
-mod figures;
-mod giving;
-mod guard;
-mod guesses;
-mod inside;
-mod keys;
 mod pages;
-mod private_file;
 mod problem;
-mod reach;
-mod reading;
-mod routes;
-mod security_headers;
 mod server;
-mod stall;
-mod standing;
-mod tls;
-mod turns;
 
-pub use base_path::BasePath;
+pub use auth::guard::OtherName;
+pub use auth::keys::token_of;
 pub use error::ConsoleError;
-pub use guard::OtherName;
-pub use keys::token_of;
-pub use reach::Reach;
+pub use server::base_path::BasePath;
+pub use server::bind_policy::BindPolicy;
+pub use server::tls::{TlsFault, TlsFiles};
 pub use server::{Console, LISTEN_DEFAULT, Settings};
-pub use tls::{TlsFault, TlsFiles};
 
 /// Every method and path, for tests that compare them with the description.
 #[must_use]
 pub fn routes() -> Vec<(String, &'static str)> {
-    routes::Routes::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
+    server::routes::Routes::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
 }
 
 /// Every method and path of a page or a form.
@@ -71,5 +51,5 @@ pub fn page_routes() -> Vec<(String, &'static str)> {
 /// The description of the API, in OpenAPI 3.1.
 #[must_use]
 pub const fn openapi() -> &'static str {
-    routes::OPENAPI
+    server::routes::OPENAPI
 }

@@ -36,7 +36,7 @@ pub(crate) use assets::sign_in_style;
 pub(crate) use outside::href;
 pub(crate) use ways::Pages;
 
-use crate::guard::SIGN_IN_STYLE_PATH;
+use crate::auth::guard::SIGN_IN_STYLE_PATH;
 use ways::{get, post};
 
 /// Every page and every form.

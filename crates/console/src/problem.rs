@@ -2,9 +2,10 @@
 //!
 //! A message never repeats a credential, an answer or a body, and one for a stranger names nothing that is inside.
 
-use crate::guard::Refusal;
-use crate::guesses;
+use crate::auth::auth_attempts;
+use crate::auth::guard::Refusal;
 use axum::response::{IntoResponse, Response};
+use gleaner_app::{AppError, ErrorKind};
 use gleaner_store::StoreError;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
@@ -120,10 +121,30 @@ impl From<Refusal> for Problem {
         let problem = Self::new(refusal.status(), code, message, hint);
         let also = match refusal {
             Refusal::NotSignedIn => Also::Authenticate,
-            Refusal::TooManyGuesses => Also::RetryAfter(guesses::SPAN.as_secs()),
+            Refusal::TooManyGuesses => Also::RetryAfter(auth_attempts::SPAN.as_secs()),
             Refusal::NotOurName | Refusal::ForeignSite | Refusal::NoOrigin => Also::Nothing,
         };
         Self { also, ..problem }
+    }
+}
+
+impl From<AppError> for Problem {
+    fn from(AppError { kind, message, hint }: AppError) -> Self {
+        let (status, code) = match kind {
+            ErrorKind::NotFound | ErrorKind::NoSuchQuestion => (StatusCode::NOT_FOUND, "not_found"),
+            ErrorKind::Usage | ErrorKind::CredentialsRefused => (StatusCode::UNPROCESSABLE_ENTITY, "makes_no_sense"),
+            ErrorKind::Conflict
+            | ErrorKind::Unreachable
+            | ErrorKind::Held
+            | ErrorKind::NeedsOwner
+            | ErrorKind::Resting(_) => (StatusCode::CONFLICT, "not_now"),
+            ErrorKind::Failed | ErrorKind::NotInitialized => (StatusCode::SERVICE_UNAVAILABLE, "failed"),
+            ErrorKind::Store => {
+                tracing::warn!(error = %message, "the console could not use the store");
+                (StatusCode::SERVICE_UNAVAILABLE, "store_unavailable")
+            }
+        };
+        Self::new(status, code, message, hint)
     }
 }
 

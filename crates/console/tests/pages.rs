@@ -8,6 +8,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,6 +23,12 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser")
 }
 
+/// A data root that others may look into is not used.
+fn private_folder() -> tempfile::TempDir {
+    let private = fs::Permissions::from_mode(0o700);
+    tempfile::Builder::new().permissions(private).tempdir().expect("a folder")
+}
+
 /// A console on a data root of its own, gone at the end.
 struct Console {
     root: tempfile::TempDir,
@@ -32,7 +39,7 @@ struct Console {
 
 impl Console {
     fn start() -> Self {
-        let root = tempfile::tempdir().expect("a folder");
+        let root = private_folder();
         drop(gleaner_store::Store::open(&root.path().join("store.db")).expect("a store"));
         Self::start_on(root)
     }
@@ -171,7 +178,7 @@ fn every_page_is_accessible_in_light_in_dark_and_on_a_phone() {
 
 #[test]
 fn what_an_owner_does_below_a_base_path() {
-    let root = tempfile::tempdir().expect("a folder");
+    let root = private_folder();
     drop(gleaner_store::Store::open(&root.path().join("store.db")).expect("a store"));
     let said = Console::start_below(root, "/my/gleaner").browse("owner.mjs", "");
     assert_eq!(said.matches("ok ").count(), 6, "{said}");

@@ -11,8 +11,8 @@
 
 use gleaner_engine::{RunScope, WallTime};
 use gleaner_protocol::{
-    Answer, CollectionMode, Interaction, InteractionResponse, InteractionStatus, Manifest, ManifestOrigin, RawJson,
-    RunBudget, Scope, StreamScope,
+    Answer, Interaction, InteractionResponse, InteractionStatus, Manifest, ManifestOrigin, RawJson, RunBudget, Scope,
+    StreamScope,
 };
 use gleaner_runtime::{Control, Environment, Launch, Observer, Redactor, RunReport, RunRequest, Saved};
 use gleaner_store::Store;
@@ -73,29 +73,20 @@ fn request(manifest: Manifest, command: &[OsString], flags: &[OsString]) -> Fall
     // `--max-ms N`, as the last option.
     let max_duration_ms = flags.last().and_then(|ms| ms.to_str()).and_then(|ms| ms.parse().ok());
     let budget = max_duration_ms.map(|ms| RunBudget { max_requests: None, max_duration_ms: Some(ms) });
+    let launch = Launch {
+        command: command.to_vec(),
+        environment,
+        folder: None,
+        guard: vec![ourselves.clone(), "guard".into()],
+        exec: vec![ourselves, "exec".into()],
+    };
+    let scope = RunScope::ordinary(Scope::new(streams)?);
     Ok(RunRequest {
-        connection: "c".to_owned(),
-        manifest: Arc::new(manifest),
-        scope: RunScope::ordinary(Scope::new(streams)?),
-        mode: CollectionMode::Incremental,
-        purpose: gleaner_engine::RunPurpose::Full,
-        grant: "all".to_owned(),
-        grant_expires_at: None,
-        launch: Launch {
-            command: command.to_vec(),
-            environment,
-            folder: None,
-            guard: vec![ourselves.clone(), "guard".into()],
-            exec: vec![ourselves, "exec".into()],
-        },
         bindings,
         budget,
         overrun: std::time::Duration::from_millis(300),
-        credential: None,
         redactor: Redactor::new(["s3cr3t-value".to_owned()]),
-        interval: None,
-        silence_max: None,
-        control: None,
+        ..RunRequest::new("c", Arc::new(manifest), scope, launch)
     })
 }
 

@@ -47,6 +47,32 @@ pub struct RunRequest {
     pub control: Option<PathBuf>,
 }
 
+impl RunRequest {
+    /// An incremental run for everything, without bindings, budget, secrets and other processes that could reach it. A
+    /// caller sets the fields that it wants otherwise.
+    #[must_use]
+    pub fn new(connection: impl Into<String>, manifest: Arc<Manifest>, scope: RunScope, launch: Launch) -> Self {
+        Self {
+            connection: connection.into(),
+            manifest,
+            scope,
+            mode: CollectionMode::Incremental,
+            purpose: RunPurpose::Full,
+            grant: "owner".to_owned(),
+            grant_expires_at: None,
+            launch,
+            bindings: Vec::new(),
+            budget: None,
+            overrun: Duration::from_secs(30),
+            credential: None,
+            redactor: Redactor::default(),
+            interval: None,
+            silence_max: None,
+            control: None,
+        }
+    }
+}
+
 /// What somebody wants of a run that goes on.
 #[derive(Debug)]
 pub enum Control {

@@ -4,7 +4,7 @@
 //! wanted, so that the next service goes on with it at once; what is killed is found interrupted, and gone on with too.
 
 use super::{Event, Service};
-use crate::actions::now;
+use crate::dates::now;
 use gleaner_protocol::TerminalReason;
 use gleaner_store::{Wanted, WantedBy};
 use std::sync::mpsc::RecvTimeoutError;
@@ -16,7 +16,8 @@ const IN_ORDER: Duration = Duration::from_secs(10);
 const AT_ONCE: Duration = Duration::from_secs(13);
 /// Then it is ended; whoever is not gone by this time is left to the system.
 const GIVE_UP: Duration = Duration::from_secs(16);
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// How often a run that should end is looked at.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 impl Service {
     pub(super) fn shut_down(&mut self) {
@@ -31,12 +32,12 @@ impl Service {
                 if next == Some(IN_ORDER) {
                     self.stop_runs()
                 } else {
-                    self.runs.values().for_each(crate::child::Run::kill)
+                    self.runs.values().for_each(super::child::Run::kill)
                 }
                 next = steps.next();
             }
             self.config.supervisor.alive();
-            match self.events.recv_timeout(LOOK_AGAIN) {
+            match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Ended(name)) => self.ended(&name),
                 // Whoever asks twice does not want to wait.
                 Ok(Event::Stop) => self.stop_runs(),

@@ -1,6 +1,6 @@
 //! A store with one connection, and runs that end as a test wants, without a connector.
 
-use gleaner_app::{Asking, Manifests, OwnerActions, gather};
+use gleaner_app::{App, ConnectionView, Look, Program};
 use gleaner_engine::{
     AttemptLimits, CooldownPolicy, Counts, LeaseId, RunId, RunOutcome, RunPurpose, Steady, Track, WallTime,
 };
@@ -9,6 +9,8 @@ use gleaner_protocol::{
 };
 use gleaner_schedule::{Facts, Next};
 use gleaner_store::{Acquired, Holder, LeaseOn, Reader, RunAbout, RunStart, Session, Store};
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use tempfile::TempDir;
 
@@ -61,7 +63,8 @@ pub(crate) fn gave_up(retryable: bool, action: Option<RecoveryAction>) -> Ran {
 
 impl Home {
     pub(crate) fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().permissions(private).tempdir().unwrap();
         let store = Store::open(&folder.path().join("store.db")).unwrap();
         let mut home = Self { folder, store, runs: 0 };
         home.register("1");
@@ -76,8 +79,8 @@ impl Home {
         Reader::open(&self.path()).unwrap()
     }
 
-    pub(crate) fn actions(&self) -> OwnerActions {
-        OwnerActions::new(self.path(), self.folder.path().join("run"))
+    pub(crate) fn app(&self) -> App {
+        App::new(self.folder.path().to_owned(), Program { executable: None, check_config: |_| Ok(()) })
     }
 
     /// Takes a version of the connector, which runs every hour.
@@ -135,9 +138,10 @@ impl Home {
     }
 
     pub(crate) fn facts(&self, now: u64, credential: Option<&str>) -> Facts {
-        let ourselves = Holder::current().unwrap();
-        let asking = Asking { now: at(now), ourselves: &ourselves, credential };
-        gather(&self.reader(), NAME, &mut Manifests::default(), asking).unwrap().facts
+        let reader = self.reader();
+        let mut look = Look::at(&reader, at(now)).unwrap();
+        look.credentials.extend(credential.map(|hash| (NAME.to_owned(), hash.to_owned())));
+        ConnectionView::load(&reader, &mut look, NAME).unwrap().facts
     }
 
     pub(crate) fn next(&self, now: u64) -> Next {

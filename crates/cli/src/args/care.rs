@@ -1,6 +1,6 @@
 //! What can be typed to take care of the data root and of the program itself.
 
-use super::collect::HomeArgs;
+use super::collect::{HomeArgs, PrintArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -12,35 +12,11 @@ pub(crate) enum Colour {
     Never,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct InitArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ConnectorsArgs {
-    /// Prints one JSON object per line and connector.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Every option with its value and where that comes from.
     #[command(after_help = super::COLLECT_EXIT_CODES)]
-    Show(ConfigShowArgs),
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct ConfigShowArgs {
-    /// Prints one JSON object per line and option.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
+    Show(PrintArgs),
 }
 
 #[derive(Args, Debug)]
@@ -71,15 +47,6 @@ pub(crate) struct RestoreArgs {
     /// Shows no progress.
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct DoctorArgs {
-    /// Prints one JSON object per line and check.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }

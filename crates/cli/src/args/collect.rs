@@ -1,11 +1,12 @@
 //! What can be typed to collect and to look at what was collected.
 
 use super::author::AuthorArgs;
-use super::manage::{Expires, expires};
+use super::manage::expires;
+use crate::config::Config;
 use clap::{Args, ValueEnum, value_parser};
-use gleaner_schedule::Kind;
+use gleaner_app::{App, AppError, BudgetSpec, Expires, Program, Purpose, RunOf, RunSpec, ScopeSpec};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Where everything of a user's is.
@@ -14,6 +15,24 @@ pub(crate) struct HomeArgs {
     /// The data root: store, settings, what was learned [default: $GLEANER_HOME, or ~/.pdpp].
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
+}
+
+impl HomeArgs {
+    /// The application on this data root.
+    pub(crate) fn app(&self) -> Result<App, AppError> {
+        let check_config = |path: &Path| Config::read(path).map(drop);
+        App::find(self.home.clone(), Program { executable: std::env::current_exe().ok(), check_config })
+    }
+}
+
+/// For commands that only print.
+#[derive(Args, Debug)]
+pub(crate) struct PrintArgs {
+    /// Prints one JSON object per line.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
 }
 
 #[derive(Args, Debug)]
@@ -95,9 +114,29 @@ pub(crate) struct CollectArgs {
     /// How to start the connector [default: as it was added, or what its manifest says].
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-    /// What the service wants of it, if the service starts it.
-    #[arg(skip)]
-    pub(crate) scheduled: Option<Kind>,
+}
+
+impl CollectArgs {
+    /// What is asked of the run.
+    pub(crate) fn spec(&self) -> RunSpec {
+        let connection = match &self.manifest {
+            Some(manifest) => RunOf::Described { manifest: manifest.clone(), name: self.name.clone() },
+            None => RunOf::Added(self.connection.clone().unwrap_or_default()),
+        };
+        RunSpec {
+            connection,
+            command: self.command.clone(),
+            scope: ScopeSpec {
+                streams: self.streams.clone(),
+                resources: self.resources.clone(),
+                since: self.since.clone(),
+                history: self.catch_up,
+            },
+            full_refresh: self.full_refresh,
+            budget: BudgetSpec { max_requests: self.max_requests, max_duration: self.max_duration },
+            ..RunSpec::new("", if self.now { Purpose::OwnerNow } else { Purpose::Owner })
+        }
+    }
 }
 
 /// What happens to questions.
@@ -112,15 +151,6 @@ pub(crate) enum Interact {
 }
 
 #[derive(Args, Debug)]
-pub(crate) struct StatusArgs {
-    /// Prints one JSON object per line and connection.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-#[derive(Args, Debug)]
 pub(crate) struct OfConnectionArgs {
     /// The connection.
     pub(crate) connection: String,
@@ -128,15 +158,6 @@ pub(crate) struct OfConnectionArgs {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub(crate) limit: u32,
     /// Prints one JSON object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct VerifyArgs {
-    /// Prints one JSON object per fault.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

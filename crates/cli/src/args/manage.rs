@@ -2,15 +2,9 @@
 
 use super::collect::{HomeArgs, duration};
 use clap::Args;
+use gleaner_app::Expires;
 use gleaner_engine::WallTime;
 use std::time::Duration;
-
-/// Until when a connection may be collected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expires {
-    At(WallTime),
-    Never,
-}
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {

@@ -4,7 +4,7 @@ use super::collect::HomeArgs;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use gleaner_app::Setting;
 use gleaner_console::{BasePath, OtherName};
-use gleaner_schedule::{Kind, Mode};
+use gleaner_schedule::Mode;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -107,9 +107,9 @@ pub(crate) enum ServiceCommand {
     /// Lets systemd run `gleaner serve` for you: writes a unit, enables and starts it.
     Install(ServiceInstallArgs),
     /// Stops the service and removes its unit. What was collected stays.
-    Uninstall(ServiceArgs),
+    Uninstall(HomeArgs),
     /// Whether the service is installed, and whether one runs.
-    Status(ServiceArgs),
+    Status(HomeArgs),
 }
 
 #[derive(Args, Debug)]
@@ -124,24 +124,14 @@ pub(crate) struct ServiceInstallArgs {
     pub(crate) home: HomeArgs,
 }
 
-#[derive(Args, Debug)]
-pub(crate) struct ServiceArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// A run that the service starts. Nobody types this.
+/// A run that the service starts; what is asked of it comes on standard input. Nobody types this.
 #[derive(Args, Debug)]
 pub(crate) struct ScheduledRunArgs {
     /// The service: the run ends with it.
     #[arg(long)]
     pub(crate) parent: u32,
-    #[arg(long, value_parser = kind)]
-    pub(crate) kind: Kind,
-    #[arg(long)]
-    pub(crate) connection: String,
-    #[arg(long)]
-    pub(crate) root: PathBuf,
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
 }
 
 const DEFAULT: &str = "default";
@@ -175,12 +165,6 @@ fn text(text: &str) -> Result<Setting<String>, String> {
         DEFAULT => Ok(Setting::Default),
         _ => Ok(Setting::Set(text.to_owned())),
     }
-}
-
-fn kind(text: &str) -> Result<Kind, String> {
-    let all = [Kind::Full, Kind::RecoveryOnly, Kind::Probe, Kind::CatchUp];
-    let found = all.into_iter().find(|kind| gleaner_app::kind_code(*kind) == text);
-    found.ok_or_else(|| "there is no such kind of run".to_owned())
 }
 
 /// In plain text only on this machine.

@@ -2,9 +2,9 @@
 
 use crate::args::Cli;
 use crate::args::care::CompletionsArgs;
+use crate::commands::visible_command;
 use crate::error::CliError;
-use crate::output::Output;
-use crate::visible_command;
+use crate::terminal::output::Output;
 use clap::CommandFactory;
 use std::process::ExitCode;
 

@@ -1,18 +1,19 @@
 //! `gleaner config show`: every option, its value, and who said so.
 
-use crate::args::care::{Colour, ConfigShowArgs};
+use crate::args::care::Colour;
+use crate::args::collect::PrintArgs;
 use crate::config::{Config, Declared, Said, Source, options};
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, Tone, visible};
+use crate::terminal::output::{Output, Tone};
 use clap::ValueEnum;
+use gleaner_base::outside::one_line;
 use serde_json::json;
 use std::process::ExitCode;
 
-pub(crate) fn run(args: &ConfigShowArgs, colour: Option<Colour>, out: &mut Output) -> Result<ExitCode, CliError> {
-    let home = Home::find(&args.home)?;
-    let config = Config::load(&home)?;
-    let root = Said { text: home.root().display().to_string(), source: home_source(args) };
+pub(crate) fn run(args: &PrintArgs, colour: Option<Colour>, out: &mut Output) -> Result<ExitCode, CliError> {
+    let app = args.home.app()?;
+    let config = Config::load(&app)?;
+    let root = Said { text: app.root().display().to_string(), source: home_source(args) };
     print(args, "home", ("GLEANER_HOME", "--home"), &root, out)?;
     for declared in options() {
         let typed = colour.filter(|_| declared.key == "colour").and_then(|colour| colour.to_possible_value());
@@ -26,7 +27,7 @@ pub(crate) fn run(args: &ConfigShowArgs, colour: Option<Colour>, out: &mut Outpu
     Ok(ExitCode::SUCCESS)
 }
 
-fn home_source(args: &ConfigShowArgs) -> Source {
+fn home_source(args: &PrintArgs) -> Source {
     if args.home.home.is_some() {
         return Source::Flag("--home");
     }
@@ -35,7 +36,7 @@ fn home_source(args: &ConfigShowArgs) -> Source {
 }
 
 fn print(
-    args: &ConfigShowArgs,
+    args: &PrintArgs,
     key: &str,
     (variable, flag): (&str, &str),
     said: &Said,
@@ -56,6 +57,6 @@ fn print(
     }
     let place = place.map(|place| format!(" {place}")).unwrap_or_default();
     let at = line.map(|line| format!(" line {line}")).unwrap_or_default();
-    let source = out.paint(Tone::Quiet, &visible(&format!("{source}{place}{at}")));
-    Ok(out.line(&format!("{key:<26} {:<20} {source}", visible(&said.text)))?)
+    let source = out.paint(Tone::Quiet, &one_line(&format!("{source}{place}{at}")));
+    Ok(out.line(&format!("{key:<26} {:<20} {source}", one_line(&said.text)))?)
 }

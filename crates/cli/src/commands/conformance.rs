@@ -1,9 +1,10 @@
 //! `gleaner conformance`: checks any connector program against the protocol.
 
 use crate::args::collect::ConformanceArgs;
-use crate::connection::{parse_manifest, read_manifest};
 use crate::error::{CliError, EXIT_FAILED};
-use crate::output::{Output, Tone, report_to_stderr, visible};
+use crate::terminal::output::{Output, Tone, report_to_stderr};
+use gleaner_app::{parse_manifest, read_manifest};
+use gleaner_base::outside::one_line;
 use gleaner_conformance::{CheckResult, Finding, Limits, Subject, Verdict};
 use gleaner_protocol::Auth;
 use gleaner_runtime::Environment;
@@ -81,12 +82,12 @@ fn text(result: &CheckResult, out: &Output) -> String {
         Verdict::Passed => ("ok", Tone::Plain, String::new()),
         Verdict::Warned { what, line, hint } => ("look", Tone::Limit, detail(what, *line, hint)),
         Verdict::Failed { what, line, hint } => ("FAILED", Tone::Bad, detail(what, *line, hint)),
-        Verdict::Skipped { why } => ("skipped", Tone::Quiet, format!("\n        {}", visible(why))),
+        Verdict::Skipped { why } => ("skipped", Tone::Quiet, format!("\n        {}", one_line(why))),
     };
     format!("{}  {}  {}{detail}", out.paint(tone, &format!("{word:<7}")), result.id, result.title)
 }
 
 fn detail(what: &str, line: Option<u64>, hint: &str) -> String {
     let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-    format!("\n         {place}{}\n         hint: {}", visible(what), visible(hint))
+    format!("\n         {place}{}\n         hint: {}", one_line(what), one_line(hint))
 }

@@ -1,35 +1,34 @@
 //! `gleaner connectors`: what can be added by name, what it collects and what it needs.
 
-use crate::args::care::ConnectorsArgs;
-use crate::connectors::{Catalogue, Connector, Origin};
+use crate::args::collect::PrintArgs;
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, Tone, report_to_stderr, visible, visible_lines, wrap};
-use crate::setting_name;
+use crate::terminal::output::{Output, Tone, report_to_stderr, wrap};
+use gleaner_app::{Connector, Origin, setting_names};
+use gleaner_base::outside::{self, one_line};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Lines are wrapped here, so that they fit beside the words in front of them.
 const WIDTH: usize = 68;
 
-pub(crate) fn run(args: &ConnectorsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let home = Home::find(&args.home)?;
-    let catalogue = Catalogue::read(&home);
-    for connector in &catalogue.connectors {
+pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let app = args.home.app()?;
+    let catalog = app.catalog();
+    for connector in &catalog.connectors {
         if args.json { out.line(&as_json(connector).to_string())? } else { print(connector, out)? }
     }
-    for faulty in &catalogue.faulty {
+    for faulty in &catalog.faulty {
         if args.json {
             let line = json!({"message_type": "fault", "file": faulty.file, "what": faulty.what});
             out.line(&line.to_string())?;
         } else {
             let warning = format!("warning: left out: {}", faulty.what);
-            report_to_stderr(&visible(&warning));
+            report_to_stderr(&one_line(&warning));
         }
     }
     if !args.json {
-        let folder = home.connectors_path();
-        out.line(&format!("These come with the program or are in {}.", visible(&folder.to_string_lossy())))?;
+        let folder = app.connectors_path();
+        out.line(&format!("These come with the program or are in {}.", one_line(&folder.to_string_lossy())))?;
         out.line("Any other: put a folder with a manifest.json there, or: gleaner add --manifest FILE -- COMMAND")?;
     }
     Ok(ExitCode::SUCCESS)
@@ -38,11 +37,11 @@ pub(crate) fn run(args: &ConnectorsArgs, out: &mut Output) -> Result<ExitCode, C
 fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
     let manifest = &connector.manifest;
     let key = out.paint(Tone::Strong, &manifest.connector_key);
-    out.line(&format!("{key}  {}, version {}", visible(&manifest.display_name), visible(&manifest.version)))?;
+    out.line(&format!("{key}  {}, version {}", one_line(&manifest.display_name), one_line(&manifest.version)))?;
     let streams = manifest.streams.iter().map(|stream| stream.name.clone()).collect::<Vec<_>>();
     fact(out, "streams", &streams.join(", "))?;
     fact(out, "needs", &connector.needs())?;
-    let settings = setting_name::all(manifest);
+    let settings = setting_names(manifest);
     if !settings.is_empty() {
         let shown = settings.iter().map(|(key, variable)| match key == variable {
             true => format!("{key}=…"),
@@ -57,7 +56,7 @@ fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {
 
 fn fact(out: &mut Output, word: &str, text: &str) -> Result<(), CliError> {
     let text = if text.is_empty() { "nothing" } else { text };
-    for (at, line) in wrap(&visible_lines(text), WIDTH).iter().enumerate() {
+    for (at, line) in wrap(&outside::lines(text), WIDTH).iter().enumerate() {
         let word = if at == 0 { word } else { "" };
         out.line(&format!("  {word:<9} {line}"))?;
     }
@@ -71,8 +70,7 @@ fn as_json(connector: &Connector) -> Value {
         Origin::Program(known) => (None, Some(known.needs)),
         Origin::Folder(folder) => (Some(folder), None),
     };
-    let settings =
-        setting_name::all(manifest).into_iter().map(|(key, variable)| json!({"key": key, "variable": variable}));
+    let settings = setting_names(manifest).into_iter().map(|(key, variable)| json!({"key": key, "variable": variable}));
     json!({
         "message_type": "connector", "connector": manifest.connector_key, "connector_id": manifest.connector_id,
         "display_name": manifest.display_name, "version": manifest.version, "folder": folder, "needs": needs,

@@ -1,39 +1,21 @@
 //! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
 
 use crate::args::look::CoverageArgs;
-use crate::connection::parse_manifest;
-use crate::dates;
 use crate::error::CliError;
-use crate::gap_reason::Cause;
-use crate::home::Home;
-use crate::output::{Output, Tone, visible};
+use crate::terminal::output::{Output, Tone};
+use gleaner_app::{CoveredStream, Look, dates};
+use gleaner_base::outside::one_line;
 use gleaner_protocol::CoveragePolicy;
-use gleaner_store::{ConnectionState, GapCount, Reader, Share, StreamCoverage};
+use gleaner_store::GapCause;
+use gleaner_store::{ConnectionState, GapCount, Share};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 /// Reasons that are shown below a stream; with `--json` all.
 const REASONS_SHOWN: usize = 8;
 
-/// A stream, and how much of it is meant to be collected. Nothing is said about one that is no longer declared.
-struct Stream {
-    coverage: StreamCoverage,
-    policy: Option<CoveragePolicy>,
-}
-
-impl Stream {
-    /// What is no longer declared was collected once.
-    fn share(&self) -> Share {
-        self.coverage.share(self.policy.unwrap_or(CoveragePolicy::Collect))
-    }
-
-    fn policy(&self) -> &'static str {
-        self.policy.map_or("undeclared", CoveragePolicy::code)
-    }
-}
-
 pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
+    let reader = args.home.app()?.reader()?;
     let names = match &args.connection {
         Some(name) => vec![name.clone()],
         None => {
@@ -44,8 +26,9 @@ pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, Cli
     if names.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
+    let mut look = Look::new(&reader)?;
     for name in names {
-        let streams = gather(&reader, &name)?;
+        let streams = look.coverage(&reader, &name)?;
         if args.json {
             for stream in &streams {
                 out.line(&as_json(&name, stream).to_string())?;
@@ -57,19 +40,12 @@ pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, Cli
     Ok(ExitCode::SUCCESS)
 }
 
-fn gather(reader: &Reader, name: &str) -> Result<Vec<Stream>, CliError> {
-    // A manifest that an older version accepted may be refused by this one; the rest is still true.
-    let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
-    let policy = |coverage: &StreamCoverage| {
-        let stream = manifest.as_ref().and_then(|manifest| manifest.stream(&coverage.summary.name));
-        stream.map(|stream| stream.coverage_policy)
-    };
-    let streams = reader.coverage(name)?.into_iter();
-    Ok(streams.map(|coverage| Stream { policy: policy(&coverage), coverage }).collect())
+fn policy(stream: &CoveredStream) -> &'static str {
+    stream.policy.map_or("undeclared", CoveragePolicy::code)
 }
 
-fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliError> {
-    out.line(&out.paint(Tone::Strong, &visible(name)))?;
+fn print(name: &str, streams: &[CoveredStream], out: &mut Output) -> Result<(), CliError> {
+    out.line(&out.paint(Tone::Strong, &one_line(name)))?;
     let head = row("stream", "policy", ["listed", "stored", "missing", "skipped", "share"].map(str::to_owned));
     out.line(&out.paint(Tone::Quiet, &head))?;
     for stream in streams {
@@ -78,7 +54,7 @@ fn print(name: &str, streams: &[Stream], out: &mut Output) -> Result<(), CliErro
         let counts = [coverage.summary.records, coverage.missing(), coverage.skipped()].map(|count| count.to_string());
         let [stored, missing, skipped] = counts;
         let figures = [listed, stored, missing, skipped, percent(stream.share())];
-        out.line(&row(&visible(&coverage.summary.name), stream.policy(), figures))?;
+        out.line(&row(&one_line(&coverage.summary.name), policy(stream), figures))?;
         for line in below(stream) {
             out.line(&out.paint(Tone::Quiet, &format!("    {line}")))?;
         }
@@ -99,12 +75,12 @@ fn percent(share: Share) -> String {
 }
 
 /// Why there is no share, and why what is missing is missing.
-fn below(stream: &Stream) -> Vec<String> {
+fn below(stream: &CoveredStream) -> Vec<String> {
     let coverage = &stream.coverage;
     let mut lines = Vec::new();
     if let Share::Unknown(why) = stream.share() {
         let reason = coverage.skip_open.as_ref();
-        let reason = reason.map(|skip| format!(" ({})", visible(skip.why()))).unwrap_or_default();
+        let reason = reason.map(|skip| format!(" ({})", one_line(skip.why()))).unwrap_or_default();
         lines.push(format!("{}{reason}", why.sentence()));
     }
     lines.extend(coverage.gaps.iter().take(REASONS_SHOWN).map(gap_line));
@@ -126,7 +102,7 @@ fn below(stream: &Stream) -> Vec<String> {
 }
 
 fn gap_line(gap: &GapCount) -> String {
-    let cause = Cause::of_count(gap);
+    let cause = GapCause::of_count(gap);
     let state = match gap.state.as_str() {
         "terminal" => ", given up",
         "in_progress" => ", being fetched",
@@ -134,10 +110,10 @@ fn gap_line(gap: &GapCount) -> String {
         _ => "",
     };
     let part = if gap.part_of_list { " parts of the list" } else { "" };
-    format!("{}{part} {}{state}", gap.count, visible(cause.code()))
+    format!("{}{part} {}{state}", gap.count, one_line(cause.code()))
 }
 
-fn as_json(name: &str, stream: &Stream) -> Value {
+fn as_json(name: &str, stream: &CoveredStream) -> Value {
     let coverage = &stream.coverage;
     let share = stream.share();
     let (percent, unknown) = match share {
@@ -145,7 +121,7 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         Share::Unknown(why) => (None, Some(why.code())),
     };
     let gap = |gap: &GapCount| {
-        let cause = Cause::of_count(gap);
+        let cause = GapCause::of_count(gap);
         json!({
             "code": cause.code(), "origin": cause.origin(), "reason": gap.reason, "run_cap": gap.run_cap,
             "terminal_reason": gap.terminal_reason, "state": gap.state, "part_of_list": gap.part_of_list,
@@ -160,7 +136,7 @@ fn as_json(name: &str, stream: &Stream) -> Value {
         })
     });
     json!({
-        "connection": name, "stream": coverage.summary.name, "policy": stream.policy(),
+        "connection": name, "stream": coverage.summary.name, "policy": policy(stream),
         "declared": coverage.summary.declared, "listed": coverage.listed(), "stored": coverage.summary.records,
         "deleted": coverage.summary.tombstones, "missing": coverage.missing(), "skipped": coverage.skipped(),
         "quarantined": coverage.summary.quarantined, "empty": coverage.summary.gaps_empty, "percent": percent, "percent_unknown_because": unknown,

@@ -7,7 +7,10 @@
 use crate::args::collect::DemoArgs;
 use crate::demo::{self, LOST, MANIFEST, NOTES, provider};
 use crate::error::CliError;
-use crate::output::{Output, Tone, visible};
+use crate::terminal::output::{Output, Tone};
+use gleaner_base::live_line::LiveLine;
+use gleaner_base::outside::one_line;
+use gleaner_base::private;
 use gleaner_lab::builtin;
 use gleaner_lab::oracle;
 use gleaner_lab::scenario::Scenario;
@@ -15,8 +18,7 @@ use gleaner_store::{GapFilter, PAGE_ROWS_MAX};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, BufRead, BufReader, ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -32,13 +34,12 @@ const PART_MAX: Duration = Duration::from_secs(90);
 
 /// What is shown while it goes on.
 struct Shown {
-    live: bool,
+    live: LiveLine,
     json: bool,
     began: Instant,
     records: u64,
     /// Requests per second, as the connector reports them.
     rates: Vec<f64>,
-    drawn: Instant,
 }
 
 pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -72,14 +73,14 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliErro
 fn collect(args: &DemoArgs, folder: &Path, url: &str, out: &mut Output) -> Result<(Shown, u64), CliError> {
     let mut shown = Shown::new(args.json);
     let ended = part(folder, url, &mut shown, Some(NOTES / 2));
-    shown.clear();
+    shown.live.clear();
     ended?;
     let before_the_kill = shown.records;
     if !args.json {
         out.line(&format!("Half-way: the run was killed with {before_the_kill} notes saved. Starting it again."))?;
     }
     let ended = part(folder, url, &mut shown, None);
-    shown.clear();
+    shown.live.clear();
     ended?;
     Ok((shown, before_the_kill))
 }
@@ -93,20 +94,16 @@ fn scenario() -> Result<Scenario, CliError> {
 /// who waits for us to write into it.
 fn make_folder() -> Result<PathBuf, CliError> {
     let name = |turn: u32| std::env::temp_dir().join(format!("gleaner-demo-{}-{turn}", std::process::id()));
-    let taken = |made: &io::Result<()>| made.as_ref().is_err_and(|error| error.kind() == ErrorKind::AlreadyExists);
-    let make = |turn| (name(turn), fs::DirBuilder::new().mode(0o700).create(name(turn)));
-    let made = (0..FOLDERS_TRIED).map(make).find(|(_, made)| !taken(made));
+    let make = |turn| (name(turn), private::make_folder(&name(turn)));
+    let made = (0..FOLDERS_TRIED).map(make).find(|(_, made)| !matches!(made, Ok(false)));
     let (folder, made) = made.unwrap_or_else(|| (name(0), Err(ErrorKind::AlreadyExists.into())));
-    made.and_then(|()| fs::write(folder.join("manifest.json"), MANIFEST))
+    made.and_then(|_| fs::write(folder.join("manifest.json"), MANIFEST))
         .map_err(|error| failed(&folder.display().to_string(), &error))?;
     Ok(folder)
 }
 
 fn failed(what: &str, error: &io::Error) -> CliError {
-    CliError::Failed {
-        message: format!("{what}: {error}"),
-        hint: "free some space or ports, then try again".to_owned(),
-    }
+    CliError::failed(format!("{what}: {error}"), "free some space or ports, then try again")
 }
 
 /// One run, killed once so many notes are saved; without such a number it must succeed.
@@ -145,15 +142,11 @@ fn cause_of(folder: &Path) -> Option<String> {
 }
 
 fn not_as_expected(folder: &Path, cause: &str, saved: u64) -> CliError {
-    let home = visible(&folder.join("home").display().to_string());
-    CliError::Failed {
-        message: format!(
-            "the demo failed: {}; {saved} of {} notes are saved",
-            visible(cause),
-            NOTES - LOST.len() as u64
-        ),
-        hint: format!("`gleaner runs demo --home {home}` shows its runs"),
-    }
+    let home = one_line(&folder.join("home").display().to_string());
+    CliError::failed(
+        format!("the demo failed: {}; {saved} of {} notes are saved", one_line(cause), NOTES - LOST.len() as u64),
+        format!("`gleaner runs demo --home {home}` shows its runs"),
+    )
 }
 
 fn start(folder: &Path, url: &str) -> Result<Child, CliError> {
@@ -167,9 +160,7 @@ fn start(folder: &Path, url: &str) -> Result<Child, CliError> {
 
 impl Shown {
     fn new(json: bool) -> Self {
-        let now = Instant::now();
-        let live = !json && io::stderr().is_terminal();
-        Self { live, json, began: now, records: 0, rates: Vec::new(), drawn: now }
+        Self { live: LiveLine::new(!json), json, began: Instant::now(), records: 0, rates: Vec::new() }
     }
 
     fn take(&mut self, message: &Value, before: u64) {
@@ -189,25 +180,12 @@ impl Shown {
         (self.began.elapsed().as_secs_f64() * 10.0).round() / 10.0
     }
 
-    fn draw(&mut self) {
-        if !self.live || self.drawn.elapsed() < Duration::from_millis(100) {
-            return;
-        }
-        self.drawn = Instant::now();
+    fn draw(&self) {
         let rate = self.rates.last().copied().unwrap_or(0.0);
-        let line = format!(
-            "\r\x1b[K{:>5.1} s  {:>3} notes saved  {rate:>4.1} requests/s  {}",
-            self.seconds(),
-            self.records,
-            sparkline(&self.rates, 30)
-        );
-        let _shown = io::stderr().write_all(line.as_bytes()).and_then(|()| io::stderr().flush());
-    }
-
-    fn clear(&self) {
-        if self.live {
-            let _shown = io::stderr().write_all(b"\r\x1b[K");
-        }
+        self.live.show(|| {
+            let (seconds, records, bars) = (self.seconds(), self.records, sparkline(&self.rates, 30));
+            format!("{seconds:>5.1} s  {records:>3} notes saved  {rate:>4.1} requests/s  {bars}")
+        });
     }
 }
 
@@ -304,15 +282,15 @@ impl Account {
         let twice = if *refetched == 1 { "request was" } else { "requests were" };
         let kill = format!("after {} notes were saved; {refetched} {twice} made twice", self.before_the_kill);
         out.line(&format!("  the kill   {kill}"))?;
-        out.line(&format!("  the store  {}", visible(&self.store.display().to_string())))?;
+        out.line(&format!("  the store  {}", one_line(&self.store.display().to_string())))?;
         out.line("")?;
         out.line("Look at it:")?;
-        let home = visible(&self.home.display().to_string());
+        let home = one_line(&self.home.display().to_string());
         out.line(&format!("  gleaner status --home {home}"))?;
         out.line(&format!("  gleaner gaps demo --home {home}"))?;
         out.line(&format!(
             "  sqlite3 {} 'SELECT id, title FROM \"demo.notes\" LIMIT 5'",
-            visible(&self.store.display().to_string())
+            one_line(&self.store.display().to_string())
         ))?;
         Ok(())
     }

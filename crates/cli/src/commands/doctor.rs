@@ -1,10 +1,10 @@
 //! `gleaner doctor`: what a run depends on, looked at, with what to do about it.
 
-use crate::args::care::DoctorArgs;
-use crate::doctor::{self, Verdict};
+use crate::args::collect::PrintArgs;
 use crate::error::{CliError, EXIT_FAILED};
-use crate::home::Home;
-use crate::output::{Output, Tone, visible_lines, wrap};
+use crate::terminal::output::{Output, Tone, wrap};
+use gleaner_app::{Check, CheckVerdict};
+use gleaner_base::outside;
 use gleaner_store::Reader;
 use serde_json::json;
 use std::process::ExitCode;
@@ -12,9 +12,9 @@ use std::process::ExitCode;
 /// Where the text of a check begins.
 const INDENT: usize = 8;
 
-pub(crate) fn run(args: &DoctorArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let (version, (schema, sqlite)) = (env!("CARGO_PKG_VERSION"), Reader::versions());
-    let checks = doctor::look(&Home::find(&args.home)?);
+    let checks = args.home.app()?.doctor();
     let width = out.width().clamp(40, 100) - INDENT;
     if args.json {
         let line = json!({"message_type": "program", "version": version, "sqlite": sqlite, "schema": schema});
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut Output) -> Result<ExitCode, CliEr
         out.line(&format!("gleaner {version}, SQLite {sqlite}, schema {schema}"))?;
     }
     for check in &checks {
-        let doctor::Check { name, verdict, what, hint } = check;
+        let Check { name, verdict, what, hint } = check;
         if args.json {
             let line = json!({
                 "message_type": "check", "name": name, "verdict": verdict.word(), "what": what, "hint": hint,
@@ -32,10 +32,10 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut Output) -> Result<ExitCode, CliEr
             continue;
         }
         let word = format!("{:<8}", verdict.word());
-        let word = out.paint(if *verdict == Verdict::Well { Tone::Quiet } else { Tone::Bad }, &word);
+        let word = out.paint(if *verdict == CheckVerdict::Well { Tone::Quiet } else { Tone::Bad }, &word);
         let hint = hint.iter().map(|hint| format!("hint: {hint}"));
         let texts = std::iter::once(format!("{name}: {what}")).chain(hint);
-        let lines = texts.flat_map(|text| wrap(&visible_lines(&text), width)).collect::<Vec<_>>();
+        let lines = texts.flat_map(|text| wrap(&outside::lines(&text), width)).collect::<Vec<_>>();
         for (at, line) in lines.iter().enumerate() {
             let (word, line) =
                 if at == 0 { (word.as_str(), strong(line, name, out)) } else { ("        ", line.clone()) };
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DoctorArgs, out: &mut Output) -> Result<ExitCode, CliEr
         }
     }
     let count = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
-    let (failed, warnings) = (count(Verdict::Failed), count(Verdict::Warning));
+    let (failed, warnings) = (count(CheckVerdict::Failed), count(CheckVerdict::Warning));
     if !args.json {
         out.line(&format!("{} checks: {failed} failed, {warnings} warnings", checks.len()))?;
     }

@@ -2,20 +2,19 @@
 
 use crate::args::look::{ExportArgs, ExportFormat};
 use crate::error::{CliError, EXIT_INTERRUPTED};
-use crate::home::Home;
-use crate::output::{Output, report_to_stderr};
-use crate::stop_signals;
-use crate::stream_name;
-use crate::whole_file::WholeFile;
+use crate::terminal::output::{Output, report_to_stderr};
+use crate::terminal::stop_signals;
+use gleaner_app::one_stream_or_all;
+use gleaner_base::atomic::AtomicFile;
 use gleaner_store::{ExportForm, ExportOf, ExportStopped, Formulas};
 use std::io::{self, BufWriter};
 use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &ExportArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
+    let reader = args.home.app()?.reader()?;
     let snapshot = reader.snapshot()?;
-    let (connection, streams) = stream_name::one_or_all(&reader, &args.what)?;
+    let (connection, streams) = one_stream_or_all(&reader, &args.what)?;
     let form = match args.format {
         ExportFormat::Jsonl => ExportForm::JsonLines,
         ExportFormat::Csv => ExportForm::Csv(Formulas::Kept),
@@ -30,9 +29,9 @@ pub(crate) fn run(args: &ExportArgs, out: &mut Output) -> Result<ExitCode, CliEr
     let written = if to_stdout {
         snapshot.export(&of, form, || stopped.is_set(), out.bulk())
     } else {
-        WholeFile::begin(&args.output).map_err(ExportStopped::Write).and_then(|file| {
+        AtomicFile::begin_through_links(&args.output).map_err(ExportStopped::Write).and_then(|mut file| {
             let records = snapshot.export(&of, form, || stopped.is_set(), BufWriter::new(file.file()))?;
-            file.finish()?;
+            file.replace()?;
             Ok(records)
         })
     };
@@ -48,10 +47,10 @@ pub(crate) fn run(args: &ExportArgs, out: &mut Output) -> Result<ExitCode, CliEr
         }
         Err(ExportStopped::Store(error)) => Err(error.into()),
         Err(ExportStopped::Write(error)) => Err(not_written(&error, &args.output, to_stdout)),
-        Err(stopped @ (ExportStopped::Damaged { .. } | ExportStopped::NotOneStream)) => Err(CliError::Failed {
-            message: format!("{stopped}: the export is not complete"),
-            hint: "`gleaner verify` names what is damaged".to_owned(),
-        }),
+        Err(stopped @ (ExportStopped::Damaged { .. } | ExportStopped::NotOneStream)) => Err(CliError::failed(
+            format!("{stopped}: the export is not complete"),
+            "`gleaner verify` names what is damaged",
+        )),
     }
 }
 
@@ -66,5 +65,5 @@ fn not_written(error: &io::Error, output: &Path, to_stdout: bool) -> CliError {
         _ => error.to_string(),
     };
     let hint = "give a file in a folder that you may write to, with enough space".to_owned();
-    CliError::Failed { message: format!("cannot write {place}: {why}; {outcome}"), hint }
+    CliError::failed(format!("cannot write {place}: {why}; {outcome}"), hint)
 }

@@ -4,8 +4,10 @@ mod pages;
 
 use crate::args::fetch::FetchArgs;
 use crate::error::{CliError, EXIT_GAPS, EXIT_INTERRUPTED};
-use crate::output::{Output, report_to_stderr, visible};
-use crate::stop_signals;
+use crate::terminal::output::{Output, report_to_stderr};
+use crate::terminal::stop_signals;
+use gleaner_app::{AppError, ErrorKind};
+use gleaner_base::outside::one_line;
 use gleaner_fetch::{Assignment, Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
 use gleaner_http::governor::keyed::Domain;
 use pages::Pages;
@@ -31,10 +33,8 @@ pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliErr
     let stop = Stop::default();
     let wish = stop.clone();
     let interrupted = stop_signals::watch(move || wish.stop());
-    let runtime = Runtime::new().map_err(|error| CliError::Failed {
-        message: format!("cannot start: {error}"),
-        hint: "free some memory or threads".to_owned(),
-    })?;
+    let runtime = Runtime::new()
+        .map_err(|error| CliError::failed(format!("cannot start: {error}"), "free some memory or threads"))?;
     let (mut watch, mut pages) = (Watch::new(args.quiet), Pages::new(args));
     let fetched = runtime.block_on(fetch(list, settings, stop, |event| match event {
         Event::Started(domains) => pages.begin(domains),
@@ -105,7 +105,7 @@ fn said(summary: &Summary, out: &Path) -> String {
     let Summary { fetched, unchanged, failed, is_complete, .. } = *summary;
     let unchanged = if unchanged > 0 { format!(" ({unchanged} unchanged)") } else { String::new() };
     let counts = format!("{fetched} fetched{unchanged}, {failed} failed");
-    let out = visible(&out.display().to_string());
+    let out = one_line(&out.display().to_string());
     match is_complete {
         true => format!("{counts}; see {out}/results.jsonl"),
         false => format!("interrupted: {counts}; the same command goes on"),
@@ -120,13 +120,15 @@ fn failed(error: FetchError, args: &FetchArgs) -> CliError {
             format!("{}: {message}", args.list.display()),
             "give a file with one URL per line, or - for standard input",
         ),
-        FetchError::Busy(_) => CliError::Held { message, hint: "wait for it, or give another --out DIR".to_owned() },
+        FetchError::Busy(_) => {
+            CliError::App(AppError::new(ErrorKind::Held, message, "wait for it, or give another --out DIR"))
+        }
         FetchError::Setting(_) => CliError::usage(message, "see `gleaner fetch --help`"),
-        FetchError::Folder(_) => CliError::Failed {
-            message: format!("{}: {message}", args.out.display()),
-            hint: "see whether the disk is full, or give another --out DIR; what is finished is kept".to_owned(),
-        },
-        _ => CliError::Failed { message, hint: "this is a bug; please report it".to_owned() },
+        FetchError::Folder(_) => CliError::failed(
+            format!("{}: {message}", args.out.display()),
+            "see whether the disk is full, or give another --out DIR; what is finished is kept",
+        ),
+        _ => CliError::failed(message, "this is a bug; please report it"),
     }
 }
 

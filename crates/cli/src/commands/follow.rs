@@ -5,11 +5,11 @@
 //! else now, and going on would be a lie.
 
 use crate::commands::records::{as_text, json_fields};
-use crate::dates;
 use crate::error::{CliError, EXIT_INTERRUPTED};
-use crate::home::Home;
-use crate::output::{Output, report_to_stderr, visible};
-use crate::stop_signals;
+use crate::terminal::output::{Output, report_to_stderr};
+use crate::terminal::stop_signals;
+use gleaner_app::{App, dates};
+use gleaner_base::outside::one_line;
 use gleaner_store::{PAGE_ROWS_MAX, Reader, StoreError, StoredRecord};
 use std::process::ExitCode;
 use std::thread;
@@ -22,7 +22,7 @@ const AWAY_MAX: Duration = Duration::from_secs(10);
 
 /// What is followed.
 pub(super) struct Feed {
-    pub(super) home: Home,
+    pub(super) app: App,
     pub(super) connection: String,
     pub(super) stream: String,
     /// After this number.
@@ -82,22 +82,22 @@ impl Feed {
         if mark.is_none() || reader.change_mark(self.since)? == mark {
             return Ok(());
         }
-        Err(CliError::Failed {
-            message: format!("the store was replaced by another copy: change {} is no longer in it", self.since),
-            hint: "changes have other numbers now; begin again, for example with --since 0".to_owned(),
-        })
+        Err(CliError::failed(
+            format!("the store was replaced by another copy: change {} is no longer in it", self.since),
+            "changes have other numbers now; begin again, for example with --since 0",
+        ))
     }
 
     /// Opens what took the place of the store.
     fn reopen(&self) -> Result<Reader, CliError> {
         let began = Instant::now();
         loop {
-            match self.home.reader() {
+            match self.app.reader() {
                 Ok(reader) => {
                     report_to_stderr("note: the store was replaced; going on with the new one");
                     return Ok(reader);
                 }
-                Err(error) if began.elapsed() > AWAY_MAX => return Err(error),
+                Err(error) if began.elapsed() > AWAY_MAX => return Err(error.into()),
                 Err(_) => thread::park_timeout(POLL),
             }
         }
@@ -111,14 +111,10 @@ impl Feed {
     fn explain(&self, error: StoreError) -> CliError {
         match error {
             StoreError::UnknownConnection(_) | StoreError::UnknownStream { .. } | StoreError::Purging(_) => {
-                CliError::Failed {
-                    message: format!(
-                        "{}.{} was purged; nothing more comes",
-                        visible(&self.connection),
-                        visible(&self.stream)
-                    ),
-                    hint: "`gleaner status` lists what is there".to_owned(),
-                }
+                CliError::failed(
+                    format!("{}.{} was purged; nothing more comes", one_line(&self.connection), one_line(&self.stream)),
+                    "`gleaner status` lists what is there",
+                )
             }
             other => other.into(),
         }

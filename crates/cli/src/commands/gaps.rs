@@ -2,16 +2,13 @@
 //! about one gap is done by the same functions as in the console.
 
 use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
-use crate::commands::schedule::refused;
-use crate::dates;
 use crate::error::CliError;
-use crate::gap_reason::Cause;
-use crate::home::Home;
-use crate::output::{Output, Tone, counted, shortened, visible};
-use gleaner_app::{Actions, OwnerActions};
-use gleaner_protocol::GapReason;
+use crate::terminal::output::{Output, Tone, counted};
+use gleaner_app::dates;
+use gleaner_base::outside::{one_line, shortened};
+use gleaner_store::GapCause;
 use gleaner_store::{
-    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, MeantGap, PAGE_ROWS_MAX,
+    ConnectionState, ConnectionSummary, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, PAGE_ROWS_MAX,
     QuarantinedRecord, Reader, StreamCoverage,
 };
 use serde_json::{Value, json};
@@ -42,16 +39,15 @@ fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
         GapsCommand::TakeBack(args) => (args, None),
         GapsCommand::Retry(args) => return retry(args, out),
     };
-    let home = Home::find(&one.home)?;
-    let (connection, gap_id) = meant(&one.id, &home.reader()?)?;
-    let actions = OwnerActions::new(home.store_path(), home.control_folder());
-    let name = visible(&connection);
+    let app = one.home.app()?;
+    let (connection, gap_id) = app.meant_gap(&one.id)?;
+    let name = one_line(&connection);
     let line = if let Some(note) = note {
-        actions.ignore_gap(&connection, &gap_id, note).map_err(refused)?;
+        app.ignore_gap(&connection, &gap_id, note)?;
         let short = &gap_id[..ID_SHOWN];
         format!("{name} does without it; it stays on record, `gleaner gaps take-back {short}` takes that back")
     } else {
-        actions.take_back_gap(&connection, &gap_id).map_err(refused)?;
+        app.take_back_gap(&connection, &gap_id)?;
         format!("it is wanted again; the next run of {name} tries it")
     };
     out.line(&line)?;
@@ -60,25 +56,17 @@ fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
 
 /// Lets one gap be tried again, or all that fit.
 fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let home = Home::find(&args.home)?;
-    let reader = home.reader()?;
-    let actions = OwnerActions::new(home.store_path(), home.control_folder());
-    if let Some(reason) = args.reason.as_deref().filter(|reason| GapReason::from_code(reason).is_none()) {
-        let hint = "`gleaner gaps CONNECTION --json` prints the reason of each gap";
-        return Err(CliError::usage(format!("there is no reason {}", visible(reason)), hint));
-    }
-    let known = reader
-        .connections()?
-        .into_iter()
-        .filter(|one| matches!(one.state, ConnectionState::Active | ConnectionState::Paused));
-    let known = known.map(|one| one.name).collect::<Vec<_>>();
+    let app = args.home.app()?;
+    let reader = app.reader()?;
+    let is_there = |one: &ConnectionSummary| matches!(one.state, ConnectionState::Active | ConnectionState::Paused);
+    let known = reader.connections()?.into_iter().filter(is_there).map(|one| one.name).collect::<Vec<_>>();
     let names = match &args.what {
         None => known,
         Some(name) if known.contains(name) => vec![name.clone()],
         Some(id) => {
-            let (connection, gap_id) = meant(id, &reader)?;
-            actions.retry_gap(&connection, &gap_id).map_err(refused)?;
-            out.line(&format!("the next run of {} tries it", visible(&connection)))?;
+            let (connection, gap_id) = app.meant_gap(id)?;
+            app.retry_gap(&connection, &gap_id)?;
+            out.line(&format!("the next run of {} tries it", one_line(&connection)))?;
             return Ok(ExitCode::SUCCESS);
         }
     };
@@ -89,30 +77,15 @@ fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
             continue;
         }
         let meant = GapsMeant { stream: args.stream.as_deref(), reason: args.reason.as_deref() };
-        let count = actions.retry_gaps(&name, meant).map_err(refused)?;
+        let count = app.retry_gaps(&name, meant)?;
         let gaps = counted(count, "gap", "gaps");
-        out.line(&format!("{}: the next run tries {gaps}", visible(&name)))?;
+        out.line(&format!("{}: the next run tries {gaps}", one_line(&name)))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn meant(id: &str, reader: &Reader) -> Result<(String, String), CliError> {
-    let hint = "`gleaner gaps CONNECTION` lists them with their ids";
-    match reader.meant_gap(id)? {
-        MeantGap::One { connection, gap_id } => Ok((connection, gap_id)),
-        MeantGap::Several => {
-            let message = format!("more than one gap has an id that begins with {}", visible(id));
-            Err(CliError::usage(message, "say more of it; --json lists the whole ids"))
-        }
-        MeantGap::None if id.len() < GAP_ID_DIGITS_MIN => {
-            Err(CliError::usage(format!("at least {GAP_ID_DIGITS_MIN} digits of a gap's id are needed"), hint))
-        }
-        MeantGap::None => Err(CliError::usage(format!("there is no gap {}", visible(id)), hint)),
-    }
-}
-
 fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
+    let reader = args.home.app()?.reader()?;
     let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
     let left = print_gaps(args, (connection, &reader), limit, out)?;
     let left = print_quarantine(args, (connection, &reader), left, out)?;
@@ -146,16 +119,16 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         }
     }
     for one in &open {
-        out.line(&visible(&one.to_string()))?;
+        out.line(&one_line(&one.to_string()))?;
     }
     let line = match (all, &unfinished) {
-        (0, Some(why)) => format!("no gap is on record, but {}", visible(why)),
+        (0, Some(why)) => format!("no gap is on record, but {}", one_line(why)),
         (0, None) if !open.is_empty() => "no gap is open, but the account is not complete".to_owned(),
         (0, None) if empty > 0 => format!("nothing is missing; {empty} listed keys are empty (--recovered lists them)"),
         (0, None) => "nothing is missing".to_owned(),
         (all, None) => format!("{} of {all} shown", limit - left + unaccounted),
         (all, Some(why)) => {
-            format!("{} of {all} shown; more may be missing: {}", limit - left + unaccounted, visible(why))
+            format!("{} of {all} shown; more may be missing: {}", limit - left + unaccounted, one_line(why))
         }
     };
     out.line(&out.paint(Tone::Quiet, &line))?;
@@ -210,9 +183,9 @@ fn page_of(left: u64) -> usize {
 
 fn gap_text(gap: &GapSummary) -> String {
     let key = gap.record_key.as_deref().unwrap_or("(a part of the list)");
-    let what = Cause::of(gap).wording().map_or("it is missing, and no reason was given", |wording| wording.what);
+    let what = GapCause::of(gap).wording().map_or("it is missing, and no reason was given", |wording| wording.what);
     // The connector's own words come first, where it has any.
-    let own = error_field(gap, "message").map(|message| visible(&message));
+    let own = error_field(gap, "message").map(|message| one_line(&message));
     let what = own.as_deref().unwrap_or(what);
     let state = match gap.state.as_str() {
         "terminal" => "given up",
@@ -228,14 +201,14 @@ fn gap_text(gap: &GapSummary) -> String {
     };
     let since = dates::rfc3339(gap.since);
     let not_before = gap.not_before.map(|time| format!(", not before {}", dates::rfc3339(time))).unwrap_or_default();
-    let note = gap.ignored.as_ref().map(|ignored| format!("\n    \"{}\"", visible(&ignored.note))).unwrap_or_default();
-    let (id, stream, key) = (&gap.gap_id[..ID_SHOWN], visible(&gap.stream), shortened(key, KEY_CHARS));
+    let note = gap.ignored.as_ref().map(|ignored| format!("\n    \"{}\"", one_line(&ignored.note))).unwrap_or_default();
+    let (id, stream, key) = (&gap.gap_id[..ID_SHOWN], one_line(&gap.stream), shortened(key, KEY_CHARS));
     format!("{stream} {key}  {state}, {tries}, since {since}{not_before}{note}\n    {what} ({id})")
 }
 
 /// Locator and last error are not parsed: what a number looked like is how it is printed.
 fn gap_json(gap: &GapSummary) -> String {
-    let cause = Cause::of(gap);
+    let cause = GapCause::of(gap);
     let known = json!({
         "kind": "gap", "gap_id": gap.gap_id, "stream": gap.stream, "parent_stream": gap.parent_stream,
         "record_key": gap.record_key, "state": gap.state, "reason": gap.reason, "class": class(gap),
@@ -263,20 +236,20 @@ fn error_field(gap: &GapSummary, name: &str) -> Option<String> {
 
 fn record_text(record: &QuarantinedRecord) -> String {
     let (stream, key, since) =
-        (visible(&record.stream), shortened(&record.key, KEY_CHARS), dates::rfc3339(record.stored_at));
+        (one_line(&record.stream), shortened(&record.key, KEY_CHARS), dates::rfc3339(record.stored_at));
     let pointer = if record.pointer.is_empty() { "the whole record" } else { &record.pointer };
     let reason = if record.reason.is_empty() { "it does not fit" } else { &record.reason };
-    let (pointer, reason) = (visible(pointer), visible(reason));
+    let (pointer, reason) = (one_line(pointer), one_line(reason));
     format!("{stream} {key}  in quarantine since {since}\n    does not fit its schema at {pointer}: {reason}")
 }
 
 /// Keys of a list without an outcome. Only the first of them are on record.
 fn unaccounted_text(stream: &str, listing: &Listing) -> String {
-    let keys = listing.waiting.iter().map(|key| visible(key)).collect::<Vec<_>>().join(", ");
+    let keys = listing.waiting.iter().map(|key| one_line(key)).collect::<Vec<_>>().join(", ");
     let more = listing.unaccounted.saturating_sub(listing.waiting.len() as u64);
     let more = if more > 0 && !keys.is_empty() { format!(" and {more} more") } else { String::new() };
     let count = listing.unaccounted;
-    format!("{} {keys}{more}  listed, without an outcome ({count}), by run {}", visible(stream), listing.run_id)
+    format!("{} {keys}{more}  listed, without an outcome ({count}), by run {}", one_line(stream), listing.run_id)
 }
 
 fn unaccounted_json(stream: &str, listing: &Listing) -> Value {

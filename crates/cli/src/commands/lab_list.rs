@@ -2,8 +2,9 @@
 
 use crate::args::ListArgs;
 use crate::error::CliError;
-use crate::output::{Output, Tone, wrap};
-use crate::{row, table};
+use crate::lab::row;
+use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::table;
 use gleaner_lab::builtin;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report;

@@ -2,11 +2,12 @@
 
 use crate::args::RunArgs;
 use crate::error::CliError;
-use crate::output::{Output, Tone, wrap};
-use crate::plan::{self, Plan};
-use crate::progress::Progress;
-use crate::table::{WIDTH, percent};
-use crate::{row, runner, tuning};
+use crate::lab::plan::{self, Plan};
+use crate::lab::{row, runner, tuning};
+use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::progress::show_runs;
+use crate::terminal::table::{WIDTH, percent};
+use gleaner_base::live_line::LiveLine;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::random;
 use gleaner_lab::report::{self, Better, Spread, Summary};
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &RunArgs, count: u64, out: &mut Output) -> Result<ExitCo
     let tuning = tuning::tuning(&args.set)?;
     let family = family(args);
     let plan = plan(args, count, laws);
-    let progress = Progress::new(plan.jobs.len());
+    let (progress, total) = (LiveLine::new(true), plan.jobs.len());
     let mut runs = Vec::new();
     let work = |index: usize| {
         let job = &plan.jobs[index];
@@ -35,7 +36,7 @@ pub(crate) fn run(args: &RunArgs, count: u64, out: &mut Output) -> Result<ExitCo
             progress.clear();
             out.line(&row::json(scenario, &figures))?;
         }
-        progress.show(index + 1, &scenario.name);
+        show_runs(&progress, (index + 1, total), &scenario.name);
         runs.push(Run { scenario, figures });
         Ok::<(), io::Error>(())
     })?;

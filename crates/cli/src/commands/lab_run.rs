@@ -2,10 +2,13 @@
 
 use crate::args::RunArgs;
 use crate::error::{CliError, EXIT_FAILED};
-use crate::output::{Output, report_to_stderr, visible};
-use crate::plan::{self, Job, Plan};
-use crate::progress::Progress;
-use crate::{row, runner, table, tuning};
+use crate::lab::plan::{self, Job, Plan};
+use crate::lab::{row, runner, tuning};
+use crate::terminal::output::{Output, report_to_stderr};
+use crate::terminal::progress::show_runs;
+use crate::terminal::table;
+use gleaner_base::live_line::LiveLine;
+use gleaner_base::outside::one_line;
 use gleaner_lab::Tuning;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::{self, Drawing, Section};
@@ -23,7 +26,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<ExitCode, CliError
         Plan::new(plan::scenarios(&args.scenarios)?, laws, args.seeds, |scenario| workers(scenario, args.workers));
     let mut page = args.html.as_ref().map(|_| Page::new(&plan));
     let mut taken = Taken::default();
-    let progress = Progress::new(plan.jobs.len());
+    let (progress, total) = (LiveLine::new(true), plan.jobs.len());
     let work = |index: usize| measure(&plan, &plan.jobs[index], tuning, args.html.is_some());
     runner::in_order(plan.jobs.len(), work, |index, (figures, drawing)| {
         let job = &plan.jobs[index];
@@ -33,7 +36,7 @@ pub(crate) fn run(args: &RunArgs, out: &mut Output) -> Result<ExitCode, CliError
             page.drawings[job.scenario].push(drawing);
         }
         taken.figures.push(figures);
-        progress.show(index + 1, &scenario.name);
+        show_runs(&progress, (index + 1, total), &scenario.name);
         if args.json {
             progress.clear();
             return out.line(&row::json(scenario, &taken.figures[index]));
@@ -96,7 +99,7 @@ impl Taken {
         }
         let Figures { workers, seed, .. } = figures;
         let plural = if *workers == 1 { "" } else { "s" };
-        let name = visible(&scenario.name);
+        let name = one_line(&scenario.name);
         let words = |miss: String| format!("missed: {name}, {workers} worker{plural}, seed {seed}: {miss}");
         self.missed.extend(figures.missed(scenario).into_iter().map(words));
     }
@@ -137,9 +140,9 @@ fn write_page(path: &Path, html: &str) -> Result<(), CliError> {
     written.map_err(|error: io::Error| {
         // What is left of a failed write is of no use; that it cannot be removed changes nothing.
         let _removed = std::fs::remove_file(&part);
-        CliError::Failed {
-            message: format!("--html {}: cannot be written: {error}", path.display()),
-            hint: "give a file in a folder that exists and that you may write to".to_owned(),
-        }
+        CliError::failed(
+            format!("--html {}: cannot be written: {error}", path.display()),
+            "give a file in a folder that exists and that you may write to",
+        )
     })
 }

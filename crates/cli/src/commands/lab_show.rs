@@ -2,9 +2,10 @@
 
 use crate::args::ShowArgs;
 use crate::error::CliError;
-use crate::output::{Output, Tone, visible, visible_lines, wrap};
-use crate::table::percent;
-use crate::{plan, tuning};
+use crate::lab::{plan, tuning};
+use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::table::percent;
+use gleaner_base::outside::{self, one_line};
 use gleaner_lab::report::{self, Cell, Chart, Ink, Series};
 use gleaner_lab::score::{self, Figures};
 use std::io;
@@ -26,10 +27,10 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliErro
     let series = Series::new(&scenario, &figures, &trace, plot_width * 2, plot_width);
 
     let plural = if figures.workers == 1 { "" } else { "s" };
-    let name = visible(&scenario.name);
+    let name = one_line(&scenario.name);
     let title = format!("{name}: {}, {} worker{plural}, seed {}", law.as_str(), figures.workers, figures.seed);
     out.line(&out.paint(Tone::Strong, &title))?;
-    for line in wrap(&visible_lines(&scenario.about), width) {
+    for line in wrap(&outside::lines(&scenario.about), width) {
         out.line(&line)?;
     }
     for line in wrap(&report::provider(&scenario), width) {

@@ -3,12 +3,14 @@
 use super::{lab_random, lab_run};
 use crate::args::RunArgs;
 use crate::error::CliError;
-use crate::output::{Output, Tone, shortened, wrap};
-use crate::plan::{self, Plan};
-use crate::progress::Progress;
-use crate::table::{compact, percent};
-use crate::tuning::{self, Sweep};
-use crate::{row, runner};
+use crate::lab::plan::{self, Plan};
+use crate::lab::tuning::{self, Sweep};
+use crate::lab::{row, runner};
+use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::progress::show_runs;
+use crate::terminal::table::{compact, percent};
+use gleaner_base::live_line::LiveLine;
+use gleaner_base::outside::shortened;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::Summary;
 use gleaner_lab::score::{self, Figures};
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &RunArgs, assignment: &str, out: &mut Output) -> Result<
         }),
     };
     let each = plan.jobs.len();
-    let progress = Progress::new(each * sweep.tunings.len());
+    let (progress, total) = (LiveLine::new(true), each * sweep.tunings.len());
     let mut figures: Vec<Figures> = Vec::new();
     let work = |index: usize| {
         let job = &plan.jobs[index % each];
@@ -40,7 +42,7 @@ pub(crate) fn run(args: &RunArgs, assignment: &str, out: &mut Output) -> Result<
         head(out, &sweep, each)?;
     }
     runner::in_order(each * sweep.tunings.len(), work, |index, one| {
-        progress.show(index + 1, &one.scenario);
+        show_runs(&progress, (index + 1, total), &one.scenario);
         figures.push(one);
         if figures.len() < each {
             return Ok(());

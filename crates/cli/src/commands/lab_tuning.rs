@@ -2,8 +2,9 @@
 
 use crate::args::TuningArgs;
 use crate::error::CliError;
-use crate::output::{Output, Tone, wrap};
-use crate::{row, table, tuning};
+use crate::lab::{row, tuning};
+use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::table;
 use gleaner_lab::{Number, Tuning};
 use serde::Serialize;
 use std::process::ExitCode;

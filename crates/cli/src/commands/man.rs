@@ -2,11 +2,12 @@
 
 use crate::args::Cli;
 use crate::args::care::ManArgs;
+use crate::commands::visible_command;
 use crate::error::CliError;
-use crate::output::{Output, visible};
-use crate::visible_command;
+use crate::terminal::output::Output;
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
+use gleaner_base::outside::one_line;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -19,9 +20,8 @@ pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<ExitCode, CliError
         out.line(page(&command, "gleaner")?.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     };
-    let cannot = |error: io::Error| CliError::Failed {
-        message: format!("{}: {error}", folder.display()),
-        hint: "give a folder that you may write to: --dir DIR".to_owned(),
+    let cannot = |error: io::Error| {
+        CliError::failed(format!("{}: {error}", folder.display()), "give a folder that you may write to: --dir DIR")
     };
     fs::create_dir_all(folder).map_err(cannot)?;
     let mut pages = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<ExitCode, CliError
     for (name, text) in &pages {
         fs::write(folder.join(format!("{name}.1")), text).map_err(cannot)?;
     }
-    out.line(&visible(&format!("{} pages in {}", pages.len(), Path::new(folder).display())))?;
+    out.line(&one_line(&format!("{} pages in {}", pages.len(), Path::new(folder).display())))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -5,7 +5,8 @@
 
 use crate::args::new::{Language, NewConnectorArgs};
 use crate::error::CliError;
-use crate::output::{Output, report_to_stderr, visible};
+use crate::terminal::output::{Output, report_to_stderr};
+use gleaner_base::outside::one_line;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -44,11 +45,11 @@ pub(crate) fn run(args: &NewConnectorArgs, out: &mut Output) -> Result<ExitCode,
     let folder = args.into.as_deref().unwrap_or_else(|| Path::new("")).join(&name.key);
     create(&folder, files, &name)?;
     for (file, _) in files {
-        out.line(&visible(&folder.join(file).display().to_string()))?;
+        out.line(&one_line(&folder.join(file).display().to_string()))?;
     }
     report_to_stderr(&format!(
         "It runs as it is. See it pass:\n  cd {}\n  export {}_TOKEN=anything\n  {build}gleaner conformance --manifest manifest.json -- {command}",
-        visible(&folder.display().to_string()),
+        one_line(&folder.display().to_string()),
         name.variable
     ));
     Ok(ExitCode::SUCCESS)
@@ -101,9 +102,11 @@ fn create(folder: &Path, files: &[File], name: &Name) -> Result<(), CliError> {
         let path = folder.join(file);
         let written =
             path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, name.put_into(text)));
-        written.map_err(|error| CliError::Failed {
-            message: format!("{} cannot be written: {error}", path.display()),
-            hint: format!("remove {shown} and try again where there is room"),
+        written.map_err(|error| {
+            CliError::failed(
+                format!("{} cannot be written: {error}", path.display()),
+                format!("remove {shown} and try again where there is room"),
+            )
         })?;
     }
     Ok(())

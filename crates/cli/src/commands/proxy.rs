@@ -2,9 +2,9 @@
 
 use crate::args::ProxyArgs;
 use crate::error::{CliError, EXIT_INTERRUPTED};
-use crate::home::Home;
-use crate::live::LiveLine;
-use crate::output::{report_to_stderr, visible};
+use crate::terminal::live::LiveLine;
+use crate::terminal::output::report_to_stderr;
+use gleaner_base::outside::one_line;
 use gleaner_egress::{Config, LISTEN, Proxy, ProxyError, Upstream, UpstreamError};
 use gleaner_http::{Governors, MemoryError};
 use std::error::Error;
@@ -19,7 +19,7 @@ use tracing::Level;
 
 pub(crate) fn run(args: &ProxyArgs) -> Result<ExitCode, CliError> {
     let live = LiveLine::new(args.quiet);
-    crate::log::show(if args.verbose { Level::DEBUG } else { Level::WARN }, live);
+    crate::terminal::log::show(if args.verbose { Level::DEBUG } else { Level::WARN }, live);
     let config = config(args)?;
     // Tasks are short and many; the number of threads is that of the cores.
     let runtime = Runtime::new().map_err(|error| failed("cannot start", &error, "free some memory or threads"))?;
@@ -52,7 +52,7 @@ async fn serve(args: &ProxyArgs, config: Config, live: &LiveLine) -> Result<Exit
 fn greet(args: &ProxyArgs, proxy: &Proxy, upstream: &str) {
     let listen = proxy.local_addr();
     if !args.quiet {
-        report_to_stderr(&visible(&format!("gleaner proxy: http://{listen} stands for {upstream}; Ctrl-C ends it")));
+        report_to_stderr(&one_line(&format!("gleaner proxy: http://{listen} stands for {upstream}; Ctrl-C ends it")));
     }
     if !listen.ip().is_loopback() {
         report_to_stderr(&format!("warning: {listen} is open to other machines; whoever reaches it can use it"));
@@ -84,7 +84,7 @@ impl Signals {
 
 fn config(args: &ProxyArgs) -> Result<Config, CliError> {
     let mut config = Config::new(Upstream::parse(&args.upstream)?);
-    config.governors = Governors::remembering(&Home::find(&args.home)?.pacing_folder())?;
+    config.governors = Governors::remembering(&args.home.app()?.pacing_folder())?;
     config.listen = args.listen.unwrap_or(LISTEN);
     config.per_authorization = args.per_authorization;
     config.allow_insecure_upstream = args.allow_insecure_upstream;
@@ -100,7 +100,7 @@ fn config(args: &ProxyArgs) -> Result<Config, CliError> {
 fn failed(what: &str, error: &dyn Error, hint: impl Into<String>) -> CliError {
     let cause = error.source().map(|source| format!(": {source}")).unwrap_or_default();
     let what = if what.is_empty() { error.to_string() } else { format!("{what}: {error}") };
-    CliError::Failed { message: format!("{what}{cause}"), hint: hint.into() }
+    CliError::failed(format!("{what}{cause}"), hint)
 }
 
 impl From<UpstreamError> for CliError {

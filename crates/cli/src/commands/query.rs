@@ -5,9 +5,9 @@
 
 use crate::args::look::QueryArgs;
 use crate::error::{CliError, EXIT_INTERRUPTED};
-use crate::home::Home;
-use crate::output::{Output, Tone, visible};
-use crate::stop_signals;
+use crate::terminal::output::{Output, Tone};
+use crate::terminal::stop_signals;
+use gleaner_base::outside::one_line;
 use gleaner_store::{Cell, QuerySink};
 use std::fmt::Write as _;
 use std::io;
@@ -21,7 +21,7 @@ const SAMPLE_BYTES: usize = 1024 * 1024;
 const NARROWEST: usize = 6;
 
 pub(crate) fn run(args: &QueryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let mut reader = Home::find(&args.home)?.reader()?;
+    let mut reader = args.home.app()?.reader()?;
     let interrupter = reader.interrupter();
     let stopped = stop_signals::watch(move || interrupter.interrupt());
     let asked = if args.json {
@@ -115,7 +115,7 @@ impl QuerySink for Table<'_> {
     type Error = CliError;
 
     fn columns(&mut self, names: &[&str]) -> Result<(), CliError> {
-        self.names = names.iter().map(|name| visible(name)).collect();
+        self.names = names.iter().map(|name| one_line(name)).collect();
         Ok(())
     }
 
@@ -169,7 +169,7 @@ impl Table<'_> {
             Cell::Null => String::new(),
             Cell::Integer(number) => number.to_string(),
             Cell::Real(number) => format!("{number:?}"),
-            Cell::Text(text) => visible(&text.chars().take(longest).collect::<String>()),
+            Cell::Text(text) => one_line(&text.chars().take(longest).collect::<String>()),
             Cell::Blob(bytes) => format!("x'{}'", hex(&bytes[..bytes.len().min(longest)])),
         };
         Shown { text, is_number: matches!(cell, Cell::Integer(_) | Cell::Real(_)) }

@@ -3,16 +3,16 @@
 use crate::args::look::RecordsArgs;
 use crate::commands::follow::{self, Feed};
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, visible};
-use crate::stream_name;
+use crate::terminal::output::Output;
+use gleaner_app::one_stream;
+use gleaner_base::outside::one_line;
 use gleaner_store::{PAGE_ROWS_MAX, Reader, StoredRecord};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let home = Home::find(&args.home)?;
-    let reader = home.reader()?;
-    let (connection, stream) = stream_name::one(&reader, &args.stream)?;
+    let app = args.home.app()?;
+    let reader = app.reader()?;
+    let (connection, stream) = one_stream(&reader, &args.stream)?;
     let mut left = args.limit.unwrap_or(u64::MAX);
     // Looked at before the records: a change in between comes twice rather than never.
     let end = reader.last_change_of(&connection, &stream)?;
@@ -26,7 +26,7 @@ pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliE
     if !args.follow && args.since.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
-    let feed = Feed { home, connection, stream, since: args.since.unwrap_or(end), left, json: args.json };
+    let feed = Feed { app, connection, stream, since: args.since.unwrap_or(end), left, json: args.json };
     follow::run(feed, reader, args.follow, out)
 }
 
@@ -75,7 +75,7 @@ fn without_time(
 
 pub(super) fn as_text(record: &StoredRecord) -> String {
     let body = if record.deleted { "(deleted)" } else { record.body.as_deref().unwrap_or("") };
-    format!("{}  {}", visible(&record.key), visible(body))
+    format!("{}  {}", one_line(&record.key), one_line(body))
 }
 
 /// The body is not parsed: what a number looked like is how it is printed.

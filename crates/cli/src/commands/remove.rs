@@ -1,44 +1,35 @@
 //! `gleaner remove`: a connection runs no more. What it collected stays, or is forgotten for good.
 
 use crate::args::manage::RemoveArgs;
-use crate::commands::run::refused;
-use crate::dates;
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, counted, visible};
-use crate::prompt;
-use gleaner_runtime::RunError;
-use gleaner_store::{Acquired, ConnectionState, ConnectionSummary, Holder, Lease, LeaseOn, Store, StoreError};
-use gleaner_vault::Vault;
+use crate::terminal::output::{Output, counted};
+use crate::terminal::prompt;
+use gleaner_app::Removed;
+use gleaner_base::outside::one_line;
+use gleaner_store::ConnectionSummary;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &RemoveArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let (home, name) = (Home::find(&args.home)?, args.connection.as_str());
-    let summary = home.reader()?.connection(name)?;
+    let (app, name) = (args.home.app()?, args.connection.as_str());
     if args.purge {
-        confirm(args, &summary)?;
-    } else if summary.state == ConnectionState::Purging {
-        return Err(StoreError::Purging(name.to_owned()).into());
+        confirm(args, &app.reader()?.connection(name)?)?;
     }
-    let mut store = home.store()?;
-    let leases = lease(&mut store, name)?;
-    Vault::open(home.root())?.remove(name)?;
-    if args.purge {
-        let rows = store.purge(name, &leases)?;
-        out.line(&format!("{} is forgotten: {rows} rows and its credentials are gone for good", visible(name)))?;
-        return Ok(ExitCode::SUCCESS);
+    let removed = app.remove(name, args.purge)?;
+    let name = one_line(name);
+    match removed {
+        Removed::Purged { rows } => {
+            out.line(&format!("{name} is forgotten: {rows} rows and its credentials are gone for good"))?;
+        }
+        Removed::Kept { records } => {
+            let stays = ("record with its history and gaps stays", "records with their history and gaps stay");
+            let (records, store) = (counted(records, stays.0, stays.1), app.store_path());
+            out.line(&format!("{name} is removed, its credentials are deleted"))?;
+            out.line(&format!(
+                "  {records} in {}\n  `gleaner remove {name} --purge` forgets them too",
+                store.display()
+            ))?;
+        }
     }
-    let removed = store.set_removed(name, &leases);
-    store.release(&leases)?;
-    removed?;
-    let stays = ("record with its history and gaps stays", "records with their history and gaps stay");
-    let records = counted(summary.totals.records, stays.0, stays.1);
-    out.line(&format!("{} is removed, its credentials are deleted", visible(name)))?;
-    out.line(&format!(
-        "  {records} in {}\n  `gleaner remove {} --purge` forgets them too",
-        store.path().display(),
-        visible(name)
-    ))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -61,14 +52,5 @@ fn confirm(args: &RemoveArgs, summary: &ConnectionSummary) -> Result<(), CliErro
         None => {
             Err(CliError::usage("there is no terminal to ask on, and nothing was removed", "say --yes if you mean it"))
         }
-    }
-}
-
-/// Whoever works on it is named.
-pub(crate) fn lease(store: &mut Store, name: &str) -> Result<Vec<Lease>, CliError> {
-    let holder = Holder::current().map_err(StoreError::Holder)?;
-    match store.acquire(&[LeaseOn::Connection(name)], &holder, dates::now())? {
-        Acquired::Yes { leases, .. } => Ok(leases),
-        Acquired::Held(by) => Err(refused(RunError::Held(by), name)),
     }
 }

@@ -1,22 +1,22 @@
 //! `gleaner runs`: the last runs of a connection, the newest first.
 
 use crate::args::collect::OfConnectionArgs;
-use crate::collect_view::{counts_json, merge};
-use crate::dates;
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, Tone, visible};
+use crate::terminal::output::{Output, Tone};
+use crate::terminal::run_view::{counts_json, merge};
+use gleaner_app::Look;
+use gleaner_app::dates;
+use gleaner_base::outside::one_line;
 use gleaner_engine::Counts;
 use gleaner_protocol::TerminalReason;
-use gleaner_store::{Holder, LeaseOn, RunSummary, StoreError};
+use gleaner_store::RunSummary;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
+    let reader = args.home.app()?.reader()?;
     let mut runs = reader.runs(&args.connection, args.limit as usize)?;
-    let us = Holder::current().map_err(StoreError::Holder)?;
-    let is_running = reader.held_by(LeaseOn::Connection(&args.connection), &us, dates::now())?.is_some();
+    let is_running = Look::new(&reader)?.is_running(&reader, &args.connection)?;
     if !args.json {
         let head = row(["run", "began", "took", "new", "changed", "unchanged", "gaps"].map(str::to_owned), "ended");
         out.line(&out.paint(Tone::Quiet, &head))?;
@@ -41,10 +41,10 @@ fn as_text(run: &RunSummary, is_running: bool) -> String {
         None => TerminalReason::Interrupted.code(),
     };
     let ended = run.ended().filter(|ended| !ended.reason.is_success());
-    let detail = ended.map(|ended| format!(": {}", visible(&ended.cause())));
+    let detail = ended.map(|ended| format!(": {}", one_line(&ended.cause())));
     let Counts { new, changed, unchanged, gaps, .. } = run.counts;
     let known = |count: u64| if run.tells_new_from_changed { count.to_string() } else { "-".to_owned() };
-    let (id, began) = (visible(&run.run_id), dates::rfc3339(run.started_at));
+    let (id, began) = (one_line(&run.run_id), dates::rfc3339(run.started_at));
     let figures = [id, began, took, known(new), known(changed), unchanged.to_string(), gaps.to_string()];
     row(figures, &format!("{reason}{}", detail.unwrap_or_default()))
 }

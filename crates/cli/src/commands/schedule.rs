@@ -1,25 +1,24 @@
 //! `gleaner schedule`: when connections run by themselves, what comes next and why; and the way to set it.
 
 use crate::args::serve::ScheduleArgs;
-use crate::dates;
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, Tone, visible};
-use gleaner_app::{ActionError, Actions, Outlook, OwnerActions, ScheduleChange, Setting, kind_code, outlook};
+use crate::terminal::output::{Output, Tone};
+use gleaner_app::{ConnectionView, Look, Outlook, ScheduleChange, Setting, dates, kind_code};
+use gleaner_base::outside::one_line;
 use gleaner_engine::WallTime;
 use gleaner_schedule::{Held, Next};
-use gleaner_store::{ConnectionState, HeldBy, Holder, LeaseOn, Reader, StoreError};
+use gleaner_store::{ConnectionState, HeldBy};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let home = Home::find(&args.home)?;
-    let reader = home.reader()?;
+    let app = args.home.app()?;
+    let reader = app.reader()?;
     let change = change(args);
     if let Some(name) = &args.connection
         && !change.is_empty()
     {
-        actions(&home).set_schedule(name, &change).map_err(refused)?;
+        app.set_schedule(name, &change)?;
     }
     let names = match &args.connection {
         Some(name) => vec![reader.connection(name)?.name],
@@ -29,19 +28,15 @@ pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, Cli
             known.filter(|known| is_there(known.state)).map(|known| known.name).collect()
         }
     };
+    let mut look = Look::new(&reader)?;
     for name in &names {
-        let outlook = outlook(&reader, name, dates::now())?;
+        let outlook = ConnectionView::load(&reader, &mut look, name)?.outlook();
         if args.json { out.line(&as_json(&outlook).to_string())? } else { print(&outlook, out)? }
     }
     if !args.json {
-        out.line(&out.paint(Tone::Quiet, &service_line(serving(&reader)?.as_ref())))?;
+        out.line(&out.paint(Tone::Quiet, &service_line(app.serving()?.as_ref())))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// What an owner can do on a data root.
-pub(crate) fn actions(home: &Home) -> OwnerActions {
-    OwnerActions::new(home.store_path(), home.control_folder())
 }
 
 fn change(args: &ScheduleArgs) -> ScheduleChange {
@@ -57,32 +52,6 @@ fn change(args: &ScheduleArgs) -> ScheduleChange {
     }
 }
 
-/// Why something was not done, as a user meets it.
-pub(crate) fn refused(error: ActionError) -> CliError {
-    let message = visible(&error.to_string());
-    match error {
-        ActionError::NoSuchConnection(_) => CliError::usage(message, "`gleaner status` lists the connections"),
-        ActionError::Setting(_) => CliError::usage(message, "nothing was changed; docs/serve.md has examples"),
-        ActionError::Removed(_) => CliError::NeedsOwner { message, hint: "`gleaner add` adds it again".to_owned() },
-        ActionError::Paused(_) => CliError::NeedsOwner { message, hint: "`gleaner resume` lets it run".to_owned() },
-        ActionError::Note(_) => CliError::usage(message, "say in a sentence why you do without it: --note \"…\""),
-        ActionError::NotRunning(_)
-        | ActionError::NoSuchQuestion(_)
-        | ActionError::NoSuchGap { .. }
-        | ActionError::NotIgnored { .. } => {
-            CliError::usage(message, "`gleaner status` shows what goes on, `gleaner gaps` what is missing")
-        }
-        ActionError::Unreachable { .. } => CliError::Failed { message, hint: "try again in a moment".to_owned() },
-        ActionError::Store(error) => error.into(),
-    }
-}
-
-/// Who serves this store.
-pub(crate) fn serving(reader: &Reader) -> Result<Option<HeldBy>, CliError> {
-    let ourselves = Holder::current().map_err(StoreError::Holder)?;
-    Ok(reader.held_by(LeaseOn::Serve, &ourselves, dates::now())?)
-}
-
 pub(crate) fn service_line(service: Option<&HeldBy>) -> String {
     match service {
         Some(by) => format!("process {} serves this data root since {}", by.pid, dates::rfc3339(by.since)),
@@ -91,18 +60,18 @@ pub(crate) fn service_line(service: Option<&HeldBy>) -> String {
 }
 
 fn print(outlook: &Outlook, out: &mut Output) -> Result<(), CliError> {
-    let name = out.paint(Tone::Strong, &visible(&outlook.connection));
-    out.line(&format!("{name}  {}", visible(&how(outlook))))?;
+    let name = out.paint(Tone::Strong, &one_line(&outlook.connection));
+    out.line(&format!("{name}  {}", one_line(&how(outlook))))?;
     out.line(&format!("  next: {}", next_text(outlook, dates::now())))?;
     if let Next::Run { at, .. } = outlook.history {
         let when = outlook.plan.zone.show(at.max(dates::now()));
         out.line(&format!("  history: a part of it is left; the next one from {when} on"))?;
     }
     if let Some(todo) = outlook.what_to_do() {
-        out.line(&format!("  to do: {}", visible(&todo)))?;
+        out.line(&format!("  to do: {}", one_line(&todo)))?;
     }
     if let Some(fault) = &outlook.setting_fault {
-        let fault = visible(fault);
+        let fault = one_line(fault);
         out.line(&out.paint(Tone::Bad, &format!("  what you set cannot be read, and is not heeded: {fault}")))?;
     }
     Ok(())
@@ -125,7 +94,7 @@ pub(crate) fn next_text(outlook: &Outlook, now: WallTime) -> String {
         Next::Run { at, .. } if at <= now => format!("now: {}", outlook.why()),
         Next::Run { at, .. } => format!("{}: {}", outlook.plan.zone.show(at), outlook.why()),
     };
-    visible(&format!("{running}{what}"))
+    one_line(&format!("{running}{what}"))
 }
 
 pub(crate) fn as_json(outlook: &Outlook) -> Value {

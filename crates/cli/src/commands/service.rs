@@ -1,14 +1,13 @@
 //! `gleaner service`: lets systemd run `gleaner serve` for a user, and says whether it does.
 
-use crate::args::serve::{ServiceArgs, ServiceCommand, ServiceInstallArgs};
-use crate::commands::run::ourselves;
-use crate::commands::schedule::{service_line, serving};
+use crate::args::collect::HomeArgs;
+use crate::args::serve::{ServiceCommand, ServiceInstallArgs};
+use crate::commands::schedule::service_line;
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::Output;
-use crate::whole_file::WholeFile;
+use crate::terminal::output::Output;
+use gleaner_base::atomic;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
@@ -20,30 +19,25 @@ pub(crate) fn run(command: &ServiceCommand, out: &mut Output) -> Result<ExitCode
     match command {
         ServiceCommand::Install(args) => install(args, out),
         ServiceCommand::Uninstall(_) => uninstall(out),
-        ServiceCommand::Status(args) => status(args, out),
+        ServiceCommand::Status(home) => status(home, out),
     }
 }
 
 fn install(args: &ServiceInstallArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let home = Home::find(&args.home)?;
-    let root = std::path::absolute(home.root()).map_err(|error| cannot(home.root(), &error))?;
-    let unit = unit(&ourselves()?, &root)?;
+    let app = args.home.app()?;
+    let root = std::path::absolute(app.root()).map_err(|error| cannot(app.root(), &error))?;
+    let unit = unit(app.executable()?, &root)?;
     if args.print {
         out.line(unit.trim_end())?;
         return Ok(ExitCode::SUCCESS);
     }
-    home.make_root()?;
+    app.make_root()?;
     let path = unit_path()?;
     check_ours(&path)?;
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| cannot(folder, &error))?;
     }
-    let write = || {
-        let file = WholeFile::begin(&path)?;
-        file.file().write_all(unit.as_bytes())?;
-        file.finish()
-    };
-    write().map_err(|error| cannot(&path, &error))?;
+    atomic::replace(&path, unit.as_bytes()).map_err(|error| cannot(&path, &error))?;
     out.line(&format!("wrote {}", path.display()))?;
     if args.no_start {
         out.line("enable and start it with: systemctl --user enable --now gleaner")?;
@@ -73,11 +67,11 @@ fn uninstall(out: &mut Output) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn status(args: &ServiceArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+fn status(home: &HomeArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let path = unit_path()?;
     let installed = if path.exists() { format!("installed: {}", path.display()) } else { "not installed".to_owned() };
     out.line(&installed)?;
-    let service = serving(&Home::find(&args.home)?.reader()?)?;
+    let service = home.app()?.serving()?;
     out.line(&service_line(service.as_ref()))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -104,7 +98,7 @@ fn unit_path() -> Result<PathBuf, CliError> {
 
 fn systemctl(words: &[&str]) -> Result<(), CliError> {
     let hint = "start it by hand with `gleaner serve`, or see `systemctl --user status gleaner`";
-    let failed = |why: String| CliError::Failed { message: why, hint: hint.to_owned() };
+    let failed = |why: String| CliError::failed(why, hint);
     let words = [&["--user"], words].concat();
     let output = Command::new("systemctl").args(&words).stdin(Stdio::null()).output();
     let output = output.map_err(|error| failed(format!("cannot run systemctl: {error}")))?;
@@ -116,10 +110,10 @@ fn systemctl(words: &[&str]) -> Result<(), CliError> {
 }
 
 fn cannot(path: &Path, error: &io::Error) -> CliError {
-    CliError::Failed {
-        message: format!("{}: {error}", path.display()),
-        hint: "see whether you may write there; `gleaner service install --print` prints the unit".to_owned(),
-    }
+    CliError::failed(
+        format!("{}: {error}", path.display()),
+        "see whether you may write there; `gleaner service install --print` prints the unit",
+    )
 }
 
 /// The unit of a user's own systemd. What would shut out a browser or a just-in-time compiler, which connectors may

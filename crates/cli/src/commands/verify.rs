@@ -1,34 +1,30 @@
 //! `gleaner verify`: checks the store, names every row that is damaged, and what an earlier version left in doubt.
 
-use crate::args::collect::VerifyArgs;
+use crate::args::collect::PrintArgs;
 use crate::error::{CliError, EXIT_FAILED, EXIT_GAPS};
-use crate::home::Home;
-use crate::output::{Output, visible};
+use crate::terminal::output::Output;
+use gleaner_base::live_line::LiveLine;
+use gleaner_base::outside::one_line;
 use gleaner_store::{Doubt, DoubtAbout};
 use serde_json::{Value, json};
-use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
-    let live = io::stderr().is_terminal() && !args.json;
+pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    let reader = args.home.app()?.reader()?;
+    let line = LiveLine::new(!args.json);
     let mut versions = 0;
     let damage = reader.verify(|seen, total| {
         versions = seen;
-        if live {
-            let _shown = write!(io::stderr(), "\r\x1b[K{seen} of {total} versions");
-        }
+        line.show(|| format!("{seen} of {total} versions"));
     });
     if let (true, Err(error)) = (args.json, &damage) {
         out.line(&json!({"table": null, "row": null, "what": error.to_string()}).to_string())?;
     }
     let damage = damage?;
-    if live {
-        let _shown = write!(io::stderr(), "\r\x1b[K");
-    }
+    drop(line);
     for fault in &damage {
         let line = json!({"table": fault.table, "row": fault.row, "what": fault.what}).to_string();
-        out.line(&if args.json { line } else { visible(&fault.to_string()) })?;
+        out.line(&if args.json { line } else { one_line(&fault.to_string()) })?;
     }
     if !damage.is_empty() {
         if !args.json {
@@ -52,7 +48,7 @@ pub(crate) fn run(args: &VerifyArgs, out: &mut Output) -> Result<ExitCode, CliEr
 }
 
 fn doubt_text(doubt: &Doubt) -> String {
-    let (name, stream) = (visible(&doubt.connection), visible(&doubt.stream));
+    let (name, stream) = (one_line(&doubt.connection), one_line(&doubt.stream));
     let what = match &doubt.about {
         DoubtAbout::Cursor { track } => format!(
             "an earlier version of Gleaner moved the {track} cursor; a run with a narrower scope may have moved it past records"

@@ -4,18 +4,15 @@
 //! service that pushed back are told apart everywhere.
 
 use crate::args::look::WhyArgs;
-use crate::commands::run::renew;
-use crate::commands::schedule::serving;
 use crate::commands::why_missing;
-use crate::connection::parse_manifest;
-use crate::dates;
 use crate::error::CliError;
-use crate::home::Home;
-use crate::output::{Output, Tone, shortened, visible};
-use gleaner_app::{Outlook, outlook};
-use gleaner_engine::{BACK_OFF_FROM, Cooldown, CooldownPolicy, Finding, Grade, Rest, WallTime, is_failure};
+use crate::terminal::output::{Output, Tone};
+use gleaner_app::dates;
+use gleaner_app::{ConnectionView, Outlook, renew};
+use gleaner_base::outside::{one_line, shortened};
+use gleaner_engine::{BACK_OFF_FROM, Finding, Grade, Rest, WallTime, is_failure};
 use gleaner_protocol::{CircuitState, RecoveryAction, TerminalReason};
-use gleaner_store::{ConnectionState, Evidence, HeldBy, Holder, LeaseOn, OpenQuestion, Reader, RunSummary};
+use gleaner_store::{ConnectionState, HeldBy, OpenQuestion, RunSummary};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -43,26 +40,21 @@ impl Line {
 
 /// Everything that is looked at.
 struct Known {
-    name: String,
-    now: WallTime,
-    evidence: Evidence,
-    rest: Rest,
-    held: Option<HeldBy>,
+    view: ConnectionView,
+    outlook: Outlook,
     /// What only the owner can do something about.
     needs_owner: Vec<Finding>,
-    question: Option<OpenQuestion>,
-    outlook: Outlook,
     /// Whether a service runs, so that something begins by itself.
     is_served: bool,
 }
 
 pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = Home::find(&args.home)?.reader()?;
-    let known = gather(&reader, &args.connection)?;
+    let app = args.home.app()?;
+    let known = Known::new(app.view(&args.connection)?, app.serving()?.is_some());
     let mut lines = known.not_running();
     lines.extend(known.pace());
     lines.extend(known.circuit());
-    lines.extend(why_missing::lines(&reader, &known.evidence)?);
+    lines.extend(why_missing::lines(&app.reader()?, &known.view.evidence)?);
     // What comes next is never the line that is left out.
     lines.truncate(LINES_MAX - 1);
     lines.push(known.next());
@@ -70,7 +62,7 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
     for line in &lines {
         if args.json {
             let about = line.about.replace(' ', "_");
-            let mut value = json!({"connection": known.name, "about": about, "message": line.text});
+            let mut value = json!({"connection": args.connection, "about": about, "message": line.text});
             if let (Some(all), Value::Object(facts)) = (value.as_object_mut(), &line.facts) {
                 all.extend(facts.clone());
             }
@@ -85,39 +77,24 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
     Ok(ExitCode::SUCCESS)
 }
 
-fn gather(reader: &Reader, name: &str) -> Result<Known, CliError> {
-    let (now, evidence) = (dates::now(), reader.evidence(name)?);
-    let manifest = parse_manifest(&reader.manifest_text(name)?).ok();
-    let policy = CooldownPolicy::of(None, manifest.as_ref().and_then(|manifest| manifest.refresh_policy.as_ref()));
-    let health = manifest.as_ref().map(|manifest| evidence.health(manifest, policy, now));
-    let needs_owner = health.into_iter().flat_map(|health| health.findings);
-    // Questions, rests and rows of failures have lines of their own.
-    let has_no_line = |finding: &Finding| {
-        matches!(finding, Finding::PermissionOver | Finding::OwnerAction(_) | Finding::LastRunFailed(_))
-    };
-    let needs_owner = needs_owner.filter(|finding| finding.grade() == Grade::NeedsOwner && has_no_line(finding));
-    let us = Holder::current().map_err(gleaner_store::StoreError::Holder)?;
-    Ok(Known {
-        name: name.to_owned(),
-        now,
-        rest: Cooldown::answer(evidence.cooldown.as_ref(), now, policy),
-        needs_owner: needs_owner.collect(),
-        held: reader.held_by(LeaseOn::Connection(name), &us, now)?,
-        outlook: outlook(reader, name, now)?,
-        is_served: serving(reader)?.is_some(),
-        question: reader.open_questions()?.into_iter().find(|question| question.connection == name),
-        evidence,
-    })
-}
-
 impl Known {
+    fn new(view: ConnectionView, is_served: bool) -> Self {
+        let findings = view.health.iter().flat_map(|health| &health.findings);
+        // Questions, rests and rows of failures have lines of their own.
+        let has_no_line = |finding: &Finding| {
+            matches!(finding, Finding::PermissionOver | Finding::OwnerAction(_) | Finding::LastRunFailed(_))
+        };
+        let needs_owner = findings.filter(|finding| finding.grade() == Grade::NeedsOwner && has_no_line(finding));
+        Self { needs_owner: needs_owner.cloned().collect(), outlook: view.outlook(), is_served, view }
+    }
+
     fn not_running(&self) -> Vec<Line> {
         let mut lines = Vec::new();
-        lines.extend(self.held.as_ref().map(|by| running(by, self.now)));
+        lines.extend(self.view.holder.as_ref().map(|by| running(by, self.view.now)));
         lines.extend(self.waits());
-        lines.extend(self.question.as_ref().map(asks));
+        lines.extend(self.view.questions.first().map(asks));
         lines.extend(self.needs_owner.iter().map(|finding| self.needs(finding)));
-        let state = match self.evidence.summary.state {
+        let state = match self.view.evidence.summary.state {
             ConnectionState::Active => None,
             ConnectionState::Paused => Some(("You paused it.", "paused")),
             ConnectionState::Removed => Some(("You removed it: it is no longer collected.", "removed")),
@@ -125,12 +102,12 @@ impl Known {
         };
         lines.extend(state.map(|(text, code)| Line::new("not running", text.to_owned(), json!({"code": code}))));
         lines.extend(self.rests());
-        if self.evidence.equal_failures >= BACK_OFF_FROM {
-            let failures = self.evidence.equal_failures;
+        if self.view.evidence.equal_failures >= BACK_OFF_FROM {
+            let failures = self.view.evidence.equal_failures;
             let text = format!("It failed the same way {failures} times in a row.");
             lines.push(Line::new("not running", text, json!({"code": "failing", "failures": failures})));
         }
-        if self.held.is_some() {
+        if self.view.holder.is_some() {
             // What holds back the next run is told beside the one that goes on.
             lines.iter_mut().filter(|line| line.about == "not running").for_each(|line| line.about = "running");
         }
@@ -138,11 +115,11 @@ impl Known {
             let text = "Nothing holds it back, and no run is going on.".to_owned();
             lines.push(Line::new("not running", text, json!({"code": "idle"})));
         }
-        if let (Some(run), None) = (&self.evidence.open_run, &self.held) {
-            let (id, records) = (visible(&run.run_id), run.records_words());
+        if let (Some(run), None) = (&self.view.evidence.open_run, &self.view.holder) {
+            let (id, records) = (one_line(&run.run_id), run.records_words());
             let text = format!("Run {id} was interrupted: its process is gone. Records it saved: {records}.");
             lines.push(Line::new("last run", text, json!({"code": "interrupted", "run_id": run.run_id})));
-        } else if let Some(run) = &self.evidence.last_run {
+        } else if let Some(run) = &self.view.evidence.last_run {
             lines.push(self.ended(run));
         }
         lines
@@ -151,7 +128,7 @@ impl Known {
     fn needs(&self, finding: &Finding) -> Line {
         let text = match finding {
             Finding::OwnerAction(action) => {
-                let said = self.evidence.last_run.as_ref().map(|run| run.skips_told().1).unwrap_or_default();
+                let said = self.view.evidence.last_run.as_ref().map(|run| run.skips_told().1).unwrap_or_default();
                 let said = said.into_iter().next().map(|told| format!(": {}", quoted(&told.text))).unwrap_or_default();
                 format!("{}{said}", action.wording().what.trim_end_matches('.'))
             }
@@ -168,9 +145,9 @@ impl Known {
 
     /// What to do about what only the owner can do something about.
     fn what_helps(&self) -> Option<String> {
-        let name = visible(&self.name);
+        let name = one_line(self.view.name());
         Some(match self.needs_owner.first()? {
-            Finding::PermissionOver => format!("Permission: {}.", renew(&self.name)),
+            Finding::PermissionOver => format!("Permission: {}.", renew(self.view.name())),
             Finding::OwnerAction(RecoveryAction::ManualActionRequired) => {
                 format!("{} `gleaner run {name}` runs it.", RecoveryAction::ManualActionRequired.wording().next)
             }
@@ -183,14 +160,14 @@ impl Known {
 
     /// What the run waits for, while it does.
     fn waits(&self) -> Option<Line> {
-        let (waiting, until) = self.evidence.waiting_at(self.now).filter(|_| self.held.is_some())?;
+        let (waiting, until) = self.view.waits()?;
         let text = format!("It is {}.", waiting.sentence(&dates::until(until)));
         let facts = json!({"code": "waiting", "reason": waiting.reason, "until": dates::rfc3339(until)});
         Some(Line::new("not running", text, facts))
     }
 
     fn rests(&self) -> Option<Line> {
-        match self.rest {
+        match self.view.rest {
             Rest::No => None,
             Rest::Until { until, why, cycles } => {
                 let text = format!("It is waiting until {}: {}", dates::until(until), why.wording().what);
@@ -207,7 +184,7 @@ impl Known {
     }
 
     fn ended(&self, run: &RunSummary) -> Line {
-        let ago = run.ended_at.map(|ended| dates::span(self.now.since(ended))).unwrap_or_default();
+        let ago = run.ended_at.map(|ended| dates::span(self.view.now.since(ended))).unwrap_or_default();
         let cause = run.ended().map_or_else(|| "How it ended is not known.".to_owned(), |ended| ended.cause());
         let facts = json!({
             "code": run.reason.map(TerminalReason::code), "run_id": run.run_id, "error_code": run.error_code,
@@ -221,7 +198,7 @@ impl Known {
         if self.waits().is_some() {
             return Vec::new();
         }
-        let Some(rate) = &self.evidence.rate else {
+        let Some(rate) = &self.view.evidence.rate else {
             let text = "Its pace is not known: no connector of it has reported one.".to_owned();
             return vec![Line::new("not faster", text, json!({"code": "not_reported"}))];
         };
@@ -244,7 +221,7 @@ impl Known {
     }
 
     fn circuit(&self) -> Option<Line> {
-        let change = self.evidence.circuit.as_ref()?.circuit;
+        let change = self.view.evidence.circuit.as_ref()?.circuit;
         let state = match change.state {
             CircuitState::Closed => return None,
             CircuitState::HalfOpen => "It asks with single careful requests",
@@ -256,25 +233,25 @@ impl Known {
     }
 
     fn next(&self) -> Line {
-        let name = visible(&self.name);
-        let last = self.evidence.last_run.as_ref().and_then(RunSummary::ended);
-        let text = if let Some(question) = &self.question {
+        let name = one_line(self.view.name());
+        let last = self.view.evidence.last_run.as_ref().and_then(RunSummary::ended);
+        let text = if let Some(question) = self.view.questions.first() {
             format!("Answer the question: `gleaner answer {}`.", question.id)
-        } else if self.held.is_some() {
+        } else if self.view.holder.is_some() {
             "The run goes on by itself.".to_owned()
-        } else if matches!(self.evidence.summary.state, ConnectionState::Removed | ConnectionState::Purging) {
+        } else if matches!(self.view.evidence.summary.state, ConnectionState::Removed | ConnectionState::Purging) {
             "Nothing: `gleaner add` adds it again.".to_owned()
         } else if let Some(helps) = self.what_helps() {
             helps
         } else if let Some(at) = self.outlook.at().filter(|_| self.is_served) {
-            let when = self.outlook.plan.zone.show(at.max(self.now));
-            visible(&format!("The service runs it at {when}: {}.", self.outlook.why().trim_end_matches('.')))
+            let when = self.outlook.plan.zone.show(at.max(self.view.now));
+            one_line(&format!("The service runs it at {when}: {}.", self.outlook.why().trim_end_matches('.')))
         } else if self.is_served && self.outlook.what_to_do().is_some() {
             let todo = self.outlook.what_to_do().unwrap_or_default();
-            visible(&format!("Nothing by itself: {}. To do: {todo}", self.outlook.why().trim_end_matches('.')))
-        } else if self.evidence.summary.state == ConnectionState::Paused {
+            one_line(&format!("Nothing by itself: {}. To do: {todo}", self.outlook.why().trim_end_matches('.')))
+        } else if self.view.evidence.summary.state == ConnectionState::Paused {
             format!("`gleaner resume {name}`, then `gleaner run {name}`.")
-        } else if let Rest::Until { until, .. } = self.rest {
+        } else if let Rest::Until { until, .. } = self.view.rest {
             format!("`gleaner run {name}` after {}; --now does not wait.", dates::rfc3339(until))
         } else if let Some(ended) = last.filter(|ended| is_failure(ended.reason)) {
             format!("{} `gleaner run {name}` starts it.", ended.next())

@@ -2,8 +2,8 @@
 
 use crate::commands::why::Line;
 use crate::error::CliError;
-use crate::gap_reason::Cause;
-use crate::output::visible;
+use gleaner_base::outside::one_line;
+use gleaner_store::GapCause;
 use gleaner_store::{Evidence, Reader};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
     let streams = reader.coverage(&evidence.summary.name)?;
     let mut by_origin = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
     for count in streams.iter().flat_map(|stream| &stream.gaps) {
-        let cause = Cause::of_count(count);
+        let cause = GapCause::of_count(count);
         *by_origin.entry(cause.origin()).or_default().entry(cause.code()).or_default() += count.count;
     }
     let mut lines = Vec::new();
@@ -34,11 +34,11 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
     }
     for open in reader.left_open(&evidence.summary.name)? {
         let facts = json!({"code": open.kind.code(), "stream": open.stream});
-        lines.push(Line::new("missing", visible(&open.to_string()), facts));
+        lines.push(Line::new("missing", one_line(&open.to_string()), facts));
     }
     if let Some(why) = evidence.unfinished() {
         let what = if lines.is_empty() { "No gap is on record, but" } else { "More may be missing:" };
-        let text = format!("{what} {}.", visible(&why));
+        let text = format!("{what} {}.", one_line(&why));
         lines.push(Line::new("missing", text, json!({"code": "unfinished"})));
     }
     if lines.is_empty() {
@@ -61,7 +61,7 @@ fn named(codes: &BTreeMap<&str, u64>) -> String {
     let mut codes = codes.iter().collect::<Vec<_>>();
     codes.sort_by_key(|&(code, count)| (std::cmp::Reverse(*count), *code));
     let more = codes.len().saturating_sub(CODES_SHOWN);
-    let shown = codes.iter().take(CODES_SHOWN).map(|(code, count)| format!("{} {count}", visible(code)));
+    let shown = codes.iter().take(CODES_SHOWN).map(|(code, count)| format!("{} {count}", one_line(code)));
     let more = (more > 0).then(|| format!("{more} more"));
     shown.chain(more).collect::<Vec<_>>().join(", ")
 }

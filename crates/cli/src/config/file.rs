@@ -1,7 +1,7 @@
 //! `config.toml`: which keys are in it, on which line. A key that nobody reads is a mistake, and is said.
 
 use super::{Declared, options};
-use crate::error::{CliError, nearest};
+use gleaner_app::{AppError, nearest};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -23,10 +23,10 @@ pub(super) struct InFile {
 }
 
 /// All values of a file. None if there is no file.
-pub(super) fn read(path: &Path) -> Result<Vec<InFile>, CliError> {
+pub(super) fn read(path: &Path) -> Result<Vec<InFile>, AppError> {
     let unreadable = |error: io::Error| {
         let hint = "make it a text file that you may read, or move it away";
-        CliError::usage(format!("{}: {error}", path.display()), hint)
+        AppError::usage(format!("{}: {error}", path.display()), hint)
     };
     let file = match File::open(path) {
         Ok(file) => file,
@@ -38,7 +38,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<InFile>, CliError> {
     let length = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text).map_err(unreadable)?;
     if length as u64 > FILE_BYTES_MAX {
         let hint = "it holds a few lines; move what does not belong there away";
-        return Err(CliError::usage(format!("{} is longer than 64 KiB", path.display()), hint));
+        return Err(AppError::usage(format!("{} is longer than 64 KiB", path.display()), hint));
     }
     let reading = Reading { path, text: &text };
     let table = DeTable::parse(&text).map_err(|error| {
@@ -64,12 +64,12 @@ impl Reading<'_> {
         self.text.as_bytes().iter().take(at).filter(|&&byte| byte == b'\n').count() + 1
     }
 
-    fn fault(&self, line: usize, what: &str, hint: &str) -> CliError {
-        CliError::usage(format!("{} line {line}: {what}", self.path.display()), hint)
+    fn fault(&self, line: usize, what: &str, hint: &str) -> AppError {
+        AppError::usage(format!("{} line {line}: {what}", self.path.display()), hint)
     }
 
     /// Tables become sections. How deep they go is bounded by the parser.
-    fn walk(&self, section: &str, table: &DeTable<'_>, found: &mut Vec<InFile>) -> Result<(), CliError> {
+    fn walk(&self, section: &str, table: &DeTable<'_>, found: &mut Vec<InFile>) -> Result<(), AppError> {
         for (name, value) in table {
             let key = format!("{section}{}", name.get_ref());
             let line = self.line(name.span().start);
@@ -81,7 +81,7 @@ impl Reading<'_> {
         Ok(())
     }
 
-    fn option(&self, key: &str, value: &Spanned<DeValue<'_>>, line: usize) -> Result<InFile, CliError> {
+    fn option(&self, key: &str, value: &Spanned<DeValue<'_>>, line: usize) -> Result<InFile, AppError> {
         let small = key.to_ascii_lowercase();
         if SECRET.iter().any(|part| small.contains(part)) {
             // Without its value.

@@ -6,7 +6,7 @@
 //! nothing then. Nobody's source is read for it.
 
 use super::all;
-use crate::connection::parse_manifest;
+use gleaner_app::parse_manifest;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;

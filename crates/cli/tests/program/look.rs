@@ -403,6 +403,11 @@ done(0); end()"#;
     let store = shop.root.join("home/store.db");
     assert!(Command::new("sqlite3").arg(&store).arg(sql).status().unwrap().success());
     let text = shop.gleaner(&["why", "shop"]).stdout;
+    assert!(!text.contains("It asks since"), "its run is gone, so nobody waits for the answer: {text}");
+    let ourselves = Holder::current().unwrap();
+    let now = gleaner_app::dates::now();
+    Store::open(&store).unwrap().acquire(&[LeaseOn::Connection("shop")], &ourselves, now).unwrap();
+    let text = shop.gleaner(&["why", "shop"]).stdout;
     assert_eq!(text.lines().count(), 12, "{text}");
     assert_eq!(text.lines().last(), Some("next         Answer the question: `gleaner answer 1`."));
     assert!(

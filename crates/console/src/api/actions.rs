@@ -2,12 +2,11 @@
 //!
 //! An answer to a question passes through here. It is not stored, not logged, and in no error.
 
-use super::runs::no_run;
 use super::schedule::ScheduleWish;
 use super::sign_in::NothingMore;
-use crate::asking::{Place, Told};
-use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::server::app_state::Shared;
+use crate::server::extract::{JsonBody, UrlPath};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_app::{Reply, Stop};
@@ -16,7 +15,6 @@ use gleaner_store::GapsMeant;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use std::sync::Arc;
 
 /// It is noted, and happens as soon as it can.
 fn accepted() -> Response {
@@ -30,47 +28,47 @@ fn done() -> Response {
 
 /// A run as soon as it can be.
 pub(crate) async fn run(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    _: Told<NothingMore>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.run_now(&name)).await.map(|()| accepted())
+    state.act(move |app| app.run_now(&name)).await.map(|()| accepted())
 }
 
 /// Holds a connection back.
 pub(crate) async fn pause(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    _: Told<NothingMore>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.pause(&name)).await.map(|()| done())
+    state.act(move |app| app.pause(&name)).await.map(|()| done())
 }
 
 /// Lets it go on.
 pub(crate) async fn resume(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    _: Told<NothingMore>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.resume(&name)).await.map(|()| done())
+    state.act(move |app| app.resume(&name, None)).await.map(|_| done())
 }
 
 /// Sets when a connection runs.
 pub(crate) async fn schedule(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Told(wish): Told<ScheduleWish>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    JsonBody(wish): JsonBody<ScheduleWish>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.set_schedule(&name, &wish.into())).await.map(|()| done())
+    state.act(move |app| app.set_schedule(&name, &wish.into())).await.map(|()| done())
 }
 
 /// Lets a gap be tried again.
 pub(crate) async fn retry_gap(
-    State(inside): State<Arc<Inside>>,
-    Place((name, gap_id)): Place<(String, String)>,
-    _: Told<NothingMore>,
+    State(state): Shared,
+    UrlPath((name, gap_id)): UrlPath<(String, String)>,
+    _: JsonBody<NothingMore>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.retry_gap(&name, &gap_id)).await.map(|()| accepted())
+    state.act(move |app| app.retry_gap(&name, &gap_id)).await.map(|()| accepted())
 }
 
 #[derive(Debug, Deserialize)]
@@ -82,14 +80,14 @@ pub(crate) struct RetryWish {
 
 /// Lets all gaps be tried again that fit.
 pub(crate) async fn retry_gaps(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Told(RetryWish { stream, reason }): Told<RetryWish>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    JsonBody(RetryWish { stream, reason }): JsonBody<RetryWish>,
 ) -> Result<Response, Problem> {
-    inside
-        .act(move |actions| {
+    state
+        .act(move |app| {
             let meant = GapsMeant { stream: stream.as_deref(), reason: reason.as_deref() };
-            actions.retry_gaps(&name, meant)
+            app.retry_gaps(&name, meant)
         })
         .await
         .map(|_| accepted())
@@ -104,22 +102,12 @@ pub(crate) struct CancelWish {
 
 /// Stops a run.
 pub(crate) async fn cancel(
-    State(inside): State<Arc<Inside>>,
-    Place(run_id): Place<String>,
-    Told(CancelWish { at_once }): Told<CancelWish>,
+    State(state): Shared,
+    UrlPath(run_id): UrlPath<String>,
+    JsonBody(CancelWish { at_once }): JsonBody<CancelWish>,
 ) -> Result<Response, Problem> {
-    let found = inside.reading.ask(move |reader| {
-        let run = reader.run(&run_id)?.ok_or_else(no_run)?;
-        let connection = reader.connection_of_run(&run_id)?.ok_or_else(no_run)?;
-        // A later run of the same connection is not what was meant.
-        if run.ended_at.is_some() {
-            let message = "this run has ended already";
-            return Err(Problem::new(StatusCode::CONFLICT, "not_now", message, "nothing is to be done"));
-        }
-        Ok(connection)
-    });
-    let (connection, how) = (found.await?, if at_once { Stop::Now } else { Stop::InOrder });
-    inside.act(move |actions| actions.cancel(&connection, how)).await.map(|()| accepted())
+    let how = if at_once { Stop::Now } else { Stop::InOrder };
+    state.act(move |app| app.cancel_run(&run_id, how)).await.map(|_| accepted())
 }
 
 #[derive(Debug, Deserialize)]
@@ -130,19 +118,19 @@ pub(crate) struct NoteGiven {
 
 /// Does without a gap, and says why.
 pub(crate) async fn ignore_gap(
-    State(inside): State<Arc<Inside>>,
-    Place((name, gap)): Place<(String, String)>,
-    Told(NoteGiven { note }): Told<NoteGiven>,
+    State(state): Shared,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
+    JsonBody(NoteGiven { note }): JsonBody<NoteGiven>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.ignore_gap(&name, &gap, &note)).await.map(|()| done())
+    state.act(move |app| app.ignore_gap(&name, &gap, &note)).await.map(|()| done())
 }
 
 /// Wants a gap after all.
 pub(crate) async fn take_back_gap(
-    State(inside): State<Arc<Inside>>,
-    Place((name, gap)): Place<(String, String)>,
+    State(state): Shared,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
 ) -> Result<Response, Problem> {
-    inside.act(move |actions| actions.take_back_gap(&name, &gap)).await.map(|()| accepted())
+    state.act(move |app| app.take_back_gap(&name, &gap)).await.map(|()| accepted())
 }
 
 /// Not `Debug`: it is a secret.
@@ -157,9 +145,9 @@ pub(crate) struct AnswerGiven {
 
 /// Answers a question, or declines to.
 pub(crate) async fn answer(
-    State(inside): State<Arc<Inside>>,
-    Place(id): Place<i64>,
-    Told(given): Told<AnswerGiven>,
+    State(state): Shared,
+    UrlPath(id): UrlPath<i64>,
+    JsonBody(given): JsonBody<AnswerGiven>,
 ) -> Result<Response, Problem> {
     let wrong = || Problem::bad_request("either data is an object, or declined is true", "send one of the two");
     let answer = match (given.data, given.declined) {
@@ -172,5 +160,5 @@ pub(crate) async fn answer(
         (None, true) => Reply::Declined,
         (Some(_), true) | (None, false) => return Err(wrong()),
     };
-    inside.act(move |actions| actions.answer(id, answer)).await.map(|()| done())
+    state.act(move |app| app.answer(id, answer)).await.map(|()| done())
 }

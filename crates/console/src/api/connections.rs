@@ -3,21 +3,19 @@
 use super::health::HealthView;
 use super::page::{Page, limit};
 use super::schedule::NextView;
-use crate::asking::Wanted;
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing::{self, Standing};
+use crate::server::app_state::Shared;
+use crate::server::extract::UrlQuery;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_app::{Outlook, outlook};
+use gleaner_app::{ConnectionView, Look, Outlook};
 use gleaner_store::{ConnectionState, HeldBy};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 
 /// A connection in a few figures.
 #[derive(Debug, Serialize)]
-pub(crate) struct ConnectionView {
+pub(crate) struct ConnectionStatus {
     name: String,
     connector_id: String,
     state: &'static str,
@@ -53,9 +51,9 @@ struct LastRunView {
     ended_at: Option<String>,
 }
 
-impl ConnectionView {
-    pub(crate) fn of(standing: &Standing, outlook: &Outlook) -> Self {
-        let evidence = &standing.evidence;
+impl ConnectionStatus {
+    pub(crate) fn of(view: &ConnectionView, outlook: &Outlook) -> Self {
+        let evidence = &view.evidence;
         let (summary, totals) = (&evidence.summary, &evidence.summary.totals);
         let running = |holder: &HeldBy| RunningView {
             pid: holder.pid,
@@ -72,8 +70,8 @@ impl ConnectionView {
             connector_id: summary.connector_id.clone(),
             state: state(summary.state),
             created_at: date::rfc3339(summary.created_at),
-            health: standing.health.as_ref().map(|health| HealthView::of(&standing.evidence, health)),
-            running: standing.holder.as_ref().map(running),
+            health: view.health.as_ref().map(|health| HealthView::of(&view.evidence, health)),
+            running: view.holder.as_ref().map(running),
             question_open: summary.question_open,
             records: totals.records,
             tombstones: totals.tombstones,
@@ -107,21 +105,20 @@ pub(crate) struct ConnectionsWanted {
 
 /// A page of them, by name. Those that are being forgotten are not shown.
 pub(crate) async fn all(
-    State(inside): State<Arc<Inside>>,
-    Wanted(wanted): Wanted<ConnectionsWanted>,
+    State(state): Shared,
+    UrlQuery(wanted): UrlQuery<ConnectionsWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
-    let page = inside.reading.ask(move |reader| {
-        let waiting = standing::waiting(reader)?;
+    let page = state.reading.ask(move |reader| {
+        let mut look = Look::new(reader)?;
         let mut names = reader.connections()?;
         names.retain(|connection| connection.state != ConnectionState::Purging);
         let is_after = |name: &String| wanted.after.as_ref().is_none_or(|after| name > after);
         let names = names.into_iter().map(|connection| connection.name).filter(is_after).take(limit);
-        let look = |name: String| Ok((Standing::of(reader, &name, &waiting)?, outlook(reader, &name, date::now())?));
-        let found = names.map(look).collect::<Result<Vec<_>, Problem>>()?;
-        let name = |(standing, _): &(Standing, _)| standing.evidence.summary.name.clone();
-        let show = |(standing, outlook): (Standing, _)| ConnectionView::of(&standing, &outlook);
-        Ok(Page::of(found, limit, |_| 0, name, show))
+        let views = names.map(|name| ConnectionView::load(reader, &mut look, &name));
+        let views = views.collect::<Result<Vec<_>, _>>()?;
+        let name = |view: &ConnectionView| view.name().to_owned();
+        Ok(Page::of(views, limit, |_| 0, name, |view| ConnectionStatus::of(&view, &view.outlook())))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }

@@ -1,41 +1,21 @@
 //! Connectors that can be added, trying one, and adding it. Credentials come in here and never go out.
 
-use crate::asking::{Place, Told};
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::turns::Turn;
+use crate::server::app_state::Shared;
+use crate::server::extract::{JsonBody, UrlPath};
+use crate::server::job_queue::Job;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{NotOffered, Offer, OfferedField, Setup, SetupError, Verdict, Wish};
+use gleaner_app::{Added, Faulty, Offer, Wish};
 use http::StatusCode;
 use http::header::LOCATION;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[derive(Serialize)]
 struct Connectors {
-    items: Vec<Connector>,
+    items: Vec<Offer>,
     left_out: Vec<LeftOut>,
-}
-
-#[derive(Serialize)]
-struct Connector {
-    connector: String,
-    display_name: String,
-    version: String,
-    needs: String,
-    comes_with_the_program: bool,
-    streams: Vec<String>,
-    settings: Vec<Field>,
-    credentials: Vec<Field>,
-}
-
-#[derive(Serialize)]
-struct Field {
-    name: String,
-    label: Option<String>,
-    description: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -44,32 +24,11 @@ struct LeftOut {
     what: String,
 }
 
-impl From<OfferedField> for Field {
-    fn from(OfferedField { name, label, description }: OfferedField) -> Self {
-        Self { name, label, description }
-    }
-}
-
-impl From<Offer> for Connector {
-    fn from(offer: Offer) -> Self {
-        Self {
-            connector: offer.connector,
-            display_name: offer.display_name,
-            version: offer.version,
-            needs: offer.needs,
-            comes_with_the_program: offer.is_ours,
-            streams: offer.streams,
-            settings: offer.settings.into_iter().map(Field::from).collect(),
-            credentials: offer.credentials.into_iter().map(Field::from).collect(),
-        }
-    }
-}
-
 /// What can be added.
-pub(crate) async fn all(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
-    let (offers, left_out) = inside.look_up(|setup| setup.offers()).await?;
-    let left_out = left_out.into_iter().map(|NotOffered { file, what }| LeftOut { file, what }).collect();
-    inside.giving.json(&Connectors { items: offers.into_iter().map(Connector::from).collect(), left_out })
+pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
+    let (items, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
+    let left_out = |one: &Faulty| LeftOut { file: one.file.display().to_string(), what: one.cause().to_owned() };
+    state.responder.json(&Connectors { items, left_out: faulty.iter().map(left_out).collect() })
 }
 
 /// Not `Debug`: it has secrets.
@@ -93,13 +52,13 @@ struct Found {
 
 /// Tries a connection, and keeps nothing.
 pub(crate) async fn check(
-    State(inside): State<Arc<Inside>>,
-    Place(connector): Place<String>,
-    Told(CheckWish { name, settings, credentials }): Told<CheckWish>,
+    State(state): Shared,
+    UrlPath(connector): UrlPath<String>,
+    JsonBody(CheckWish { name, settings, credentials }): JsonBody<CheckWish>,
 ) -> Result<Response, Problem> {
     let wish = Wish { connector, name, settings, credentials };
-    let verdict = inside.set_up(Turn::Try, move |setup| setup.check(&wish)).await?;
-    inside.giving.json(&Found { verdict: verdict.word(), message: verdict.sentence(), hint: verdict.advice() })
+    let verdict = state.do_job(Job::Try, move |app| app.try_wish(&wish)).await?;
+    state.responder.json(&Found { verdict: verdict.word(), message: verdict.sentence(), hint: verdict.advice() })
 }
 
 /// Not `Debug`: it has secrets.
@@ -118,43 +77,26 @@ pub(crate) struct AddWish {
     unchecked: bool,
 }
 
-/// What came of a wish.
-pub(crate) enum Outcome {
-    /// It is there, under this name.
-    Added(String),
-    /// It does not work, and was not added.
-    NotAdded(Verdict),
-}
-
-/// Tries it, and adds it if it works.
-pub(crate) fn add_if_it_works(setup: &dyn Setup, wish: &Wish, unchecked: bool) -> Result<Outcome, SetupError> {
-    let verdict = if unchecked { Verdict::Works } else { setup.check(wish)? };
-    match verdict {
-        Verdict::Works => setup.add(wish).map(Outcome::Added),
-        other => Ok(Outcome::NotAdded(other)),
-    }
-}
-
 #[derive(Serialize)]
-struct Added<'a> {
+struct AddedView<'a> {
     name: &'a str,
 }
 
 /// Adds a connection.
 pub(crate) async fn add(
-    State(inside): State<Arc<Inside>>,
-    Told(AddWish { connector, name, settings, credentials, unchecked }): Told<AddWish>,
+    State(state): Shared,
+    JsonBody(AddWish { connector, name, settings, credentials, unchecked }): JsonBody<AddWish>,
 ) -> Result<Response, Problem> {
     let wish = Wish { connector, name, settings, credentials };
-    let outcome = inside.set_up(Turn::Try, move |setup| add_if_it_works(setup, &wish, unchecked)).await?;
+    let outcome = state.do_job(Job::Try, move |app| app.add_wish(&wish, unchecked)).await?;
     match outcome {
-        Outcome::Added(name) => {
+        Added::Yes(name) => {
             let place = crate::pages::href(&["api", "v1", "connections", &name]);
-            let mut response = inside.giving.json(&Added { name: &name })?;
+            let mut response = state.responder.json(&AddedView { name: &name })?;
             *response.status_mut() = StatusCode::CREATED;
             Ok((([(LOCATION, place)]), response).into_response())
         }
-        Outcome::NotAdded(verdict) => {
+        Added::No(verdict) => {
             let message = format!("it was not added. {}", verdict.sentence());
             Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "check_failed", message, verdict.advice()))
         }

@@ -1,9 +1,8 @@
 //! How complete each stream is, and honest where nobody can know.
 
-use gleaner_protocol::{CoveragePolicy, Manifest};
-use gleaner_store::{GapCause, GapCount, Listing, Share, StreamCoverage};
+use gleaner_app::CoveredStream;
+use gleaner_store::{GapCause, GapCount, Listing, Share};
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// One stream.
 #[derive(Debug, Serialize)]
@@ -55,23 +54,12 @@ struct GapCountView {
     count: u64,
 }
 
-/// All streams of a connection.
-pub(crate) fn streams(manifest: Option<&Manifest>, coverage: Vec<StreamCoverage>) -> Vec<StreamView> {
-    let declared = manifest.map(|manifest| &*manifest.streams).unwrap_or_default();
-    let policies = declared.iter().map(|stream| (stream.name.as_str(), stream.coverage_policy));
-    let policies = policies.collect::<BTreeMap<_, _>>();
-    let view = |stream: StreamCoverage| {
-        let policy = policies.get(stream.summary.name.as_str()).copied().unwrap_or(CoveragePolicy::Collect);
-        of_stream(stream, policy)
-    };
-    coverage.into_iter().map(view).collect()
-}
-
-fn of_stream(stream: StreamCoverage, policy: CoveragePolicy) -> StreamView {
-    let (share, why_no_share) = match stream.share(policy) {
+pub(crate) fn of_stream(stream: CoveredStream) -> StreamView {
+    let (share, why_no_share) = match stream.share() {
         Share::Known(share) => (Some(share), None),
         Share::Unknown(why) => (None, Some(WhyView { code: why.code(), sentence: why.sentence() })),
     };
+    let stream = stream.coverage;
     StreamView {
         share,
         why_no_share,

@@ -1,16 +1,15 @@
 //! What is known and not here, and why.
 
 use super::page::{Page, limit, place, raw};
-use crate::asking::{Place, Wanted};
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_store::{GapCause, GapFilter, GapSummary, Ignored};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::Arc;
 
 #[derive(Debug, Serialize)]
 struct GapView {
@@ -82,17 +81,17 @@ pub(crate) struct GapsWanted {
 
 /// The gaps of a connection, in the order in which they were found.
 pub(crate) async fn of_connection(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<GapsWanted>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<GapsWanted>,
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
-    let page = inside.reading.ask(move |reader| {
+    let page = state.reading.ask(move |reader| {
         let filter = GapFilter { stream: wanted.stream.as_deref(), closed_too: wanted.recovered };
         let gaps = reader.gaps(&name, filter, after, limit)?;
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let size = |gap: &GapSummary| length(&gap.locator) + length(&gap.last_error);
         Ok(Page::of(gaps, limit, size, |gap| gap.id, GapView::of))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }

@@ -2,15 +2,14 @@
 
 use super::page::raw;
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_store::OpenQuestion;
 use serde::Serialize;
 use serde_json::value::RawValue;
-use std::sync::Arc;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct QuestionView {
@@ -45,7 +44,7 @@ struct QuestionsView {
 }
 
 /// All of them, the oldest first. There is at most one per run that goes on.
-pub(crate) async fn all(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
-    let waiting = inside.reading.ask(|reader| standing::waiting(reader)).await?;
-    inside.giving.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
+pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
+    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting)).await?;
+    state.responder.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
 }

@@ -1,16 +1,15 @@
 //! Records that do not fit their schema.
 
 use super::page::{Page, limit, place, raw};
-use crate::asking::{Place, Wanted};
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_store::QuarantinedRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::Arc;
 
 #[derive(Serialize)]
 struct QuarantinedView {
@@ -33,12 +32,12 @@ pub(crate) struct QuarantineWanted {
 
 /// The records of a connection that do not fit their schema, in the order in which they came.
 pub(crate) async fn of_connection(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<QuarantineWanted>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<QuarantineWanted>,
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
-    let page = inside.reading.ask(move |reader| {
+    let page = state.reading.ask(move |reader| {
         let records = reader.quarantine(&name, None, after, limit)?;
         let size = |record: &QuarantinedRecord| record.body.as_ref().map_or(0, String::len) + record.key.len();
         let show = |record: QuarantinedRecord| QuarantinedView {
@@ -51,5 +50,5 @@ pub(crate) async fn of_connection(
         };
         Ok(Page::of(records, limit, size, |record| record.id, show))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }

@@ -4,16 +4,15 @@
 //! So a key is in the query.
 
 use super::page::{Page, limit, place, raw};
-use crate::asking::{Place, Wanted};
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_store::StoredRecord;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::Arc;
 
 #[derive(Serialize)]
 struct RecordView {
@@ -52,16 +51,16 @@ pub(crate) struct RecordsWanted {
 
 /// The present records of a stream by key, tombstones included.
 pub(crate) async fn of_stream(
-    State(inside): State<Arc<Inside>>,
-    Place((name, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<RecordsWanted>,
+    State(state): Shared,
+    UrlPath((name, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<RecordsWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
-    let page = inside.reading.ask(move |reader| {
+    let page = state.reading.ask(move |reader| {
         let records = reader.records(&name, &stream, wanted.after.as_deref(), limit)?;
         Ok(Page::of(records, limit, size, |record| record.key.clone(), RecordView::of))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -72,15 +71,15 @@ pub(crate) struct RecordWanted {
 
 /// The present version of one record.
 pub(crate) async fn one(
-    State(inside): State<Arc<Inside>>,
-    Place((name, stream)): Place<(String, String)>,
-    Wanted(RecordWanted { key }): Wanted<RecordWanted>,
+    State(state): Shared,
+    UrlPath((name, stream)): UrlPath<(String, String)>,
+    UrlQuery(RecordWanted { key }): UrlQuery<RecordWanted>,
 ) -> Result<Response, Problem> {
-    let record = inside.reading.ask(move |reader| {
+    let record = state.reading.ask(move |reader| {
         let found = reader.record(&name, &stream, &key)?;
         found.map(RecordView::of).ok_or_else(no_record)
     });
-    inside.giving.json(&record.await?)
+    state.responder.json(&record.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,18 +92,18 @@ pub(crate) struct HistoryWanted {
 
 /// The versions of one record, the newest first.
 pub(crate) async fn history(
-    State(inside): State<Arc<Inside>>,
-    Place((name, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<HistoryWanted>,
+    State(state): Shared,
+    UrlPath((name, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<HistoryWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
     place(wanted.before)?;
-    let page = inside.reading.ask(move |reader| {
+    let page = state.reading.ask(move |reader| {
         reader.record(&name, &stream, &wanted.key)?.ok_or_else(no_record)?;
         let versions = reader.history(&name, &stream, &wanted.key, wanted.before, limit)?;
         Ok(Page::of(versions, limit, size, |version| version.seq, RecordView::of))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 fn no_record() -> Problem {

@@ -1,18 +1,17 @@
 //! Runs and what was said during them.
 
 use super::page::{Page, limit, place, raw};
-use crate::asking::{Place, Wanted};
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing::ourselves;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_engine::Counts;
-use gleaner_store::{LeaseOn, Reader, RunSummary, TracedEvent};
+use gleaner_store::{RunSummary, TracedEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::sync::Arc;
 
 /// One run.
 #[derive(Debug, Serialize)]
@@ -128,11 +127,6 @@ impl RunView {
     }
 }
 
-/// Whether a process is at work on a connection.
-fn is_at_work(reader: &Reader, connection: &str) -> Result<bool, Problem> {
-    Ok(reader.held_by(LeaseOn::Connection(connection), &ourselves()?, date::now())?.is_some())
-}
-
 #[derive(Debug, Serialize)]
 struct EventView {
     id: i64,
@@ -150,32 +144,32 @@ pub(crate) struct RunsWanted {
 
 /// The runs of a connection, the newest first.
 pub(crate) async fn of_connection(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<RunsWanted>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<RunsWanted>,
 ) -> Result<Response, Problem> {
     let limit = limit(wanted.limit)?;
-    let page = inside.reading.ask(move |reader| {
+    let page = state.reading.ask(move |reader| {
         let mut runs = match &wanted.before {
             Some(before) => reader.runs_before(&name, before, limit)?,
             None => reader.runs(&name, limit)?,
         };
         reader.add_slice_commits(&name, &mut runs)?;
-        let is_at_work = is_at_work(reader, &name)?;
+        let is_at_work = Look::new(reader)?.is_running(reader, &name)?;
         Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run, is_at_work)))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 /// One run.
-pub(crate) async fn one(State(inside): State<Arc<Inside>>, Place(run_id): Place<String>) -> Result<Response, Problem> {
-    let run = inside.reading.ask(move |reader| {
+pub(crate) async fn one(State(state): Shared, UrlPath(run_id): UrlPath<String>) -> Result<Response, Problem> {
+    let run = state.reading.ask(move |reader| {
         let found = reader.run(&run_id)?.zip(reader.connection_of_run(&run_id)?);
         let (mut run, connection) = found.ok_or_else(no_run)?;
         reader.add_slice_commits(&connection, std::slice::from_mut(&mut run))?;
-        Ok(RunView::of(&connection, run, is_at_work(reader, &connection)?))
+        Ok(RunView::of(&connection, run, Look::new(reader)?.is_running(reader, &connection)?))
     });
-    inside.giving.json(&run.await?)
+    state.responder.json(&run.await?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -187,12 +181,12 @@ pub(crate) struct EventsWanted {
 
 /// What was said during a run, in order.
 pub(crate) async fn events(
-    State(inside): State<Arc<Inside>>,
-    Place(run_id): Place<String>,
-    Wanted(wanted): Wanted<EventsWanted>,
+    State(state): Shared,
+    UrlPath(run_id): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<EventsWanted>,
 ) -> Result<Response, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
-    let page = inside.reading.ask(move |reader| {
+    let page = state.reading.ask(move |reader| {
         reader.run(&run_id)?.ok_or_else(no_run)?;
         let events = reader.events(&run_id, after, limit)?;
         let show = |event: TracedEvent| EventView {
@@ -203,7 +197,7 @@ pub(crate) async fn events(
         };
         Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, show))
     });
-    inside.giving.json(&page.await?)
+    state.responder.json(&page.await?)
 }
 
 pub(crate) fn no_run() -> Problem {

@@ -3,16 +3,17 @@
 //! Opening the link changes nothing, because programs that look at links before people do open them too. The form does,
 //! and its answer has the cookie: out of reach of scripts, and never sent along from another site.
 
-use crate::asking::{Form, Told};
-use crate::base_path::BasePath;
-use crate::guard::{Asked, Presented, Refusal, SESSION_COOKIE};
-use crate::inside::Inside;
-use crate::keys::SESSION_LIFE;
+use crate::auth::auth_attempts;
+use crate::auth::guard::{Asked, Presented, Refusal, SESSION_COOKIE};
+use crate::auth::keys::SESSION_LIFE;
 use crate::problem::Problem;
-use crate::{date, guesses};
+use crate::server::app_state::{AppState, Shared};
+use crate::server::base_path::BasePath;
+use crate::server::extract::{Form, JsonBody};
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use gleaner_app::dates;
 use http::header::{ACCEPT, CONTENT_TYPE, LOCATION, RETRY_AFTER, SET_COOKIE};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode, Uri};
@@ -70,28 +71,28 @@ pub(crate) fn refused(problem: Problem, refusal: Refusal, wants_page: bool) -> R
 }
 
 /// The exchange.
-pub(crate) async fn exchange(State(inside): State<Arc<Inside>>, Form(form): Form) -> Result<Response, Problem> {
+pub(crate) async fn exchange(State(state): Shared, Form(form): Form) -> Result<Response, Problem> {
     let code = std::str::from_utf8(&form).ok().and_then(|form| form.strip_prefix(CODE)).filter(|code| is_code(code));
-    let (keys, code) = (Arc::clone(&inside.keys), code.unwrap_or_default().to_owned());
+    let (keys, code) = (Arc::clone(&state.keys), code.unwrap_or_default().to_owned());
     // It writes a file.
-    let exchanged = tokio::task::spawn_blocking(move || keys.exchange(&code, date::now())).await;
+    let exchanged = tokio::task::spawn_blocking(move || keys.exchange(&code, dates::now())).await;
     let exchanged = exchanged.map_err(|_| Problem::internal("the sign-in met a fault"))?;
     match exchanged.map_err(|error| Problem::internal(error.to_string()))? {
         Some(session) => {
             let life = SESSION_LIFE.as_secs();
-            let cookie = cookie(&inside, inside.base.of_cookie(), session.reveal(), life);
+            let cookie = cookie(&state, state.base.of_cookie(), session.reveal(), life);
             let headers = [(SET_COOKIE, cookie), (LOCATION, INSIDE.to_owned())];
             let mut response = (StatusCode::SEE_OTHER, headers).into_response();
             // One from before there was a base path would come along with every request, and two are as good as none.
-            let before = (inside.base != BasePath::default()).then(|| self::cookie(&inside, "/", "", 0));
+            let before = (state.base != BasePath::default()).then(|| self::cookie(&state, "/", "", 0));
             if let Some(before) = before.and_then(|before| HeaderValue::try_from(before).ok()) {
                 response.headers_mut().append(SET_COOKIE, before);
             }
             Ok(response)
         }
-        None if inside.guesses.wrong(Instant::now()) => {
+        None if state.attempts.wrong(Instant::now()) => {
             let mut response = html(StatusCode::TOO_MANY_REQUESTS, WayIn::None(TOO_OFTEN));
-            response.headers_mut().insert(RETRY_AFTER, guesses::SPAN.as_secs().into());
+            response.headers_mut().insert(RETRY_AFTER, auth_attempts::SPAN.as_secs().into());
             Ok(response)
         }
         None => Ok(html(StatusCode::FORBIDDEN, WayIn::None(OVER))),
@@ -108,28 +109,28 @@ struct LinkView {
 }
 
 /// One more link, for whoever has the token and no browser at hand.
-pub(crate) async fn new_link(State(inside): State<Arc<Inside>>, _: Told<NothingMore>) -> Result<Response, Problem> {
-    let link = inside.new_link().map_err(|error| Problem::internal(error.to_string()))?;
-    let mut response = inside.giving.json(&LinkView { link })?;
+pub(crate) async fn new_link(State(state): Shared, _: JsonBody<NothingMore>) -> Result<Response, Problem> {
+    let link = state.new_link().map_err(|error| Problem::internal(error.to_string()))?;
+    let mut response = state.responder.json(&LinkView { link })?;
     *response.status_mut() = StatusCode::CREATED;
     Ok(response)
 }
 
 /// Signs this browser out.
-pub(crate) async fn sign_out(State(inside): State<Arc<Inside>>, parts: Parts) -> Result<Response, Problem> {
+pub(crate) async fn sign_out(State(state): Shared, parts: Parts) -> Result<Response, Problem> {
     if let Presented::Session(session) = Asked::of(&parts).presented {
-        let (keys, session) = (Arc::clone(&inside.keys), session.to_owned());
-        let ended = tokio::task::spawn_blocking(move || keys.sign_out(&session, date::now())).await;
+        let (keys, session) = (Arc::clone(&state.keys), session.to_owned());
+        let ended = tokio::task::spawn_blocking(move || keys.sign_out(&session, dates::now())).await;
         let ended = ended.map_err(|_| Problem::internal("the sign-out met a fault"))?;
         ended.map_err(|error| Problem::internal(error.to_string()))?;
     }
-    let cookie = cookie(&inside, inside.base.of_cookie(), "", 0);
+    let cookie = cookie(&state, state.base.of_cookie(), "", 0);
     Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, cookie)]).into_response())
 }
 
 /// Out of reach of scripts, never sent along from another site, to nothing beside us, and only by TLS where there is TLS.
-fn cookie(inside: &Inside, path: &str, value: &str, life: u64) -> String {
-    let secure = if inside.is_secure { "; Secure" } else { "" };
+fn cookie(state: &AppState, path: &str, value: &str, life: u64) -> String {
+    let secure = if state.is_secure { "; Secure" } else { "" };
     format!("{SESSION_COOKIE}={value}; HttpOnly; SameSite=Strict; Path={path}; Max-Age={life}{secure}")
 }
 

@@ -1,16 +1,15 @@
 //! Everything in one look: does anything need the owner, is anything at work, how much is missing.
 
 use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing::{self, Standing};
+use crate::server::app_state::Shared;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::{ConnectionView, Look};
 use gleaner_engine::Grade;
 use gleaner_store::{ConnectionState, Reader};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 #[derive(Debug, Serialize)]
 struct StatusView {
@@ -34,24 +33,24 @@ struct StatusView {
 }
 
 /// The status.
-pub(crate) async fn status(State(inside): State<Arc<Inside>>) -> Result<Response, Problem> {
-    let started_at = date::rfc3339(inside.started_at);
-    let status = inside.reading.ask(move |reader| gather(reader, started_at));
-    inside.giving.json(&status.await?)
+pub(crate) async fn status(State(state): Shared) -> Result<Response, Problem> {
+    let started_at = date::rfc3339(state.started_at);
+    let status = state.reading.ask(move |reader| gather(reader, started_at));
+    state.responder.json(&status.await?)
 }
 
 fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
-    let waiting = standing::waiting(reader)?;
+    let mut look = Look::new(reader)?;
     let mut status = StatusView {
         version: env!("CARGO_PKG_VERSION"),
-        now: date::rfc3339(date::now()),
+        now: date::rfc3339(look.now),
         started_at,
         connections: 0,
         grades: BTreeMap::new(),
         needs_you: Vec::new(),
         running: 0,
         paused: 0,
-        questions_open: waiting.len(),
+        questions_open: look.waiting.len(),
         records: 0,
         missing: 0,
         quarantined: 0,
@@ -62,17 +61,17 @@ fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
         if !matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
             continue;
         }
-        let standing = Standing::of(reader, &connection.name, &waiting)?;
+        let view = ConnectionView::load(reader, &mut look, &connection.name)?;
         status.connections += 1;
-        status.running += usize::from(standing.holder.is_some());
+        status.running += usize::from(view.holder.is_some());
         status.paused += usize::from(connection.state == ConnectionState::Paused);
         status.records += connection.totals.records;
-        status.missing += standing.evidence.missing.total();
+        status.missing += view.evidence.missing.total();
         status.quarantined += connection.totals.quarantined;
         status.gaps_open += connection.totals.gaps_open();
         status.gaps_ignored += connection.totals.gaps_ignored;
         // A manifest that is no longer valid is something that only the owner can mend.
-        let grade = standing.health.map_or(Grade::NeedsOwner, |health| health.grade);
+        let grade = view.health.map_or(Grade::NeedsOwner, |health| health.grade);
         *status.grades.entry(grade.code()).or_default() += 1;
         status.needs_you.extend((grade == Grade::NeedsOwner).then_some(connection.name));
     }

@@ -1,27 +1,25 @@
 //! Adding a connection: which connectors there are, what one needs, whether it works, and saving it.
 //!
-//! What a page may not say is which program runs: see `Setup`. What was typed as a credential goes on to the connector
+//! What a page may not say is which program runs: see `Wish`. What was typed as a credential goes on to the connector
 //! and into the vault; it is in no page, not even in the one that says that it was refused.
 
 use super::change::{fields, see};
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
-use crate::api::connectors::{Outcome, add_if_it_works};
-use crate::asking::{Form, Place};
-use crate::base_path::HX_REDIRECT;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
-use crate::turns::Turn;
+use crate::server::app_state::{AppState, Shared};
+use crate::server::base_path::HX_REDIRECT;
+use crate::server::extract::{Form, UrlPath};
+use crate::server::job_queue::Job;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{Offer, OfferedField, Verdict, Wish};
+use gleaner_app::Look;
+use gleaner_app::{Added, Faulty, Offer, OfferedField, Verdict, Wish};
 use gleaner_store::ConnectionState;
 use http::{HeaderMap, StatusCode};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Fields of a form that are read. A connector has a dozen.
 const FIELDS_MAX: usize = 256;
@@ -82,19 +80,20 @@ struct Said {
     anyway: bool,
 }
 
-pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, PageProblem> {
-    let (offers, left_out) = inside.look_up(|setup| setup.offers()).await?;
-    let (waiting, used) = inside
+pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
+    let (offers, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
+    let (waiting, used) = state
         .reading
         .ask(|reader| {
             let is_used = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
             let used = reader.connections()?.into_iter().filter(|known| is_used(known.state));
             let used = used.map(|known| known.connector_id).collect::<Vec<_>>();
-            Ok((standing::waiting(reader)?.len(), used))
+            Ok((Look::new(reader)?.waiting.len(), used))
         })
         .await?;
     let frame = Frame::new("Add a connection", Part::Overview, href(&["add"]), waiting);
-    let left_out = left_out.into_iter().map(|one| Outside::short(&format!("{}: {}", one.file, one.what), 500));
+    let left_out = |one: &Faulty| Outside::short(&format!("{}: {}", one.file.display(), one.cause()), 500);
+    let left_out = faulty.iter().map(left_out);
     let view = |offer: Offer| OfferView {
         href: href(&["add", &offer.connector]),
         name: Outside::new(&offer.display_name),
@@ -107,25 +106,22 @@ pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, 
     show(&AddPage { frame, offers: offers.into_iter().map(view).collect(), left_out: left_out.collect() })
 }
 
-pub(crate) async fn form(
-    State(inside): State<Arc<Inside>>,
-    Place(connector): Place<String>,
-) -> Result<Response, PageProblem> {
+pub(crate) async fn form(State(state): Shared, UrlPath(connector): UrlPath<String>) -> Result<Response, PageProblem> {
     let wish = Wish { connector, ..Wish::default() };
-    show(&form_page(&inside, wish, None).await?)
+    show(&form_page(&state, wish, None).await?)
 }
 
 /// The form with what was filled in, but for credentials.
-async fn form_page(inside: &Inside, wish: Wish, said: Option<Said>) -> Result<FormPage, Problem> {
-    let (offers, _) = inside.look_up(|setup| setup.offers()).await?;
+async fn form_page(state: &AppState, wish: Wish, said: Option<Said>) -> Result<FormPage, Problem> {
+    let offers = state.act(|app| Ok(app.offers())).await?;
     let offer = offers.into_iter().find(|offer| offer.connector == wish.connector).ok_or_else(|| {
         Problem::not_found(format!("there is no connector {:?}", wish.connector), "the page before this one lists them")
     })?;
-    let (waiting, names) = inside
+    let (waiting, names) = state
         .reading
         .ask(|reader| {
             let names = reader.connections()?.into_iter().map(|known| known.name).collect::<Vec<_>>();
-            Ok((standing::waiting(reader)?.len(), names))
+            Ok((Look::new(reader)?.waiting.len(), names))
         })
         .await?;
     let action = href(&["add", &offer.connector]);
@@ -179,19 +175,19 @@ enum Came {
 }
 
 pub(crate) async fn send(
-    State(inside): State<Arc<Inside>>,
-    Place(connector): Place<String>,
+    State(state): Shared,
+    UrlPath(connector): UrlPath<String>,
     head: HeaderMap,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let (wish, act) = read(connector, &form);
     let tried = wish.clone();
-    let came = inside
-        .set_up(Turn::Try, move |setup| match act {
-            Act::Check => setup.check(&tried).map(Came::Tried),
-            Act::Add | Act::AddAnyway => add_if_it_works(setup, &tried, act == Act::AddAnyway).map(|out| match out {
-                Outcome::Added(name) => Came::Added(name),
-                Outcome::NotAdded(verdict) => Came::NotAdded(verdict),
+    let came = state
+        .do_job(Job::Try, move |app| match act {
+            Act::Check => app.try_wish(&tried).map(Came::Tried),
+            Act::Add | Act::AddAnyway => app.add_wish(&tried, act == Act::AddAnyway).map(|added| match added {
+                Added::Yes(name) => Came::Added(name),
+                Added::No(verdict) => Came::NotAdded(verdict),
             }),
         })
         .await;
@@ -206,7 +202,7 @@ pub(crate) async fn send(
             Said { tone: "bad", text: Outside::new(problem.message), advice: Outside::new(problem.hint), anyway: false }
         }
     };
-    show(&form_page(&inside, wish, Some(said)).await?)
+    show(&form_page(&state, wish, Some(said)).await?)
 }
 
 fn said(verdict: &Verdict, before: &str) -> Said {

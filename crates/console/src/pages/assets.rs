@@ -4,8 +4,8 @@
 //! There is no build step and no other host.
 
 use super::error_page::PageProblem;
-use crate::asking::Place;
 use crate::problem::Problem;
+use crate::server::extract::UrlPath;
 use axum::response::{IntoResponse as _, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use std::sync::LazyLock;
@@ -47,7 +47,7 @@ pub(crate) fn address_of(name: &str) -> &'static str {
 }
 
 /// Gives a file out. An address of another version is not there.
-pub(crate) async fn file(Place((hash, name)): Place<(String, String)>) -> Result<Response, PageProblem> {
+pub(crate) async fn file(UrlPath((hash, name)): UrlPath<(String, String)>) -> Result<Response, PageProblem> {
     let asked = format!("/assets/{hash}/{name}");
     let at = ADDRESSES.iter().position(|address| *address == asked);
     let asset = at.and_then(|at| ASSETS.get(at)).ok_or_else(Problem::no_route)?;

@@ -2,18 +2,16 @@
 
 use super::error_page::PageProblem;
 use super::outside::{href, href_with};
-use crate::api::runs::no_run;
-use crate::asking::{Form, Place};
-use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::server::app_state::{AppState, Shared};
+use crate::server::extract::{Form, UrlPath};
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{ActionError, Actions, ScheduleChange, Setting, Stop};
+use gleaner_app::{App, AppError, ScheduleChange, Setting, Stop};
 use gleaner_schedule::Mode;
 use http::StatusCode;
 use http::header::LOCATION;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Leads to another page, which is then asked for by GET.
@@ -26,48 +24,48 @@ pub(crate) fn fields(form: &[u8]) -> BTreeMap<String, String> {
     url::form_urlencoded::parse(form).into_owned().collect()
 }
 
-async fn of_connection(
-    inside: &Inside,
+async fn of_connection<R: Send + 'static>(
+    state: &AppState,
     name: String,
     done: &'static str,
-    act: impl FnOnce(&dyn Actions, &str) -> Result<(), ActionError> + Send + 'static,
+    act: impl FnOnce(&App, &str) -> Result<R, AppError> + Send + 'static,
 ) -> Result<Response, PageProblem> {
     let back = href_with(&["connections", &name], &[("done", done)]);
-    inside.act(move |actions| act(actions, &name)).await?;
+    state.act(move |app| act(app, &name)).await?;
     Ok(see(back))
 }
 
 pub(crate) async fn run_now(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
     _: Form,
 ) -> Result<Response, PageProblem> {
-    of_connection(&inside, name, "run", |actions, name| actions.run_now(name)).await
+    of_connection(&state, name, "run", |app, name| app.run_now(name)).await
 }
 
 pub(crate) async fn pause(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
     _: Form,
 ) -> Result<Response, PageProblem> {
-    of_connection(&inside, name, "paused", |actions, name| actions.pause(name)).await
+    of_connection(&state, name, "paused", |app, name| app.pause(name)).await
 }
 
 pub(crate) async fn resume(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
     _: Form,
 ) -> Result<Response, PageProblem> {
-    of_connection(&inside, name, "resumed", |actions, name| actions.resume(name)).await
+    of_connection(&state, name, "resumed", |app, name| app.resume(name, None)).await
 }
 
 pub(crate) async fn schedule(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let wish = wish(&fields(&form))?;
-    of_connection(&inside, name, "scheduled", move |actions, name| actions.set_schedule(name, &wish)).await
+    of_connection(&state, name, "scheduled", move |app, name| app.set_schedule(name, &wish)).await
 }
 
 /// What the form of a schedule says. What is left empty is as the manifest recommends.
@@ -90,54 +88,44 @@ fn wish(fields: &BTreeMap<String, String>) -> Result<ScheduleChange, Problem> {
 }
 
 pub(crate) async fn retry_gap(
-    State(inside): State<Arc<Inside>>,
-    Place((name, gap)): Place<(String, String)>,
+    State(state): Shared,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
     _: Form,
 ) -> Result<Response, PageProblem> {
     let back = href_with(&["connections", &name, "gaps"], &[("done", "retried")]);
-    inside.act(move |actions| actions.retry_gap(&name, &gap)).await?;
+    state.act(move |app| app.retry_gap(&name, &gap)).await?;
     Ok(see(back))
 }
 
 pub(crate) async fn ignore_gap(
-    State(inside): State<Arc<Inside>>,
-    Place((name, gap)): Place<(String, String)>,
+    State(state): Shared,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let note = fields(&form).remove("note").unwrap_or_default();
     let back = href_with(&["connections", &name, "gaps"], &[("done", "ignored")]);
-    inside.act(move |actions| actions.ignore_gap(&name, &gap, &note)).await?;
+    state.act(move |app| app.ignore_gap(&name, &gap, &note)).await?;
     Ok(see(back))
 }
 
 pub(crate) async fn take_back_gap(
-    State(inside): State<Arc<Inside>>,
-    Place((name, gap)): Place<(String, String)>,
+    State(state): Shared,
+    UrlPath((name, gap)): UrlPath<(String, String)>,
     _: Form,
 ) -> Result<Response, PageProblem> {
     let back = href_with(&["connections", &name, "gaps"], &[("done", "taken-back")]);
-    inside.act(move |actions| actions.take_back_gap(&name, &gap)).await?;
+    state.act(move |app| app.take_back_gap(&name, &gap)).await?;
     Ok(see(back))
 }
 
 pub(crate) async fn cancel(
-    State(inside): State<Arc<Inside>>,
-    Place(run_id): Place<String>,
+    State(state): Shared,
+    UrlPath(run_id): UrlPath<String>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let how = if fields(&form).contains_key("at_once") { Stop::Now } else { Stop::InOrder };
     let back = format!("{}?done=cancelled", href(&["runs", &run_id]));
-    let connection = inside.reading.ask(move |reader| {
-        let run = reader.run(&run_id)?.ok_or_else(no_run)?;
-        // A later run of the same connection is not what was meant.
-        if run.ended_at.is_some() {
-            let message = "this run has ended already";
-            return Err(Problem::new(StatusCode::CONFLICT, "not_now", message, "nothing is to be done"));
-        }
-        reader.connection_of_run(&run_id)?.ok_or_else(no_run)
-    });
-    let connection = connection.await?;
-    inside.act(move |actions| actions.cancel(&connection, how)).await?;
+    state.act(move |app| app.cancel_run(&run_id, how)).await?;
     Ok(see(back))
 }
 

@@ -6,22 +6,18 @@ use super::outside::{Outside, href, href_with};
 use super::overview::tone;
 use super::rate::{RateReadout, circuit_words, waiting_words};
 use super::rate_chart::{BackoffLine, backoffs};
-use super::share::{policies, policy_of};
 use super::words::{Due, When, number, percent, person_date, span};
-use crate::asking::{Place, Wanted};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing::{self, Standing};
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_app::{Outlook, outlook};
+use gleaner_app::{ConnectionView, CoveredStream, Look, Outlook};
 use gleaner_engine::{Finding, Grade, WallTime};
-use gleaner_protocol::{CoveragePolicy, RefreshPolicy, TerminalReason};
-use gleaner_store::{ConnectionState, OwnerSchedule, Reader, RunSummary, Share, StreamCoverage};
+use gleaner_protocol::{RefreshPolicy, TerminalReason};
+use gleaner_store::{ConnectionState, OwnerSchedule, Reader, RunSummary, Share};
 use serde::Deserialize;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs of one page.
@@ -124,46 +120,41 @@ pub(crate) struct ConnectionWanted {
 }
 
 pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<ConnectionWanted>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<ConnectionWanted>,
 ) -> Result<Response, PageProblem> {
-    let page = inside.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
+    let page = state.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
     show(&page)
 }
 
 fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<ConnectionPage, Problem> {
-    let now = date::now();
-    let waiting = standing::waiting(reader)?;
-    let standing = Standing::of(reader, name, &waiting)?;
-    let questions = waiting.iter().filter(|question| question.connection == name).count();
+    let mut look = Look::new(reader)?;
+    let view = ConnectionView::load(reader, &mut look, name)?;
+    let now = look.now;
     let here = href(&["connections", name]);
-    let manifest = standing.manifest.as_ref();
-    let policies = policies(manifest);
-    let evidence = &standing.evidence;
-    let (runs, older) = runs(reader, name, wanted.runs_before.as_deref(), (standing.holder.is_some(), now))?;
-    let streams = reader.coverage(name)?;
-    let grade = standing.health.as_ref().map(|health| health.grade);
-    let outlook = outlook(reader, name, now)?;
+    let manifest = view.manifest.as_deref();
+    let evidence = &view.evidence;
+    let (runs, older) = runs(reader, name, wanted.runs_before.as_deref(), (view.holder.is_some(), now))?;
+    let streams = look.coverage(reader, name)?;
+    let grade = view.health.as_ref().map(|health| health.grade);
+    let outlook = view.outlook();
     Ok(ConnectionPage {
-        frame: Frame::new(name, Part::Overview, here.clone(), waiting.len()).after(wanted.done.as_deref()),
+        frame: Frame::new(name, Part::Overview, here.clone(), look.waiting.len()).after(wanted.done.as_deref()),
         name: Outside::new(name),
         href: here,
-        connector: connector(&standing),
+        connector: connector(&view),
         grade: grade.map_or("not collected", Grade::words),
         tone: tone(grade),
-        state: state(&standing, now),
-        findings: findings(&standing),
-        help: reader.open_help(name, now)?.into_iter().map(|help| Outside::new(help.message)).collect(),
-        questions,
+        state: state(&view, now),
+        findings: findings(&view),
+        help: view.help.iter().map(|help| Outside::new(&help.message)).collect(),
+        questions: view.questions.len(),
         rate: RateReadout::of(evidence),
-        waiting: waiting_words(&standing, now),
+        waiting: waiting_words(&view),
         circuit: evidence.circuit.as_ref().and_then(circuit_words),
         backoffs: backoffs(reader, name, BACKOFFS_SHOWN)?,
-        streams: streams
-            .iter()
-            .map(|stream| StreamLine::of(name, stream, policy_of(&policies, &stream.summary.name), now))
-            .collect(),
+        streams: streams.iter().map(|stream| StreamLine::of(name, stream, now)).collect(),
         next: NextLine::of(&outlook, now),
         schedule: ScheduleFields::of(outlook.set),
         recommended: recommended(manifest.and_then(|manifest| manifest.refresh_policy.as_ref())),
@@ -172,18 +163,18 @@ fn gather(reader: &Reader, name: &str, wanted: &ConnectionWanted) -> Result<Conn
     })
 }
 
-fn connector(standing: &Standing) -> Outside {
-    let id = &standing.evidence.summary.connector_id;
-    Outside::new(match &standing.manifest {
+fn connector(view: &ConnectionView) -> Outside {
+    let id = &view.evidence.summary.connector_id;
+    Outside::new(match &view.manifest {
         Some(manifest) if manifest.display_name.is_empty() => format!("{id}, version {}", manifest.version),
         Some(manifest) => format!("{} ({id}, version {})", manifest.display_name, manifest.version),
         None => id.clone(),
     })
 }
 
-fn state(standing: &Standing, now: WallTime) -> Doing {
-    let evidence = &standing.evidence;
-    let is_running = standing.holder.is_some();
+fn state(view: &ConnectionView, now: WallTime) -> Doing {
+    let evidence = &view.evidence;
+    let is_running = view.holder.is_some();
     let open_run = evidence.open_run.as_ref().filter(|_| is_running);
     Doing {
         is_running,
@@ -195,12 +186,12 @@ fn state(standing: &Standing, now: WallTime) -> Doing {
 }
 
 /// What is worth saying, but for the question, which has a link of its own.
-fn findings(standing: &Standing) -> Vec<Said> {
-    let findings = standing.health.iter().flat_map(|health| &health.findings);
+fn findings(view: &ConnectionView) -> Vec<Said> {
+    let findings = view.health.iter().flat_map(|health| &health.findings);
     let said = |finding: &Finding| Said {
         tone: tone(Some(finding.grade())),
         grade: finding.grade().words(),
-        text: Outside::new(standing.evidence.sentence(finding, person_date)),
+        text: Outside::new(view.evidence.sentence(finding, person_date)),
     };
     findings.filter(|finding| **finding != Finding::QuestionOpen).map(said).collect()
 }
@@ -241,9 +232,9 @@ impl ScheduleFields {
 }
 
 impl StreamLine {
-    fn of(connection: &str, stream: &StreamCoverage, policy: CoveragePolicy, now: WallTime) -> Self {
-        let summary = &stream.summary;
-        let (share, why) = match stream.share(policy) {
+    fn of(connection: &str, stream: &CoveredStream, now: WallTime) -> Self {
+        let summary = &stream.coverage.summary;
+        let (share, why) = match stream.share() {
             Share::Known(share) => (Some(share), None),
             Share::Unknown(why) => (None, Some(why.sentence())),
         };
@@ -253,7 +244,7 @@ impl StreamLine {
             is_declared: summary.declared,
             records: number(summary.records),
             deleted: summary.tombstones,
-            missing: stream.missing(),
+            missing: stream.coverage.missing(),
             share,
             percent: share.map_or_else(|| "unknown".to_owned(), percent),
             why,

@@ -4,18 +4,17 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
 use super::words::{When, counted, number};
-use crate::asking::{Place, Wanted};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
+use gleaner_app::dates;
 use gleaner_engine::WallTime;
 use gleaner_store::{ConnectionState, Reader, StoredRecord};
 use serde::Deserialize;
-use std::sync::Arc;
 
 /// Records of one page.
 const RECORDS_SHOWN: usize = 50;
@@ -72,13 +71,13 @@ struct RecordLine {
     stored: When,
 }
 
-pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, PageProblem> {
-    show(&inside.reading.ask(|reader| gather(reader)).await?)
+pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
+    show(&state.reading.ask(|reader| gather(reader)).await?)
 }
 
 fn gather(reader: &Reader) -> Result<DataPage, Problem> {
-    let now = date::now();
-    let frame = Frame::new("Data", Part::Data, href(&["data"]), standing::waiting(reader)?.len());
+    let now = dates::now();
+    let frame = Frame::new("Data", Part::Data, href(&["data"]), Look::new(reader)?.waiting.len());
     let mut connections = Vec::new();
     for connection in reader.connections()?.iter().filter(|known| known.state != ConnectionState::Purging) {
         let streams = reader.streams(&connection.name)?.into_iter().map(|stream| StreamView {
@@ -108,16 +107,16 @@ pub(crate) struct StreamWanted {
 }
 
 pub(crate) async fn stream(
-    State(inside): State<Arc<Inside>>,
-    Place((connection, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<StreamWanted>,
+    State(state): Shared,
+    UrlPath((connection, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<StreamWanted>,
 ) -> Result<Response, PageProblem> {
-    let page = inside.reading.ask(move |reader| gather_stream(reader, &connection, &stream, &wanted)).await?;
+    let page = state.reading.ask(move |reader| gather_stream(reader, &connection, &stream, &wanted)).await?;
     show(&page)
 }
 
 fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWanted) -> Result<StreamPage, Problem> {
-    let now = date::now();
+    let now = dates::now();
     let searched = wanted.q.as_deref().filter(|text| !text.is_empty());
     if searched.is_some_and(|text| text.chars().count() > SEARCH_CHARS_MAX) {
         return Err(Problem::bad_request("that is too long to search for", "look for a word or two"));
@@ -143,7 +142,7 @@ fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWante
     let total = reader.streams(name)?.into_iter().find(|known| known.name == stream).map_or(0, |known| known.records);
     let title = format!("{stream} of {name}");
     Ok(StreamPage {
-        frame: Frame::new(title, Part::Data, address(after), standing::waiting(reader)?.len()),
+        frame: Frame::new(title, Part::Data, address(after), Look::new(reader)?.waiting.len()),
         connection: Outside::new(name),
         connection_href: href(&["connections", name]),
         stream: Outside::new(stream),

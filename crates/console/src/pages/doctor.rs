@@ -4,15 +4,14 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::words::{When, counted};
-use crate::date;
-use crate::inside::Inside;
-use crate::standing;
-use crate::turns::Turn;
+use crate::server::app_state::Shared;
+use crate::server::job_queue::Job;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
+use gleaner_app::dates;
 use gleaner_app::{Check, CheckVerdict};
-use std::sync::Arc;
 
 #[derive(Template)]
 #[template(path = "doctor.html")]
@@ -31,13 +30,13 @@ struct CheckView {
     hint: Option<Outside>,
 }
 
-pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, PageProblem> {
-    let mut checks = inside.set_up(Turn::Examine, |setup| setup.examine()).await?;
-    let waiting = inside.reading.ask(|reader| Ok(standing::waiting(reader)?.len())).await?;
+pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
+    let mut checks = state.do_job(Job::Examine, |app| Ok(app.doctor())).await?;
+    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting.len())).await?;
     // Those of one kind stay in the order in which one depends on another.
     checks.sort_by_key(|check| std::cmp::Reverse(check.verdict));
     let frame = Frame::new("Doctor", Part::Settings, href(&["settings", "doctor"]), waiting);
-    let now = date::now();
+    let now = dates::now();
     let headline = headline(&checks);
     show(&DoctorPage { frame, headline, looked: When::new(now, now), checks: checks.into_iter().map(view).collect() })
 }

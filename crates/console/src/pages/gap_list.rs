@@ -8,18 +8,17 @@ use super::json_text::pretty;
 use super::outside::{Outside, href, href_with};
 use super::share::missing_words;
 use super::words::{When, number};
-use crate::asking::{Place, Wanted};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
+use gleaner_app::dates;
 use gleaner_engine::WallTime;
 use gleaner_store::{GapCause, GapFilter, GapSummary, Missing, QuarantinedRecord, Reader, StreamCoverage};
 use serde::Deserialize;
-use std::sync::Arc;
 
 /// Gaps, and records in quarantine, of one page.
 const GAPS_SHOWN: usize = 50;
@@ -111,17 +110,17 @@ pub(crate) struct GapListWanted {
 }
 
 pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-    Wanted(wanted): Wanted<GapListWanted>,
+    State(state): Shared,
+    UrlPath(name): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<GapListWanted>,
 ) -> Result<Response, PageProblem> {
-    let page = inside.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
+    let page = state.reading.ask(move |reader| gather(reader, &name, &wanted)).await?;
     show(&page)
 }
 
 fn gather(reader: &Reader, name: &str, wanted: &GapListWanted) -> Result<GapListPage, Problem> {
-    let now = date::now();
-    let waiting = standing::waiting(reader)?;
+    let now = dates::now();
+    let waiting = Look::new(reader)?.waiting;
     let chosen = wanted.stream.as_deref().filter(|stream| !stream.is_empty());
     let address = |place: Option<(&str, i64)>| {
         let place = place.map(|(of, after)| (of, after.to_string()));

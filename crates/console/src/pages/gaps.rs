@@ -4,15 +4,14 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href, href_with};
 use super::words::number;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_protocol::Wording;
 use gleaner_store::{ConnectionState, GapCause, Missing, Reader};
-use std::sync::Arc;
 
 #[derive(Template)]
 #[template(path = "gaps.html")]
@@ -116,12 +115,12 @@ impl WordsView {
     }
 }
 
-pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, PageProblem> {
-    show(&inside.reading.ask(|reader| gather(reader)).await?)
+pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
+    show(&state.reading.ask(|reader| gather(reader)).await?)
 }
 
 fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
-    let waiting = standing::waiting(reader)?;
+    let waiting = Look::new(reader)?.waiting;
     let mut groups = GROUPS.map(|(_, title, says, tone)| Group { title, says, tone, total: 0, causes: Vec::new() });
     let (mut left_open, mut unfinished) = (Vec::new(), Vec::new());
     let connections = reader.connections()?;

@@ -9,22 +9,21 @@ use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::picture::is_named;
 use super::words::{Until, When};
-use crate::asking::{Form, Place, Wanted};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::{Form, UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_app::Reply;
+use gleaner_app::dates;
 use gleaner_engine::WallTime;
 use gleaner_protocol::{InteractionKind, Manifest, ManifestOrigin, RawJson};
 use gleaner_store::{ConnectionState, OpenQuestion, Reader};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Fields that a form may have: more than anybody would fill in.
 const FIELDS_MAX: usize = 20;
@@ -76,15 +75,15 @@ pub(crate) struct InboxWanted {
 }
 
 pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Wanted(wanted): Wanted<InboxWanted>,
+    State(state): Shared,
+    UrlQuery(wanted): UrlQuery<InboxWanted>,
 ) -> Result<Response, PageProblem> {
-    show(&inside.reading.ask(move |reader| gather(reader, wanted.done.as_deref())).await?)
+    show(&state.reading.ask(move |reader| gather(reader, wanted.done.as_deref())).await?)
 }
 
 fn gather(reader: &Reader, done: Option<&str>) -> Result<InboxPage, Problem> {
-    let now = date::now();
-    let waiting = standing::waiting(reader)?;
+    let now = dates::now();
+    let waiting = Look::new(reader)?.waiting;
     let frame = Frame::new("Inbox", Part::Inbox, href(&["inbox"]), waiting.len()).after(done);
     let questions = waiting.iter().map(|question| QuestionView::of(reader, question, now)).collect::<Result<_, _>>()?;
     let mut help = Vec::new();
@@ -172,12 +171,12 @@ impl FieldView {
 
 /// Takes an answer, or that there will be none, and hands it on.
 pub(crate) async fn answer(
-    State(inside): State<Arc<Inside>>,
-    Place(question): Place<i64>,
+    State(state): Shared,
+    UrlPath(question): UrlPath<i64>,
     Form(form): Form,
 ) -> Result<Response, PageProblem> {
     let (answer, done) = read(&fields(&form))?;
-    inside.act(move |actions| actions.answer(question, answer)).await?;
+    state.act(move |app| app.answer(question, answer)).await?;
     Ok(see(format!("/inbox?done={done}")))
 }
 

@@ -8,13 +8,13 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{href, href_with};
 use super::words::{number, percent};
-use crate::asking::Wanted;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::UrlQuery;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::{self, Drawing, Summary, is_on_target};
 use gleaner_lab::scenario::Scenario;
@@ -103,12 +103,9 @@ pub(crate) struct LabWanted {
     of: Option<String>,
 }
 
-pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Wanted(wanted): Wanted<LabWanted>,
-) -> Result<Response, PageProblem> {
-    let waiting = inside.reading.ask(|reader| Ok(standing::waiting(reader)?.len())).await?;
-    let turn = timeout(TURN_MAX, Arc::clone(&inside.turns.simulating).acquire_owned()).await;
+pub(crate) async fn page(State(state): Shared, UrlQuery(wanted): UrlQuery<LabWanted>) -> Result<Response, PageProblem> {
+    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting.len())).await?;
+    let turn = timeout(TURN_MAX, Arc::clone(&state.jobs.simulating).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else { return Err(Problem::busy("the laboratory is at work").into()) };
     let made = tokio::task::spawn_blocking(move || {
         let made = gather(wanted.of.as_deref().unwrap_or(FIRST), waiting);

@@ -4,6 +4,7 @@
 //! adds what escaping for HTML does not do: a control character and one that turns the order of others around can be
 //! seen, as on the terminal. Nothing here is ever markup.
 
+use gleaner_base::outside;
 use std::fmt::{self, Display, Formatter, Write as _};
 
 /// Text that somebody else wrote.
@@ -31,16 +32,8 @@ impl Outside {
 
 impl Display for Outside {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| {
-            let is_seen = !c.is_control() || matches!(c, '\n' | '\t');
-            if is_seen && !reorders(c) { f.write_char(c) } else { write!(f, "{}", c.escape_default()) }
-        })
+        f.write_str(&outside::lines(&self.0))
     }
-}
-
-/// Whether a character changes the order in which others are shown, or is not shown at all.
-fn reorders(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 /// An address on this console: its parts, each encoded, so that a name cannot lead elsewhere.

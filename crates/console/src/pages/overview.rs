@@ -4,19 +4,16 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::rate::{waiting_words, why_not_faster};
-use super::share::{Shares, missing_sentence, missing_words, policies, policy_of};
+use super::share::{Shares, missing_sentence, missing_words};
 use super::words::{Due, Until, When, counted, number, pace, person_date};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing::{self, Standing};
+use crate::server::app_state::Shared;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_app::{Outlook, outlook};
+use gleaner_app::{ConnectionView, Look, Outlook};
 use gleaner_engine::{Finding, Grade, WallTime};
 use gleaner_store::{ConnectionState, Missing, OpenQuestion, Reader};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Of a question, so much is shown here.
@@ -94,13 +91,13 @@ struct Gone {
     what: String,
 }
 
-pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, PageProblem> {
-    show(&inside.reading.ask(|reader| gather(reader)).await?)
+pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
+    show(&state.reading.ask(|reader| gather(reader)).await?)
 }
 
 fn gather(reader: &Reader) -> Result<Overview, Problem> {
-    let now = date::now();
-    let waiting = standing::waiting(reader)?;
+    let mut look = Look::new(reader)?;
+    let (now, waiting) = (look.now, &look.waiting);
     let mut page = Overview {
         frame: Frame::new("Overview", Part::Overview, "/".to_owned(), waiting.len()),
         headline: String::new(),
@@ -124,25 +121,25 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
             }
         }
         let name = connection.name;
-        let standing = Standing::of(reader, &name, &waiting)?;
-        for help in reader.open_help(&name, now)? {
+        let view = ConnectionView::load(reader, &mut look, &name)?;
+        for help in &view.help {
             let (who, what) = (Outside::new(&name), Outside::short(&help.message, QUESTION_CHARS));
             page.needs.push(Need { who, what, until: None, href: href(&["connections", &name]), action: "Look" });
         }
-        page.needs.extend(Need::findings(&standing));
-        let outlook = outlook(reader, &name, now)?;
+        page.needs.extend(Need::findings(&view));
+        let outlook = view.outlook();
         if let Some(at) = outlook.at()
             && next.as_ref().is_none_or(|(earliest, _)| at < *earliest)
         {
             next = Some((at, name.clone()));
         }
-        page.running.extend(standing.holder.is_some().then(|| Outside::new(&name)));
-        page.fresh.add(&standing, now);
-        let shares = shares(reader, &standing)?;
+        page.running.extend(view.holder.is_some().then(|| Outside::new(&name)));
+        page.fresh.add(&view, now);
+        let shares = shares(reader, &mut look, &name)?;
         page.shares.merge(&shares);
-        page.missing = page.missing.and(standing.evidence.missing);
-        let grade = standing.health.as_ref().map(|health| health.grade);
-        graded.push((grade, Line::of(&standing, &shares, &outlook, now)));
+        page.missing = page.missing.and(view.evidence.missing);
+        let grade = view.health.as_ref().map(|health| health.grade);
+        graded.push((grade, Line::of(&view, &shares, &outlook, now)));
     }
     // Those that need somebody first; a manifest that cannot be read is the worst.
     graded.sort_by_key(|(grade, _)| std::cmp::Reverse(grade.map_or(u8::MAX, |grade| grade as u8)));
@@ -156,12 +153,9 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
     Ok(page)
 }
 
-fn shares(reader: &Reader, standing: &Standing) -> Result<Shares, Problem> {
-    let policies = policies(standing.manifest.as_ref());
+fn shares(reader: &Reader, look: &mut Look, name: &str) -> Result<Shares, Problem> {
     let mut shares = Shares::default();
-    for stream in reader.coverage(&standing.evidence.summary.name)? {
-        shares.add(&stream, policy_of(&policies, &stream.summary.name));
-    }
+    look.coverage(reader, name)?.iter().for_each(|stream| shares.add(stream));
     Ok(shares)
 }
 
@@ -198,14 +192,14 @@ impl Need {
     }
 
     /// What only the owner can mend; an open question has a line of its own.
-    fn findings(standing: &Standing) -> Vec<Self> {
-        let name = &standing.evidence.summary.name;
-        let findings = standing.health.iter().flat_map(|health| &health.findings);
+    fn findings(view: &ConnectionView) -> Vec<Self> {
+        let name = &view.evidence.summary.name;
+        let findings = view.health.iter().flat_map(|health| &health.findings);
         let owners =
             findings.filter(|finding| finding.grade() == Grade::NeedsOwner && **finding != Finding::QuestionOpen);
         let need = |finding: &Finding| Self {
             who: Outside::new(name),
-            what: Outside::new(standing.evidence.sentence(finding, person_date)),
+            what: Outside::new(view.evidence.sentence(finding, person_date)),
             until: None,
             href: href(&["connections", name]),
             action: "Look",
@@ -215,11 +209,11 @@ impl Need {
 }
 
 impl Fresh {
-    fn add(&mut self, standing: &Standing, now: WallTime) {
-        let (_, is_stale) = freshness(standing, now);
+    fn add(&mut self, view: &ConnectionView, now: WallTime) {
+        let (_, is_stale) = freshness(view, now);
         self.of += 1;
         self.stale += u64::from(is_stale);
-        self.never += u64::from(standing.evidence.last_success.is_none());
+        self.never += u64::from(view.evidence.last_success.is_none());
     }
 
     const fn fresh(&self) -> u64 {
@@ -237,10 +231,10 @@ impl Fresh {
 }
 
 /// How fresh a connection is, against its policy, and whether that is too old.
-fn freshness(standing: &Standing, now: WallTime) -> (&'static str, bool) {
-    let policy = standing.manifest.as_ref().and_then(|manifest| manifest.refresh_policy.as_ref());
+fn freshness(view: &ConnectionView, now: WallTime) -> (&'static str, bool) {
+    let policy = view.manifest.as_ref().and_then(|manifest| manifest.refresh_policy.as_ref());
     let max = policy.and_then(|policy| policy.maximum_staleness_seconds).map(Duration::from_secs);
-    match (standing.evidence.last_success, max) {
+    match (view.evidence.last_success, max) {
         (None, _) => ("no run has succeeded yet", false),
         (Some(_), None) => ("its policy sets no limit", false),
         (Some(at), Some(max)) if now.since(at) > max => ("older than its policy allows", true),
@@ -249,18 +243,18 @@ fn freshness(standing: &Standing, now: WallTime) -> (&'static str, bool) {
 }
 
 impl Line {
-    fn of(standing: &Standing, shares: &Shares, next: &Outlook, now: WallTime) -> Self {
-        let evidence = &standing.evidence;
+    fn of(view: &ConnectionView, shares: &Shares, next: &Outlook, now: WallTime) -> Self {
+        let evidence = &view.evidence;
         let name = &evidence.summary.name;
-        let (freshness, is_stale) = freshness(standing, now);
-        let grade = standing.health.as_ref().map(|health| health.grade);
-        let findings = standing.health.iter().flat_map(|health| &health.findings);
+        let (freshness, is_stale) = freshness(view, now);
+        let grade = view.health.as_ref().map(|health| health.grade);
+        let findings = view.health.iter().flat_map(|health| &health.findings);
         // Gaps and age have columns of their own.
         let mut worth_saying =
             findings.filter(|finding| !matches!(finding, Finding::GapsOpen(_) | Finding::Stale { .. }));
-        let is_running = standing.holder.is_some();
+        let is_running = view.holder.is_some();
         let rate = evidence.rate.as_ref();
-        let waiting = waiting_words(standing, now);
+        let waiting = waiting_words(view);
         Self {
             href: href(&["connections", name]),
             run_href: href(&["connections", name, "run"]),

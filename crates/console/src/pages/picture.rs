@@ -5,12 +5,12 @@
 //! followed. Nothing is ever written here.
 
 use super::error_page::PageProblem;
-use crate::asking::Place;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::UrlPath;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
+use gleaner_app::Look;
 use gleaner_protocol::is_picture_name;
 use gleaner_store::OpenQuestion;
 use http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
@@ -18,7 +18,6 @@ use rustix::fs::{Mode, OFlags, openat};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
-use std::sync::Arc;
 
 /// The largest file. It is what a connector may write.
 const BYTES_MAX: u64 = 8 * 1024 * 1024;
@@ -32,13 +31,10 @@ pub(super) fn is_named(question: &OpenQuestion) -> bool {
     question.picture.as_deref().is_some_and(is_picture_name) && is_plain(&question.run_id)
 }
 
-pub(crate) async fn of_question(
-    State(inside): State<Arc<Inside>>,
-    Place(id): Place<i64>,
-) -> Result<Response, PageProblem> {
-    let root = inside.root.clone();
-    let bytes = inside.reading.ask(move |reader| {
-        let waiting = standing::waiting(reader)?;
+pub(crate) async fn of_question(State(state): Shared, UrlPath(id): UrlPath<i64>) -> Result<Response, PageProblem> {
+    let root = state.app.root().to_owned();
+    let bytes = state.reading.ask(move |reader| {
+        let waiting = Look::new(reader)?.waiting;
         let question = waiting.iter().find(|question| question.id == id).filter(|question| is_named(question));
         let read = question.and_then(|question| read(&root, &question.run_id, question.picture.as_deref()?));
         read.ok_or_else(|| {

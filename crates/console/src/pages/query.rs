@@ -3,16 +3,15 @@
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
-use crate::asking::Wanted;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::UrlQuery;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_store::{Cell, ConnectionState, QueryError, QuerySink, Reader};
 use serde::Deserialize;
-use std::sync::Arc;
 
 /// Rows that are shown.
 const ROWS_MAX: usize = 200;
@@ -47,14 +46,14 @@ pub(crate) struct QueryWanted {
 }
 
 pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Wanted(wanted): Wanted<QueryWanted>,
+    State(state): Shared,
+    UrlQuery(wanted): UrlQuery<QueryWanted>,
 ) -> Result<Response, PageProblem> {
-    show(&inside.reading.ask(move |reader| gather(reader, wanted.q.as_deref().unwrap_or_default())).await?)
+    show(&state.reading.ask(move |reader| gather(reader, wanted.q.as_deref().unwrap_or_default())).await?)
 }
 
 fn gather(reader: &mut Reader, question: &str) -> Result<QueryPage, Problem> {
-    let frame = Frame::new("SQL", Part::Data, href(&["data", "sql"]), standing::waiting(reader)?.len());
+    let frame = Frame::new("SQL", Part::Data, href(&["data", "sql"]), Look::new(reader)?.waiting.len());
     let mut views = Vec::new();
     for connection in reader.connections()?.iter().filter(|known| known.state != ConnectionState::Purging) {
         views.extend(

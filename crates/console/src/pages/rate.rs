@@ -3,8 +3,7 @@
 //! Where no pace was reported there is none to show: the page says that it is unavailable, and never a zero.
 
 use super::words::{interval, rate};
-use crate::standing::Standing;
-use gleaner_engine::WallTime;
+use gleaner_app::ConnectionView;
 use gleaner_protocol::{CircuitState, CollectionRate, ProviderBudget};
 use gleaner_schedule::Zone;
 use gleaner_store::Evidence;
@@ -71,9 +70,9 @@ pub(crate) fn why_not_faster(reported: &CollectionRate, circuit: Option<&Provide
 }
 
 /// What its run waits for now, in the sentence that is used everywhere; nothing when no process works on it.
-pub(crate) fn waiting_words(standing: &Standing, now: WallTime) -> Option<String> {
-    let (waiting, until) = standing.evidence.waiting_at(now).filter(|_| standing.holder.is_some())?;
-    Some(waiting.sentence(&Zone::of_this_machine().show_near(until, now)))
+pub(crate) fn waiting_words(view: &ConnectionView) -> Option<String> {
+    let (waiting, until) = view.waits()?;
+    Some(waiting.sentence(&Zone::of_this_machine().show_near(until, view.now)))
 }
 
 /// A circuit that is not closed, in words.

@@ -6,16 +6,15 @@
 
 use super::error_page::PageProblem;
 use super::words::{Clock, interval, rate};
-use crate::asking::Place;
-use crate::inside::Inside;
 use crate::problem::Problem;
+use crate::server::app_state::Shared;
+use crate::server::extract::UrlPath;
 use axum::extract::State;
 use axum::response::Response;
 use gleaner_engine::WallTime;
 use gleaner_protocol::{Backoff, CollectionRate, ConnectorMessage};
 use gleaner_store::Reader;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// Runs that are looked at.
 const RUNS_MAX: usize = 5;
@@ -59,12 +58,9 @@ pub(crate) struct BackoffLine {
     pub(crate) reason: &'static str,
 }
 
-pub(crate) async fn points(
-    State(inside): State<Arc<Inside>>,
-    Place(name): Place<String>,
-) -> Result<Response, PageProblem> {
-    let points = inside.reading.ask(move |reader| Ok(Points::of(&reports(reader, &name)?))).await?;
-    Ok(inside.giving.json(&points)?)
+pub(crate) async fn points(State(state): Shared, UrlPath(name): UrlPath<String>) -> Result<Response, PageProblem> {
+    let points = state.reading.ask(move |reader| Ok(Points::of(&reports(reader, &name)?))).await?;
+    Ok(state.responder.json(&points)?)
 }
 
 /// The last times that it slowed down, the newest first.

@@ -5,18 +5,17 @@ use super::frame::{Frame, Part};
 use super::json_text::pretty;
 use super::outside::{Outside, href, href_with};
 use super::words::When;
-use crate::asking::{Place, Wanted};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
+use gleaner_app::dates;
 use gleaner_engine::WallTime;
 use gleaner_store::{Reader, StoredRecord};
 use serde::Deserialize;
-use std::sync::Arc;
 
 /// Versions of one page.
 const VERSIONS_SHOWN: usize = 20;
@@ -52,16 +51,16 @@ pub(crate) struct RecordWanted {
 }
 
 pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Place((connection, stream)): Place<(String, String)>,
-    Wanted(wanted): Wanted<RecordWanted>,
+    State(state): Shared,
+    UrlPath((connection, stream)): UrlPath<(String, String)>,
+    UrlQuery(wanted): UrlQuery<RecordWanted>,
 ) -> Result<Response, PageProblem> {
-    let page = inside.reading.ask(move |reader| gather(reader, &connection, &stream, &wanted)).await?;
+    let page = state.reading.ask(move |reader| gather(reader, &connection, &stream, &wanted)).await?;
     show(&page)
 }
 
 fn gather(reader: &Reader, name: &str, stream: &str, wanted: &RecordWanted) -> Result<RecordPage, Problem> {
-    let now = date::now();
+    let now = dates::now();
     let key = wanted.key.as_str();
     let present = reader.record(name, stream, key)?;
     let present =
@@ -71,7 +70,7 @@ fn gather(reader: &Reader, name: &str, stream: &str, wanted: &RecordWanted) -> R
     let address = |before: &str| href_with(&["data", name, stream, "record"], &[("key", key), ("before", before)]);
     let here = href_with(&["data", name, stream, "record"], &[("key", key)]);
     Ok(RecordPage {
-        frame: Frame::new(format!("{key} in {stream}"), Part::Data, here, standing::waiting(reader)?.len()),
+        frame: Frame::new(format!("{key} in {stream}"), Part::Data, here, Look::new(reader)?.waiting.len()),
         connection: Outside::new(name),
         stream: Outside::new(stream),
         stream_href: href(&["data", name, stream]),

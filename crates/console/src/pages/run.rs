@@ -7,19 +7,17 @@ use super::outside::{Outside, href, href_with};
 use super::trace::{TraceLine, lines};
 use super::words::{When, counted, number, pace, span};
 use crate::api::runs::no_run;
-use crate::asking::{Place, Wanted};
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_engine::WallTime;
 use gleaner_protocol::CollectionRate;
-use gleaner_store::{LeaseOn, Reader, RunSummary};
+use gleaner_store::{Reader, RunSummary};
 use serde::Deserialize;
-use std::sync::Arc;
 
 /// Events of one page.
 const EVENTS_SHOWN: usize = 100;
@@ -69,21 +67,20 @@ pub(crate) struct RunWanted {
 }
 
 pub(crate) async fn page(
-    State(inside): State<Arc<Inside>>,
-    Place(run_id): Place<String>,
-    Wanted(wanted): Wanted<RunWanted>,
+    State(state): Shared,
+    UrlPath(run_id): UrlPath<String>,
+    UrlQuery(wanted): UrlQuery<RunWanted>,
 ) -> Result<Response, PageProblem> {
-    let page = inside.reading.ask(move |reader| gather(reader, &run_id, &wanted)).await?;
+    let page = state.reading.ask(move |reader| gather(reader, &run_id, &wanted)).await?;
     show(&page)
 }
 
 fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, Problem> {
-    let now = date::now();
+    let look = Look::new(reader)?;
+    let now = look.now;
     let run = reader.run(run_id)?.ok_or_else(no_run)?;
     let connection = reader.connection_of_run(run_id)?.ok_or_else(no_run)?;
-    let waiting = standing::waiting(reader)?;
-    let holder = reader.held_by(LeaseOn::Connection(&connection), &standing::ourselves()?, now)?;
-    let is_running = run.ended_at.is_none() && holder.is_some();
+    let is_running = run.ended_at.is_none() && look.is_running(reader, &connection)?;
     let events = reader.last_events(run_id, None, wanted.before, EVENTS_SHOWN)?;
     let oldest = events.last().filter(|_| events.len() == EVENTS_SHOWN).map(|event| event.id.to_string());
     let here = match wanted.before {
@@ -93,7 +90,7 @@ fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, 
     let (cause, next) = cause(&run, is_running, now);
     let title = format!("Run of {connection}");
     Ok(RunPage {
-        frame: Frame::new(title, Part::Overview, here, waiting.len()).after(wanted.done.as_deref()),
+        frame: Frame::new(title, Part::Overview, here, look.waiting.len()).after(wanted.done.as_deref()),
         connection_href: href(&["connections", &connection]),
         connection: Outside::new(connection),
         run_id: Outside::new(run_id),

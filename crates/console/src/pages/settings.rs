@@ -4,16 +4,14 @@ use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
 use super::outside::{Outside, href};
 use super::words::When;
-use crate::date;
-use crate::inside::Inside;
 use crate::problem::Problem;
-use crate::standing;
+use crate::server::app_state::Shared;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
+use gleaner_app::Look;
 use gleaner_engine::WallTime;
 use gleaner_store::{LeaseStanding, Reader};
-use std::sync::Arc;
 
 #[derive(Template)]
 #[template(path = "settings.html")]
@@ -34,22 +32,23 @@ struct LeaseView {
     is_held: bool,
 }
 
-pub(crate) async fn page(State(inside): State<Arc<Inside>>) -> Result<Response, PageProblem> {
-    let (address, started_at) = (inside.address.clone(), inside.started_at);
-    show(&inside.reading.ask(move |reader| gather(reader, address, started_at)).await?)
+pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
+    let (address, started_at) = (state.address.clone(), state.started_at);
+    show(&state.reading.ask(move |reader| gather(reader, address, started_at)).await?)
 }
 
 fn gather(reader: &Reader, address: String, started_at: WallTime) -> Result<SettingsPage, Problem> {
-    let now = date::now();
+    let look = Look::new(reader)?;
+    let now = look.now;
     let (schema, sqlite) = Reader::versions();
-    let leases = reader.leases(&standing::ourselves()?, now)?.into_iter().map(|lease| match lease {
+    let leases = look.leases(reader)?.into_iter().map(|lease| match lease {
         LeaseStanding::Held(by) => {
             LeaseView { what: Outside::new(format!("{}: process {}", by.lease, by.pid)), is_held: true }
         }
         LeaseStanding::Abandoned(name) => LeaseView { what: Outside::new(name), is_held: false },
     });
     Ok(SettingsPage {
-        frame: Frame::new("Settings", Part::Settings, href(&["settings"]), standing::waiting(reader)?.len()),
+        frame: Frame::new("Settings", Part::Settings, href(&["settings"]), look.waiting.len()),
         address: Outside::new(address),
         started: When::new(started_at, now),
         version: env!("CARGO_PKG_VERSION"),

@@ -1,9 +1,8 @@
 //! How much of what should be here is here, added up over streams, and honest where nobody can know.
 
 use super::words::{counted, number, percent};
-use gleaner_protocol::{CoveragePolicy, Manifest};
-use gleaner_store::{Missing, Share, StreamCoverage};
-use std::collections::BTreeMap;
+use gleaner_app::CoveredStream;
+use gleaner_store::{Missing, Share};
 
 /// Several streams together. Those of which nobody knows the whole are counted and not guessed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,11 +14,11 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    pub(crate) fn add(&mut self, stream: &StreamCoverage, policy: CoveragePolicy) {
-        match stream.share(policy) {
+    pub(crate) fn add(&mut self, stream: &CoveredStream) {
+        match stream.share() {
             Share::Known(_) => {
-                self.here += stream.summary.records;
-                self.whole += stream.summary.records + stream.missing();
+                self.here += stream.coverage.summary.records;
+                self.whole += stream.coverage.summary.records + stream.coverage.missing();
                 self.known += 1;
             }
             Share::Unknown(_) => self.unknown += 1,
@@ -56,17 +55,6 @@ impl Shares {
             ),
         }
     }
-}
-
-/// The coverage policy of each stream of a manifest.
-pub(crate) fn policies(manifest: Option<&Manifest>) -> BTreeMap<String, CoveragePolicy> {
-    let streams = manifest.map(|manifest| &*manifest.streams).unwrap_or_default();
-    streams.iter().map(|stream| (stream.name.clone(), stream.coverage_policy)).collect()
-}
-
-/// The policy of one stream; one that the manifest no longer has was collected.
-pub(crate) fn policy_of(policies: &BTreeMap<String, CoveragePolicy>, stream: &str) -> CoveragePolicy {
-    policies.get(stream).copied().unwrap_or(CoveragePolicy::Collect)
 }
 
 /// All that is missing in a sentence. What the owner ignores is missing all the same, and said when nothing else is.

@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 const NOTES: &str = "/api/v1/connections/notes";
 
-/// Asks a question, and ends well when the answer is the one that it waits for.
+/// Asks a question, and ends well when the answer is the one that it waits for. That is not written in one piece: the
+/// command of a connection is stored, and the answer must not be.
 pub(crate) const ASKS: &str = r#"read start
 echo '{"type":"INTERACTION","request_id":"q1","kind":"otp","message":"The <b>code</b>?","timeout_seconds":60}'
 read answer
 case "$answer" in
-    *'"code":"c4n4ry-0tp"'*) n=1; echo '{"type":"RECORD","stream":"items","key":"answered","data":{"id":"answered"},"emitted_at":"2031-01-01T00:00:00Z"}' ;;
+    *'"code":"c4n4ry'-'0tp"'*) n=1; echo '{"type":"RECORD","stream":"items","key":"answered","data":{"id":"answered"},"emitted_at":"2031-01-01T00:00:00Z"}' ;;
     *'"status":"cancelled"'*) n=0 ;;
     *) exit 1 ;;
 esac

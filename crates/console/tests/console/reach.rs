@@ -1,8 +1,8 @@
 //! From elsewhere: TLS with real handshakes, a base path, names, and what is refused at the start.
 
 use crate::client::{Reply, Request, parse};
-use crate::world::{collect, has_every_header, root, start_with};
-use gleaner_console::{BasePath, Console, ConsoleError, Reach, TlsFiles, token_of};
+use crate::world::{collect, has_every_header, root, start_at, start_with};
+use gleaner_console::{BasePath, BindPolicy, Console, ConsoleError, TlsFiles, token_of};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -34,8 +34,8 @@ fn own(folder: &Path, name: &str, until: i32) -> Own {
     Own { files, certificate: certificate.der().clone() }
 }
 
-fn with_tls(files: &TlsFiles) -> Reach {
-    Reach { tls: Some(files.clone()), ..Reach::default() }
+fn with_tls(files: &TlsFiles) -> BindPolicy {
+    BindPolicy { tls: Some(files.clone()), ..BindPolicy::default() }
 }
 
 /// Speaks TLS, and believes in this certificate alone.
@@ -161,16 +161,10 @@ fn what_is_wrong_with_certificate_and_key_is_said_at_the_start() {
 fn another_address_is_refused_without_a_name_and_in_the_clear() {
     let root = root();
     let own = own(root.path(), "own", 2040);
-    let start = |reach: Reach, names: &[&str]| {
-        let store = root.path().join("store.db");
-        let actions = Arc::new(gleaner_app::OwnerActions::new(store.clone(), root.path().join("run")));
-        let names = names.iter().map(|name| gleaner_console::OtherName::new(name).expect("a name")).collect();
-        let listen = "0.0.0.0:0".parse().expect("an address");
-        Console::start(gleaner_console::Settings { listen, names, root: root.path().to_owned(), store, reach }, actions)
-    };
+    let start = |policy: BindPolicy, names: &[&str]| start_at("0.0.0.0:0", root.path(), policy, names);
     let name = &["gleaner.test"];
-    assert!(matches!(start(Reach::default(), &[]), Err(ConsoleError::NotLoopback(_))));
-    assert!(matches!(start(Reach::default(), name), Err(ConsoleError::InTheClear(_))));
+    assert!(matches!(start(BindPolicy::default(), &[]), Err(ConsoleError::NotLoopback(_))));
+    assert!(matches!(start(BindPolicy::default(), name), Err(ConsoleError::InTheClear(_))));
     assert!(!root.path().join("console/token").exists(), "whoever may not listen leaves no token behind");
     assert!(start(with_tls(&own.files), &[]).is_err());
     let console = start(with_tls(&own.files), name).expect("a console");
@@ -183,7 +177,7 @@ fn another_address_is_refused_without_a_name_and_in_the_clear() {
 #[test]
 fn behind_a_proxy_the_link_is_the_proxys_and_the_cookie_is_secure() {
     let root = root();
-    let reach = Reach { behind_proxy: true, base: BasePath::new("/g").expect("a path"), ..Reach::default() };
+    let reach = BindPolicy { behind_proxy: true, base: BasePath::new("/g").expect("a path"), ..BindPolicy::default() };
     let console = start_with(root.path(), reach, &["gleaner.test"]).expect("a console");
     let ask = |request: &Request| request.send(console.address());
     let reply = sign_in(&console, "https://gleaner.test", ask, "/g");
@@ -196,7 +190,7 @@ fn behind_a_proxy_the_link_is_the_proxys_and_the_cookie_is_secure() {
 fn below_a_base_path_everything_has_it_and_nothing_is_beside_it() {
     let root = root();
     collect(root.path(), "notes", include_str!("../sample/first.jsonl"));
-    let reach = Reach { base: BasePath::new("/my/gleaner").expect("a path"), ..Reach::default() };
+    let reach = BindPolicy { base: BasePath::new("/my/gleaner").expect("a path"), ..BindPolicy::default() };
     let console = start_with(root.path(), reach, &[]).expect("a console");
     let (host, origin) = (console.address().to_string(), format!("http://{}", console.address()));
     let token = token_of(root.path()).expect("a token");

@@ -4,13 +4,12 @@
 
 use crate::client::{Reply, Request};
 use crate::description;
-use gleaner_app::OwnerActions;
-use gleaner_console::{Console, ConsoleError, OtherName, Reach, Settings};
+use gleaner_app::{App, Program};
+use gleaner_console::{BindPolicy, Console, ConsoleError, OtherName, Settings};
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const MANIFEST: &str = include_str!("../sample/manifest.json");
@@ -124,15 +123,18 @@ pub(crate) fn has_every_header(reply: &Reply) {
 }
 
 pub(crate) fn start(root: &Path) -> Console {
-    start_with(root, Reach::default(), &[]).expect("a console")
+    start_with(root, BindPolicy::default(), &[]).expect("a console")
 }
 
-pub(crate) fn start_with(root: &Path, reach: Reach, names: &[&str]) -> Result<Console, ConsoleError> {
-    let store = root.join("store.db");
-    let actions = Arc::new(OwnerActions::new(store.clone(), root.join("run")));
-    let listen = "127.0.0.1:0".parse().expect("an address");
+pub(crate) fn start_with(root: &Path, policy: BindPolicy, names: &[&str]) -> Result<Console, ConsoleError> {
+    start_at("127.0.0.1:0", root, policy, names)
+}
+
+pub(crate) fn start_at(listen: &str, root: &Path, policy: BindPolicy, names: &[&str]) -> Result<Console, ConsoleError> {
+    let program = Program { executable: None, check_config: |_| Ok(()) };
+    let listen = listen.parse().expect("an address");
     let names = names.iter().map(|name| OtherName::new(name).expect("a name")).collect();
-    Console::start(Settings { listen, names, root: root.to_owned(), store, reach }, actions)
+    Console::start(Settings { listen, names, policy }, App::new(root.to_owned(), program))
 }
 
 pub(crate) fn root() -> tempfile::TempDir {

@@ -3,8 +3,8 @@
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 use gleaner_engine::{CatchUp, GrantPart, RunScope, Steady, Track, WallTime};
-use gleaner_protocol::{CollectionMode, Manifest, ManifestOrigin, RunBudget, Scope, StreamScope};
-use gleaner_runtime::{Environment, Launch, Redactor, RunReport, RunRequest, Unobserved};
+use gleaner_protocol::{Manifest, ManifestOrigin, RunBudget, Scope, StreamScope};
+use gleaner_runtime::{Environment, Launch, RunReport, RunRequest, Unobserved};
 use gleaner_store::{GapFilter, Reader, Store};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -54,30 +54,16 @@ impl World {
         let scope = Scope::new(self.streams.iter().copied().map(StreamScope::all_of).collect()).unwrap();
         let is_history = T::NAME == CatchUp::NAME;
         let part = if is_history { GrantPart::History { until: None } } else { GrantPart::All };
-        let request = RunRequest {
-            connection: "c".to_owned(),
-            manifest: Arc::new(manifest),
-            scope: RunScope { part, ..RunScope::ordinary(scope) },
-            mode: CollectionMode::Incremental,
-            purpose: gleaner_engine::RunPurpose::Full,
-            grant: "all".to_owned(),
-            grant_expires_at: None,
-            launch: Launch {
-                command: vec![program.clone()],
-                environment,
-                folder: None,
-                guard: vec![program.clone(), "guard".into()],
-                exec: vec![program, "exec".into()],
-            },
-            bindings: Vec::new(),
-            budget,
-            overrun: Duration::from_secs(5),
-            credential: None,
-            redactor: Redactor::default(),
-            interval: None,
-            silence_max: None,
-            control: None,
+        let launch = Launch {
+            command: vec![program.clone()],
+            environment,
+            folder: None,
+            guard: vec![program.clone(), "guard".into()],
+            exec: vec![program, "exec".into()],
         };
+        let scope = RunScope { part, ..RunScope::ordinary(scope) };
+        let overrun = Duration::from_secs(5);
+        let request = RunRequest { budget, overrun, ..RunRequest::new("c", Arc::new(manifest), scope, launch) };
         let (_orders, control) = std::sync::mpsc::channel();
         gleaner_runtime::run(&mut store, request, control, &mut Unobserved).unwrap()
     }

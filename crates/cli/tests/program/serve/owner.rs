@@ -147,8 +147,8 @@ fn gaps_that_were_given_up_come_back_with_what_they_need() {
     let gaps = served.place.gleaner(&["gaps", NAMES[0], "--json"]).stdout;
     let id = crate::place::last_line(&gaps)["gap_id"].as_str().unwrap().to_owned();
     let home = served.place.home();
-    let actions = gleaner_app::OwnerActions::new(home.join("store.db"), home.join("run"));
-    gleaner_app::Actions::retry_gap(&actions, NAMES[0], &id).unwrap();
+    let program = gleaner_app::Program { executable: None, check_config: |_| Ok(()) };
+    gleaner_app::App::new(home.to_owned(), program).retry_gap(NAMES[0], &id).unwrap();
     assert_eq!(run("token-one"), "1");
     assert_eq!(served.place.gleaner(&["verify"]).code, 0);
 }

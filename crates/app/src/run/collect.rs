@@ -1,0 +1,244 @@
+//! One run of one connection: whether it may begin, with what, and what came of it.
+
+use super::recording::{self, Recorded};
+use super::spec::{Purpose, RunOf, RunSpec};
+use crate::actions::schedule_change::wish;
+use crate::app::{App, ourselves};
+use crate::connection::credentials::Credentials;
+use crate::connection::settings::{Connection, Settings, read_manifest};
+use crate::dates;
+use crate::error::{AppError, ErrorKind};
+use crate::view::facts::{cooldown_policy, plan_of};
+use gleaner_base::outside::one_line;
+use gleaner_engine::{CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Trigger, WallTime};
+use gleaner_protocol::Manifest;
+use gleaner_runtime::{Control, Observer, Redactor, RunError, RunReport, RunRequest};
+use gleaner_sdk::exchanges::RECORD_VARIABLE;
+use gleaner_store::{Acquired, ConnectionState, HeldBy, Lease, LeaseOn, Store};
+use std::path::Path;
+use std::sync::mpsc::Receiver;
+
+/// A run that may begin.
+#[derive(Debug)]
+pub struct PreparedRun {
+    pub connection: String,
+    /// The credentials that are not there.
+    pub missing: Vec<String>,
+    /// What the owner should know about the others.
+    pub warnings: Vec<String>,
+    store: Store,
+    request: RunRequest,
+    policy: CooldownPolicy,
+    rest: Rest,
+    secrets: Redactor,
+}
+
+/// A run that is over.
+#[derive(Debug)]
+pub struct EndedRun {
+    pub connection: String,
+    pub missing: Vec<String>,
+    pub report: RunReport,
+    /// The cooldown because of which the run was not for everything.
+    pub rest_before: Rest,
+    /// The one that lasts now: the run may have begun it, made it longer or ended it.
+    pub rest_after: Rest,
+    secrets: Redactor,
+}
+
+impl EndedRun {
+    /// Looks at what was recorded; `None` if nothing was.
+    ///
+    /// # Errors
+    ///
+    /// When there is a credential in it, or it cannot be read.
+    pub fn check_recording(&self, file: &Path) -> Result<Option<Recorded>, AppError> {
+        recording::check(file, &self.secrets)
+    }
+}
+
+impl App {
+    /// Finds everything that a run needs, and refuses one that may not begin. With `record`, its HTTP exchanges go into
+    /// this file, which [`place_of_recording`](super::recording::place_of_recording) has checked.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such connection, or it may not run now.
+    pub fn prepare(&self, spec: &RunSpec, record: Option<&Path>) -> Result<PreparedRun, AppError> {
+        let mut store = self.store()?;
+        let connection = self.connection_to_run(spec, &mut store)?;
+        self.check_state(spec.purpose, &connection.name)?;
+        let policy = self.policy(&connection.name, &connection.manifest)?;
+        let (purpose, rest) = self.permission(spec.purpose, &mut store, &connection.name, policy)?;
+        let credentials = Credentials::find(&connection.manifest, self, &connection.name)?;
+        let mut request = self.request(spec, &connection, &credentials)?;
+        (request.purpose, request.interval) = (purpose, Some(policy.base));
+        if let Some(file) = record {
+            request.launch.environment.set(RECORD_VARIABLE, file);
+        }
+        let missing = credentials.missing_names();
+        let secrets = Redactor::new(credentials.secrets());
+        let (connection, warnings) = (connection.name, credentials.warnings);
+        Ok(PreparedRun { connection, missing, warnings, store, request, policy, rest, secrets })
+    }
+
+    /// A connection that was added, or one that is described, which is registered.
+    fn connection_to_run(&self, spec: &RunSpec, store: &mut Store) -> Result<Connection, AppError> {
+        let (file, name) = match &spec.connection {
+            RunOf::Described { manifest, name } => (manifest, name.clone()),
+            RunOf::Added(name) => {
+                let connection = self.connection(name)?;
+                let Connection { text, manifest, settings, .. } = &connection;
+                if settings.first_party.is_some() && self.reader()?.manifest_text(name)? != *text {
+                    store.register(name, text, manifest, dates::now())?;
+                }
+                let settings = connection.settings.started_by(&spec.command)?;
+                return Ok(Connection { settings, ..connection });
+            }
+        };
+        let (text, manifest) = read_manifest(file)?;
+        let name = name.unwrap_or_else(|| manifest.connector_key.clone());
+        store.register(&name, &text, &manifest, dates::now())?;
+        // What its owner said about it before still holds, the end of the permission above all.
+        let settings = Settings::from_json(&self.reader()?.settings(&name)?).started_by(&spec.command)?;
+        store.set_settings(&name, &settings.to_json())?;
+        Ok(Connection { name, text, manifest, settings })
+    }
+
+    /// Whether its owner wants it to run.
+    pub(super) fn check_state(&self, purpose: Purpose, name: &str) -> Result<(), AppError> {
+        let (what, hint) = match self.reader()?.connection(name)?.state {
+            ConnectionState::Paused if purpose != Purpose::OwnerNow => {
+                ("paused", "`gleaner resume` lets it run again; --now runs it once all the same")
+            }
+            ConnectionState::Removed => ("removed", "`gleaner add` adds it again; it goes on where it stopped"),
+            ConnectionState::Active | ConnectionState::Paused | ConnectionState::Purging => return Ok(()),
+        };
+        Err(AppError::needs_owner(format!("{} is {what}", one_line(name)), hint))
+    }
+
+    /// How its cooldowns are counted: by how often it runs automatically, if it does.
+    pub(super) fn policy(&self, name: &str, manifest: &Manifest) -> Result<CooldownPolicy, AppError> {
+        let reader = self.reader()?;
+        let state = reader.connection(name)?.state;
+        // A setting that cannot be read is not heeded, and `gleaner schedule` says so.
+        let wish = wish(&reader.schedule(name)?, state).unwrap_or_default();
+        Ok(cooldown_policy(Some(manifest), &plan_of(Some(manifest), &wish, state), dates::now()))
+    }
+
+    /// What the run is for, and the cooldown because of which an owner's run is not for everything. During a cooldown,
+    /// gaps that are not pressure may be recovered.
+    pub(super) fn permission(
+        &self,
+        purpose: Purpose,
+        store: &mut Store,
+        name: &str,
+        policy: CooldownPolicy,
+    ) -> Result<(RunPurpose, Rest), AppError> {
+        let trigger = match purpose {
+            Purpose::ScheduledProbe => return Ok((RunPurpose::Probe, Rest::No)),
+            Purpose::ScheduledRecovery => return Ok((RunPurpose::RecoveryOnly, Rest::No)),
+            Purpose::Scheduled => Trigger::Schedule,
+            Purpose::OwnerNow => Trigger::OwnerNow,
+            Purpose::Owner | Purpose::Check | Purpose::Rehearsal => Trigger::Owner,
+        };
+        let now = dates::now();
+        let rest = store.rest(name, policy, now)?;
+        let other_gaps = rest != Rest::No && self.reader()?.has_gaps_beside_pressure(name, now)?;
+        match rest.permits(trigger, other_gaps) {
+            Permission::Full => Ok((RunPurpose::Full, Rest::No)),
+            Permission::RecoveryOnly => Ok((RunPurpose::RecoveryOnly, rest)),
+            Permission::Refused => Err(resting(name, rest, "wait, or say --now to ask all the same")),
+        }
+    }
+}
+
+/// Takes what a run would take, so that none goes on beside what is done under these leases.
+pub(crate) fn lease(store: &mut Store, name: &str, account: Option<&(String, String)>) -> Result<Vec<Lease>, AppError> {
+    let mut on = vec![LeaseOn::Connection(name)];
+    on.extend(account.map(|(provider, hash)| LeaseOn::Credential { provider, hash }));
+    match store.acquire(&on, &ourselves()?, dates::now())? {
+        Acquired::Yes { leases, .. } => Ok(leases),
+        Acquired::Held(by) => Err(held(&by, name)),
+    }
+}
+
+impl PreparedRun {
+    /// Runs it to its end. Blocks; `control` may be used from other threads meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was started.
+    pub fn run(self, control: Receiver<Control>, observer: &mut dyn Observer) -> Result<EndedRun, AppError> {
+        let Self { connection, missing, mut store, request, policy, rest, secrets, .. } = self;
+        let report = gleaner_runtime::run(&mut store, request, control, observer);
+        let report = report.map_err(|error| refused(error, &connection))?;
+        let rest_after = store.rest(&connection, policy, dates::now())?;
+        Ok(EndedRun { connection, missing, report, rest_before: rest, rest_after, secrets })
+    }
+}
+
+/// When a cooldown ends, where that is known.
+#[must_use]
+pub const fn end_of_rest(rest: Rest) -> Option<WallTime> {
+    match rest {
+        Rest::Until { until, .. } => Some(until),
+        Rest::NeedsAttention { .. } | Rest::No => None,
+    }
+}
+
+/// How long a cooldown lasts, for people; `None` without one.
+#[must_use]
+pub fn rest_text(rest: Rest) -> Option<String> {
+    match rest {
+        Rest::Until { until, .. } => Some(format!("until {}", dates::rfc3339(until))),
+        Rest::NeedsAttention { cycles, .. } => Some(format!("after {cycles} rests in a row")),
+        Rest::No => None,
+    }
+}
+
+/// Nothing is asked of a provider that rate-limited us.
+pub(super) fn resting(name: &str, rest: Rest, hint: &str) -> AppError {
+    let message = format!("{} rests {}: its service pushed back", one_line(name), rest_text(rest).unwrap_or_default());
+    AppError::new(ErrorKind::Resting(end_of_rest(rest)), message, hint)
+}
+
+/// Why the runtime did not begin.
+pub(super) fn refused(error: RunError, name: &str) -> AppError {
+    match error {
+        RunError::Held(by) => held(&by, name),
+        RunError::Refused(Refusal::GrantExpired) => {
+            AppError::needs_owner(format!("the permission to collect {} is over", one_line(name)), renew(name))
+        }
+        RunError::Control { .. } => {
+            AppError::failed(error.to_string(), "the folder must be yours alone, on a file system that has sockets")
+        }
+        RunError::Store(error) => error.into(),
+        RunError::Refused(refusal @ Refusal::UnreadableTime { .. }) => {
+            AppError::usage(refusal.to_string(), "give a date or a time, as in 2031-01-31 or 2031-01-31T12:00:00Z")
+        }
+        RunError::Refused(refusal) => AppError::usage(refusal.to_string(), refusal.reason().wording().next),
+        RunError::Schema(fault) => AppError::usage(fault.to_string(), "correct the manifest, or ask its author to"),
+        RunError::Launch(error) => AppError::usage(error.to_string(), "check the command after `--`"),
+    }
+}
+
+/// Which process is at work: on this connection, or on another one that signs in with the same account.
+fn held(by: &HeldBy, name: &str) -> AppError {
+    let (is_itself, name) = (by.is_on(LeaseOn::Connection(name)), one_line(name));
+    let what = if is_itself { "is being collected" } else { "shares its account with what is being collected" };
+    let (pid, since, until) = (by.pid, dates::rfc3339(by.since), dates::rfc3339(by.until));
+    let message = format!("{name} {what} by process {pid}, since {since} and until {until} if it gives no sign");
+    let hint = if is_itself {
+        format!("wait for it, or stop it with `gleaner cancel {name}`")
+    } else {
+        "wait for it; `gleaner status` shows which connection is at work".to_owned()
+    };
+    AppError::new(ErrorKind::Held, message, hint)
+}
+
+/// How a permission that is over is renewed.
+#[must_use]
+pub fn renew(name: &str) -> String {
+    format!("renew it with `gleaner resume {} --expires TIME`, or --expires never", one_line(name))
+}
