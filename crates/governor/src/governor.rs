@@ -310,9 +310,11 @@ impl Governor {
     fn teach_success(&mut self, permit: &Permit, now: Time) {
         let Some(law) = &mut self.law else { return };
         let before = law.interval();
-        law.on_success(Accepted { seq: permit.seq, sent_at: permit.sent_at, early: permit.early }, now);
+        let is_late = law.on_success(Accepted { seq: permit.seq, sent_at: permit.sent_at, early: permit.early }, now);
         if law.interval() > before {
-            self.back_off(BackoffReason::Latency, now);
+            // The first success after a refusal shows how far the pace must fall: the refusal is why.
+            let refused = self.last_backoff.filter(|_| !is_late).map(|last| last.reason);
+            self.back_off(refused.unwrap_or(BackoffReason::Latency), now);
         }
     }
 

@@ -11,8 +11,8 @@ use crate::output::{Output, Tone, counted, shortened, visible};
 use gleaner_app::{Actions, OwnerActions};
 use gleaner_protocol::GapReason;
 use gleaner_store::{
-    ConnectionState, GAP_ID_DIGITS_MIN, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, MeantGap, PAGE_ROWS_MAX,
-    QuarantinedRecord, Reader, StreamCoverage,
+    ConnectionState, GAP_ID_DIGITS_MIN, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, MeantGap,
+    PAGE_ROWS_MAX, QuarantinedRecord, Reader, StreamCoverage,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -90,10 +90,33 @@ fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
         }
         let meant = GapsMeant { stream: args.stream.as_deref(), reason: args.reason.as_deref() };
         let count = actions.retry_gaps(&name, meant).map_err(refused)?;
-        let gaps = counted(count, "gap", "gaps");
-        out.line(&format!("{}: the next run tries {gaps}", visible(&name)))?;
+        out.line(&format!("{}: {}", visible(&name), retried(&reader, &name, meant, count)?))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What becomes of gaps that are to be retried. During a cooldown the provider is not asked for what it refused.
+fn retried(reader: &Reader, name: &str, meant: GapsMeant<'_>, count: u64) -> Result<String, CliError> {
+    let until = reader.cooldown(name)?.map(|cooldown| cooldown.until).filter(|until| *until > dates::now());
+    let is_meant = |gap: &GapCount| {
+        Cause::of_count(gap).origin() == "source"
+            && meant.stream.is_none_or(|stream| gap.stream == stream)
+            && meant.reason.is_none_or(|reason| gap.reason.as_deref() == Some(reason))
+    };
+    let Some(until) = until else { return Ok(format!("the next run tries {}", counted(count, "gap", "gaps"))) };
+    let streams = reader.coverage(name)?;
+    let refused = streams.iter().flat_map(|stream| &stream.gaps).filter(|gap| is_meant(gap)).map(|gap| gap.count);
+    let refused = refused.sum::<u64>().min(count);
+    let tried = format!("the next run tries {}", counted(count - refused, "gap", "gaps"));
+    Ok(match refused {
+        0 => tried,
+        _ => format!(
+            "{tried}; {} that the provider refused when the cooldown ends at {} (`gleaner run {} --now` does not wait)",
+            counted(refused, "gap", "gaps"),
+            dates::rfc3339(until),
+            visible(name)
+        ),
+    })
 }
 
 fn meant(id: &str, reader: &Reader) -> Result<(String, String), CliError> {

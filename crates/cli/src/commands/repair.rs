@@ -9,6 +9,7 @@ use crate::error::CliError;
 use crate::home::Home;
 use crate::output::{Output, visible};
 use clap::Parser;
+use gleaner_store::Repaired;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
@@ -28,16 +29,22 @@ pub(crate) fn run(args: &RepairArgs, out: &mut Output) -> Result<ExitCode, CliEr
     let repaired = repaired?;
     drop(store);
     if !args.json {
-        out.line(&format!(
-            "{}: {} in doubt, listed again from the beginning; {} open again",
-            visible(name),
-            plural(repaired.cursors, "cursor"),
-            plural(repaired.gaps, "gap")
-        ))?;
+        out.line(&format!("{}: {}", visible(name), sentence(repaired)))?;
     }
     let mut run = run_args(args)?;
     Config::load(&home)?.fill_run(&mut run)?;
     run::run(&run, out)
+}
+
+fn sentence(repaired: Repaired) -> String {
+    let cursors = format!("{} in doubt, listed again from the beginning", plural(repaired.cursors, "cursor"));
+    let gaps = format!("{} open again", plural(repaired.gaps, "gap"));
+    match (repaired.cursors, repaired.gaps) {
+        (0, 0) => "nothing is in doubt; an ordinary run begins".to_owned(),
+        (0, _) => format!("no cursor is in doubt; {gaps}"),
+        (_, 0) => cursors,
+        (..) => format!("{cursors}; {gaps}"),
+    }
 }
 
 fn plural(count: u64, noun: &str) -> String {
@@ -57,4 +64,18 @@ fn run_args(args: &RepairArgs) -> Result<CollectArgs, CliError> {
     }
     let read = RunArgs::try_parse_from(words);
     read.map(|read| read.run).map_err(|error| CliError::usage(error.to_string(), "see gleaner run --help"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repair_says_only_what_it_did() {
+        let said = |cursors, gaps| sentence(Repaired { cursors, gaps });
+        assert_eq!(said(0, 0), "nothing is in doubt; an ordinary run begins");
+        assert_eq!(said(1, 0), "1 cursor in doubt, listed again from the beginning");
+        assert_eq!(said(0, 2), "no cursor is in doubt; 2 gaps open again");
+        assert_eq!(said(2, 1), "2 cursors in doubt, listed again from the beginning; 1 gap open again");
+    }
 }
