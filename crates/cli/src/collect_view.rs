@@ -318,11 +318,12 @@ pub(crate) fn finished(
     }
     if !outcome.is_incomplete() {
         for line in &left_open {
-            out.line(&format!(
-                "  {} (an earlier run; `gleaner run {} --full-refresh` lists it again)",
-                visible(&line.to_string()),
-                visible(name)
-            ))?;
+            let helps = match line.asked_for {
+                // Its own sentence names the command.
+                Some(_) => String::new(),
+                None => format!("; `{}` lists it again", visible(&line.helps)),
+            };
+            out.line(&format!("  {} (an earlier run{helps})", visible(&line.to_string())))?;
         }
     }
     if let Some(text) = cooldown.text() {

@@ -186,7 +186,10 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
 }
 
 fn left_open_json(one: &LeftOpen) -> Value {
-    json!({"kind": one.kind.code(), "stream": one.stream, "message": one.text})
+    json!({
+        "kind": one.kind.code(), "stream": one.stream, "message": one.text, "asked_for": one.asked_for,
+        "helps": one.helps,
+    })
 }
 
 /// Answers how many more may be printed.
