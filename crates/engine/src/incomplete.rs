@@ -30,14 +30,19 @@ impl Shortfall {
         let Some(unaccounted) = self.unaccounted else {
             return format!("no coverage report came for {stream}");
         };
-        let claimed = match unconfirmed {
-            0 => String::new(),
-            all if *all == unaccounted => ", although the connector reported them as collected".to_owned(),
-            some => format!(", {some} of them although the connector reported them as collected"),
+        // A key without an outcome may be stored: only a claim is held against the store.
+        let what = match unconfirmed {
+            0 => "without an outcome".to_owned(),
+            all if *all == unaccounted => {
+                "were not stored, although the connector reported them as collected".to_owned()
+            }
+            some => format!(
+                "without an outcome, {some} of them not stored although the connector reported them as collected"
+            ),
         };
         let shown = keys.iter().take(Self::KEYS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
         let more = if unaccounted > Self::KEYS_SHOWN as u64 { ", …" } else { "" };
-        format!("{unaccounted} listed {stream} were not stored{claimed}: {shown}{more}")
+        format!("{unaccounted} listed {stream} {what}: {shown}{more}")
     }
 
     /// So many keys are in a sentence.
@@ -221,6 +226,7 @@ mod tests {
             short(Some(7), 7),
             "7 listed details were not stored, although the connector reported them as collected: 1, 2, 3, 4, 5, …"
         );
-        assert!(short(Some(7), 2).contains("2 of them although"));
+        assert!(short(Some(7), 2).contains("2 of them not stored although"));
+        assert!(short(Some(7), 0).starts_with("7 listed details without an outcome: 1, "), "they may be stored");
     }
 }

@@ -205,6 +205,25 @@ impl Extent {
         value.get("streams")?.as_array()?.iter().map(StreamExtent::from_json).collect::<Option<_>>().map(Self)
     }
 
+    /// The options of `gleaner run` that ask for this part of what the owner allows.
+    #[must_use]
+    pub fn options(&self, grant: &Self) -> Vec<String> {
+        let mut options = Vec::new();
+        if !self.0.keys().eq(grant.0.keys()) {
+            options.extend(["--stream".to_owned(), self.0.keys().cloned().collect::<Vec<_>>().join(",")]);
+        }
+        for (name, part) in &self.0 {
+            let keys = part.resources.iter().flat_map(|key| ["--resource".to_owned(), format!("{name}={key}")]);
+            options.extend(keys);
+        }
+        let is_own = |(name, part): &(&String, &StreamExtent)| {
+            part.since.is_some() && grant.0.get(*name).is_none_or(|granted| granted.since != part.since)
+        };
+        let since = self.0.iter().find(is_own).and_then(|(_, part)| part.since.clone());
+        options.extend(since.into_iter().flat_map(|since| ["--since".to_owned(), since]));
+        options
+    }
+
     fn only(mut self, is_meant: impl Fn(&String) -> bool) -> Self {
         self.0.retain(|name, _| is_meant(name));
         self

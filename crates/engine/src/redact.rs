@@ -1,8 +1,9 @@
 //! Masking a connection's secrets in whatever is printed, logged or stored for people.
 //!
 //! By value, not by guessing: a runtime knows which secrets it handed out, and a connector which it got. Each is masked as it is
-//! and as programs write it: URL-, JSON-, hex- and base64-encoded, the last at all three alignments,
-//! because a secret inside of a longer text is encoded at any of them. Records, cursors and locators
+//! and as programs write it: URL-, hex- and base64-encoded, the last at all three alignments,
+//! because a secret inside of a longer text is encoded at any of them. JSON may escape any character, so a text with a
+//! backslash is also searched with its escapes decoded. Records, cursors and locators
 //! do not go through here: they are kept as they came, and a secret of ours in them ends the run.
 //! What the owner answers during a run is masked too, and only that: a name or a code of four digits
 //! may well stand in a record.
@@ -10,6 +11,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// What stands for a secret.
@@ -20,6 +22,10 @@ const SECRET_BYTES_MIN: usize = 4;
 const CUT: char = '…';
 /// The shortest part of an encoded secret that is worth masking.
 const PART_BYTES_MIN: usize = 6;
+/// How often escapes are decoded. A body that holds JSON as a text is escaped twice, and three times in a quoted line.
+const DECODINGS: u32 = 3;
+/// How many times longer a secret is if each of its characters is escaped twice, as in `\\u002B`.
+const ESCAPED_TIMES: usize = 7;
 
 /// Knows secrets and masks them. Prints how many, never which.
 #[derive(Clone, Default)]
@@ -55,24 +61,36 @@ impl Redactor {
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
-        let mut masked = text.to_owned();
-        for form in self.forms.iter().chain(answers.iter()) {
-            if masked.contains(form.as_str()) {
-                masked = masked.replace(form.as_str(), MASK);
-            }
+        let forms = self.forms.iter().chain(answers.iter()).map(String::as_str).collect::<Vec<_>>();
+        let (whole, ellipsis) = text.strip_suffix(CUT).map_or((text, ""), |cut| (cut, &text[cut.len()..]));
+        let mut masked = String::new();
+        let mut rest = 0;
+        for place in places(whole, &forms, !ellipsis.is_empty(), DECODINGS) {
+            masked.push_str(&whole[rest..place.start]);
+            masked.push_str(MASK);
+            rest = place.end;
         }
-        let Some(cut) = masked.strip_suffix(CUT) else { return masked };
-        let begun = self.forms.iter().chain(answers.iter()).filter_map(|form| begun_at_end(cut, form)).max();
-        match begun {
-            Some(bytes) => format!("{}{MASK}{CUT}", &cut[..cut.len() - bytes]),
-            None => masked,
-        }
+        masked + &whole[rest..] + ellipsis
     }
 
     /// Whether one of the secrets is in the text. Answers do not count.
     #[must_use]
     pub fn reveals(&self, text: &str) -> bool {
-        self.forms.iter().any(|form| text.contains(form.as_str()))
+        let is_in = |text: &str| self.forms.iter().any(|form| text.contains(form.as_str()));
+        if is_in(text) {
+            return true;
+        }
+        let mut decoded = std::borrow::Cow::Borrowed(text);
+        for _ in 0..DECODINGS {
+            if self.forms.is_empty() || !decoded.contains('\\') {
+                return false;
+            }
+            decoded = decode(&decoded, None).into();
+            if is_in(&decoded) {
+                return true;
+            }
+        }
+        false
     }
 
     /// How long the longest form of one is: what a reader must keep to find one that a read cut in two.
@@ -80,8 +98,87 @@ impl Redactor {
     pub fn longest(&self) -> usize {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
         let first = |forms: &[String]| forms.first().map_or(0, String::len);
-        first(&self.forms).max(first(&answers))
+        first(&self.forms).max(first(&answers)) * ESCAPED_TIMES
     }
+}
+
+/// Where these forms are in a text as it is and with its escapes decoded, in order and without overlap. A text that was cut
+/// may end with the beginning of one.
+fn places(text: &str, forms: &[&str], is_cut: bool, decodings: u32) -> Vec<Range<usize>> {
+    let whole = |form: &&str| text.match_indices(*form).map(|(at, found)| at..at + found.len()).collect::<Vec<_>>();
+    let mut places = forms.iter().flat_map(whole).collect::<Vec<_>>();
+    if is_cut {
+        let begun = forms.iter().filter_map(|form| begun_at_end(text, form)).max();
+        places.extend(begun.map(|bytes| text.len() - bytes..text.len()));
+    }
+    if decodings > 0 && text.contains('\\') {
+        let mut origins = Vec::with_capacity(text.len() + 1);
+        let decoded = decode(text, Some(&mut origins));
+        let inner = self::places(&decoded, forms, is_cut, decodings - 1);
+        places.extend(inner.into_iter().map(|place| origins[place.start]..origins[place.end]));
+    }
+    places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
+    places.dedup_by(|later, earlier| {
+        let overlaps = later.start < earlier.end;
+        if overlaps {
+            earlier.end = earlier.end.max(later.end);
+        }
+        overlaps
+    });
+    places
+}
+
+/// A text with its JSON escapes decoded once. `origins` gets where each byte of it came from, and where the text ended.
+fn decode(text: &str, mut origins: Option<&mut Vec<usize>>) -> String {
+    let mut decoded = String::with_capacity(text.len());
+    let mut rest = 0;
+    while let Some(at) = text[rest..].find('\\').map(|found| rest + found) {
+        let (character, bytes) = unescape(&text.as_bytes()[at..]);
+        decoded.push_str(&text[rest..at]);
+        decoded.extend(character);
+        if let Some(origins) = &mut origins {
+            origins.extend(rest..at);
+            origins.extend(std::iter::repeat_n(at, character.map_or(0, char::len_utf8)));
+        }
+        rest = at + bytes;
+    }
+    decoded.push_str(&text[rest..]);
+    if let Some(origins) = origins {
+        origins.extend(rest..=text.len());
+    }
+    decoded
+}
+
+/// The character that an escape stands for, and how long the escape is. One that the end of the text cuts off is nothing;
+/// a backslash that begins none is itself.
+fn unescape(text: &[u8]) -> (Option<char>, usize) {
+    let short = |character| (Some(character), 2);
+    match text.get(1) {
+        None => (None, 1),
+        Some(&itself @ (b'"' | b'\\' | b'/')) => short(char::from(itself)),
+        Some(b'b') => short('\u{8}'),
+        Some(b'f') => short('\u{c}'),
+        Some(b'n') => short('\n'),
+        Some(b'r') => short('\r'),
+        Some(b't') => short('\t'),
+        Some(b'u') => match (utf16_unit(text), text.get(6..)) {
+            (None, None) if text[2..].iter().all(u8::is_ascii_hexdigit) => (None, text.len()),
+            (Some(high @ 0xd800..=0xdbff), Some(rest)) => match utf16_unit(rest) {
+                Some(low @ 0xdc00..=0xdfff) => (char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00)), 12),
+                None if rest.len() < 6 && (rest.is_empty() || rest[0] == b'\\') => (None, text.len()),
+                _ => (Some(char::REPLACEMENT_CHARACTER), 6),
+            },
+            (Some(unit), _) => (Some(char::from_u32(unit).unwrap_or(char::REPLACEMENT_CHARACTER)), 6),
+            (None, _) => (Some('\\'), 1),
+        },
+        Some(_) => (Some('\\'), 1),
+    }
+}
+
+/// The number in `\uXXXX`.
+fn utf16_unit(text: &[u8]) -> Option<u32> {
+    let digits = text.strip_prefix(b"\\u")?.get(..4)?;
+    digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
 }
 
 /// How many bytes at the end of a text are the beginning of a secret, if that is worth masking.
@@ -106,15 +203,7 @@ fn forms_of(secret: &str) -> Vec<String> {
     for digits in [LOWER, UPPER] {
         for keeps_slash in [true, false] {
             forms.extend([percent(bytes, digits, keeps_slash, false), percent(bytes, digits, keeps_slash, true)]);
-            forms.extend([json(secret, digits, keeps_slash, false), json(secret, digits, keeps_slash, true)]);
         }
-    }
-    // A body that holds JSON as a text is a JSON text itself, so it is escaped twice.
-    let once = forms.clone();
-    for keeps_slash in [true, false] {
-        forms.extend(
-            once.iter().flat_map(|form| [json(form, LOWER, keeps_slash, false), json(form, LOWER, keeps_slash, true)]),
-        );
     }
     for encoding in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
         forms.extend(base64_at_all_alignments(bytes, encoding));
@@ -148,28 +237,6 @@ fn percent(bytes: &[u8], digits: &[u8; 16], keeps_slash: bool, form: bool) -> St
     text
 }
 
-/// Inside of a JSON string. Some escape everything that is not ASCII, some escape slashes.
-fn json(secret: &str, digits: &[u8; 16], keeps_slash: bool, ascii: bool) -> String {
-    let mut text = String::new();
-    for character in secret.chars() {
-        match character {
-            '"' | '\\' => text.extend(['\\', character]),
-            '/' if !keeps_slash => text.push_str("\\/"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            other if other < ' ' || (ascii && !other.is_ascii()) => {
-                for unit in other.encode_utf16(&mut [0; 2]) {
-                    text.push_str("\\u");
-                    text.push_str(&hex(&unit.to_be_bytes(), digits));
-                }
-            }
-            other => text.push(other),
-        }
-    }
-    text
-}
-
 /// The characters that the secret alone decides, for each of the three places at which it may begin.
 fn base64_at_all_alignments(bytes: &[u8], encoding: &GeneralPurpose) -> Vec<String> {
     let mut forms = Vec::new();
@@ -192,6 +259,7 @@ fn base64_at_all_alignments(bytes: &[u8], encoding: &GeneralPurpose) -> Vec<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     const SECRET: &str = "pa ss/w\"ord+ü!";
 
@@ -240,6 +308,59 @@ mod tests {
             assert!(masked.contains(MASK), "{way}");
             assert!(redactor.reveals(&way));
         }
+    }
+
+    /// One character of a JSON string, in one of the ways that JSON allows.
+    fn escaped(character: char, way: u8) -> String {
+        let units = |digits| {
+            let mut units = [0; 2];
+            let units = character.encode_utf16(&mut units).iter();
+            units.map(|unit| format!("\\u{}", hex(&unit.to_be_bytes(), digits))).collect()
+        };
+        match (way, character) {
+            (0, _) => units(LOWER),
+            (1, _) => units(UPPER),
+            (_, '"' | '\\') | (2, '/') => format!("\\{character}"),
+            (_, '\0'..='\u{1f}') => units(LOWER),
+            (..) => character.to_string(),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn escapes_hide_no_secret(
+            characters in prop::collection::vec((any::<char>().prop_filter("a border", |c| *c != '|'), 0_u8..4), 4..24),
+            way in 0_u8..4,
+        ) {
+            let secret = characters.iter().map(|(character, _)| *character).collect::<String>();
+            let redactor = Redactor::new([secret.clone()]);
+            let once = characters.iter().map(|(character, way)| escaped(*character, *way)).collect::<String>();
+            let twice = once.chars().map(|character| escaped(character, way)).collect::<String>();
+            for text in [&secret, &once, &twice] {
+                prop_assert!(redactor.reveals(&format!(r#"{{"a\n":"{text}"}}"#)), "{text}");
+                prop_assert_eq!(redactor.mask(&format!("|{text}|")), "|[secret]|");
+            }
+            let part = once.len() - escaped(characters[characters.len() - 1].0, characters[characters.len() - 1].1).len();
+            if secret.chars().count() > 4 {
+                prop_assert_eq!(redactor.mask(&format!("|{}…", &once[..part])), "|[secret]…");
+            }
+        }
+
+        #[test]
+        fn a_text_without_a_secret_stays_as_it_is(text in r#"[a-z\\"/u0-9é😀]{0,40}"#) {
+            let redactor = Redactor::new(["correct-horse".to_owned()]);
+            prop_assert!(!redactor.reveals(&text));
+            prop_assert_eq!(redactor.mask(&text), text);
+        }
+    }
+
+    #[test]
+    fn an_escape_that_was_cut_in_two_is_masked_with_the_rest() {
+        let redactor = Redactor::new(["correct+😀horse".to_owned()]);
+        for end in ["", "\\", "\\u0", "\\u002B", "\\u002b\\ud83d", "+\\uD83D\\", "+\\uD83D\\ude0"] {
+            assert_eq!(redactor.mask(&format!("key correct{end}…")), "key [secret]…", "{end}");
+        }
+        assert!(!redactor.reveals("\\ud83d\\ud83d \\u12 \\x"));
     }
 
     #[test]

@@ -351,15 +351,24 @@ impl Law {
     }
 
     /// The provider did what was asked: the only way to get faster.
-    pub(crate) fn on_success(&mut self, success: Accepted, now: Time) {
+    ///
+    /// Answers whether it slows down because answers come late.
+    pub(crate) fn on_success(&mut self, success: Accepted, now: Time) -> bool {
         self.refusals.on_accepted(1, self.tuning);
         self.shut = 0;
         if success.early {
             self.window.on_early_accepted(now, self.tuning);
         }
+        let before = self.interval;
         if self.latency.on_success(success.sent_at, now, self.tuning) {
             self.slow_down(now);
         }
+        let is_late = self.interval > before;
+        self.climb_on(success, now);
+        is_late
+    }
+
+    fn climb_on(&mut self, success: Accepted, now: Time) {
         if self.episode.is_some() {
             if self.is_after_cut(success.seq) {
                 self.close_episode(success.sent_at, now);

@@ -7,3 +7,4 @@ pub(crate) mod empty_details;
 pub(crate) mod hydrated_keys;
 pub(crate) mod owed;
 pub(crate) mod reach;
+pub(crate) mod shortfalls;

@@ -32,6 +32,7 @@ pub use missing::Missing;
 pub use query::{Cell, Interrupter, QueryError, QuerySink};
 pub(crate) use records::stream_id;
 pub use records::{Change, StoredRecord};
+pub(crate) use runs::{LeftBy, OTHER_ACCOUNTS_SHORT, SETTLED_BY};
 pub use runs::{LeftOpen, LeftOpenKind, RunSummary, Told, TracedEvent};
 pub use upkeep::LeaseStanding;
 

@@ -288,11 +288,12 @@ pub(crate) fn finished(
     }
     if !outcome.is_incomplete() {
         for line in &left_open {
-            out.line(&format!(
-                "  {} (an earlier run; `gleaner run {} --full-refresh` lists it again)",
-                one_line(&line.to_string()),
-                one_line(name)
-            ))?;
+            let helps = match line.asked_for {
+                // Its own sentence names the command.
+                Some(_) => String::new(),
+                None => format!("; `{}` lists it again", one_line(&line.helps)),
+            };
+            out.line(&format!("  {} (an earlier run{helps})", one_line(&line.to_string())))?;
         }
     }
     if let Some(text) = cooldown_text(ended) {

@@ -26,6 +26,7 @@ mod look_speed;
 mod new;
 mod notes_provider;
 mod old_store;
+mod other_accounts;
 mod place;
 mod proxy;
 mod proxy_support;

@@ -91,3 +91,24 @@ fn a_record_that_no_version_repairs_makes_each_version_list_once() {
     let third = shop.run("assert start['state'] == {'orders': {'next': 10}}; done(0); end()", &["--json"]);
     assert_eq!((third.code, &last_line(&third)["quarantined"]), (3, &1.into()), "{third:?}");
 }
+
+#[test]
+fn a_gap_whose_record_left_quarantine_is_served_at_once_and_is_missing_once() {
+    let shop = Shop::new("quarantine-gap");
+    let gap = "say(type='DETAIL_GAP', reference_only=True, status='pending', stream='orders', record_key='9', \
+               reason='temporary_unavailable'); done(0); end()";
+    assert_eq!(shop.run(gap, &[]).code, 3);
+    let recover = "gap, = start['detail_gaps']\n\
+        say(type='RECORD', stream='orders', key='9', data={'id': 'nine'}, emitted_at='2031-01-01T00:00:00Z')\n\
+        say(type='DETAIL_GAP_RECOVERED', reference_only=True, stream='orders', gap_id=gap['gap_id'], lease_id=gap['lease_id'])\n\
+        done(1); end()";
+    assert_eq!(shop.run(recover, &[]).code, 3);
+    let status = json(&shop.gleaner(&["status", "--json"]));
+    assert_eq!((&status["quarantined"], &status["missing"]), (&1.into(), &1.into()), "{status}");
+    let gaps = shop.gleaner(&["gaps", "shop"]).stdout;
+    assert!(gaps.contains("1 of 1 shown"), "{gaps}");
+    edit_manifest(&shop, r#""id":{"type":"integer"}"#, r#""id":{"type":["integer","string"]}"#);
+    let released = shop.run(recover, &[]);
+    assert_eq!(released.code, 0, "{released:?}");
+    assert_eq!(shop.gleaner(&["gaps", "shop"]).stdout, "nothing is missing\n");
+}

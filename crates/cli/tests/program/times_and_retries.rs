@@ -66,7 +66,9 @@ fn a_run_during_a_cooldown_is_handed_no_gap_of_the_provider_and_says_until_when(
     assert_eq!((retried.code, retried.stdout.as_str()), (0, "shop: the next run tries 1 gap\n"), "{retried:?}");
     let text = shop.run(HANDED, &[]);
     assert!(text.code == 5 && text.stdout.contains(&format!("cooldown until {until}")), "{text:?}");
-    shop.gleaner(&["gaps", "retry", "--all"]);
+    let all = shop.gleaner(&["gaps", "retry", "--all"]).stdout;
+    let said = "shop: the next run tries 1 gap; 2 gaps that the provider refused when the cooldown ends at ";
+    assert!(all.starts_with(said), "{all}");
     assert_eq!(shop.run(HANDED, &["--now"]).code, 3);
     assert_eq!(shop.read("handed"), "a b c", "--now overrides");
 }

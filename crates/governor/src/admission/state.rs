@@ -242,9 +242,9 @@ impl KeyState {
             Pace::Off => None,
             Pace::Law(LawPace { law, .. }) => {
                 self.lane.on_accepted(permit.others, rules.tuning, || law.may_risk(now));
-                let before = law.interval();
-                law.on_success(Accepted { seq: permit.seq, sent_at: permit.sent_at, early: permit.early }, now);
-                (law.interval() > before).then_some(BackoffReason::Latency)
+                let accepted = Accepted { seq: permit.seq, sent_at: permit.sent_at, early: permit.early };
+                // The first success after a refusal may lower the pace, too: then the refusal stays the reason.
+                law.on_success(accepted, now).then_some(BackoffReason::Latency)
             }
             Pace::Bucket(bucket) => {
                 let latency = now.nanos_since(permit.sent_at);

@@ -16,7 +16,7 @@ use gleaner_protocol::TerminalReason;
 use rusqlite::Connection;
 
 /// No report of a run has this number.
-const NO_REPORT: i64 = 0;
+pub(crate) const NO_REPORT: i64 = 0;
 
 /// Settles what earlier reports left open, and keeps what the reports of this run leave open. Reports of other than ordinary
 /// runs are about a part of the list.

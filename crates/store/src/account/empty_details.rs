@@ -3,7 +3,7 @@
 //! An empty conversation looks like this, and so does a conversation whose connector left its messages out. Nobody can tell
 //! the two apart, so each such key stays on record as a gap that closed as empty, until a later report shows a record.
 
-use crate::account::coverage_keys::{EMPTY, HYDRATED, MISSING, OUTCOMES, Place, QUARANTINED, each_key};
+use crate::account::coverage_keys::{EMPTY, HYDRATED, MISSING, OUTCOMES, Place, QUARANTINED, create_table, each_key};
 use crate::account::hydrated_keys::Where;
 use crate::error::Failure;
 use crate::gaps::gap_rows::{COLUMNS, open_empty, read_all};
@@ -18,6 +18,8 @@ const BATCH: usize = 500;
 /// Keeps the empty keys of this run's reports, and marks those of earlier reports that have a record now.
 pub(crate) fn keep<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) -> Result<(), Failure> {
     for (pair, place) in session.reports() {
+        // A report without keys made no table.
+        create_table(connection)?;
         let stream = session.streams.of(&pair.stream)?;
         let has_empty =
             format!("SELECT 1 FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {EMPTY} != 0");

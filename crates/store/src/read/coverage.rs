@@ -16,6 +16,10 @@ use gleaner_protocol::CoveragePolicy;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 
+/// Gaps and quarantined records of a stream that are compared with each other. Beyond that both are counted, because no
+/// figure may take longer than a page.
+const COMPARED_MAX: i64 = 10_000;
+
 /// What is known about one stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StreamCoverage {
@@ -25,6 +29,8 @@ pub struct StreamCoverage {
     pub listing: Option<Listing>,
     /// The gaps that are not closed, by reason.
     pub gaps: Vec<GapCount>,
+    /// Records in quarantine of which an open gap speaks, too. They are missing once.
+    pub gaps_in_quarantine: u64,
     /// What a run left out of it that no later run has brought.
     pub skip_open: Option<OpenSkip>,
     /// Present records that a run with a time range stored although their time could not be read.
@@ -181,16 +187,29 @@ impl Reader {
         let mut listings = self.ask_of(name, listings)?;
         let mut skips =
             self.open_skips(name)?.into_iter().map(|skip| (skip.stream.clone(), skip)).collect::<BTreeMap<_, _>>();
+        let mut both = self.ask_of(name, gaps_in_quarantine)?;
         let mut times = self.ask_of(name, times_unreadable)?;
         let of = |summary: StreamSummary| StreamCoverage {
             listing: listings.remove(&summary.name),
             gaps: gaps.remove(&summary.name).unwrap_or_default(),
+            gaps_in_quarantine: both.remove(&summary.name).unwrap_or(0),
             skip_open: skips.remove(&summary.name),
             times_unreadable: times.remove(&summary.name).unwrap_or(0),
             summary,
         };
         Ok(self.streams(name)?.into_iter().map(of).collect())
     }
+}
+
+fn gaps_in_quarantine(connection: &Connection, of: i64) -> Result<BTreeMap<String, u64>, Failure> {
+    let sql = "WITH few AS MATERIALIZED (SELECT id, name FROM streams WHERE connection = ?1
+               AND quarantined BETWEEN 1 AND ?2
+               AND gaps_pending + gaps_in_progress + gaps_terminal + gaps_ignored BETWEEN 1 AND ?2)
+               SELECT few.name, count(DISTINCT q.key) FROM few JOIN quarantine q ON q.stream = few.id
+               WHERE (q.stream, q.key) IN (SELECT stream, record_key FROM gaps WHERE stream IN (SELECT id FROM few)
+               AND state IN ('pending', 'in_progress', 'terminal', 'ignored')) GROUP BY few.id";
+    let counts = rows(connection, sql, (of, COMPARED_MAX), |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
+    Ok(counts.into_iter().collect())
 }
 
 fn times_unreadable(connection: &Connection, of: i64) -> Result<BTreeMap<String, u64>, Failure> {

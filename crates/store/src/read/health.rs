@@ -37,7 +37,7 @@ pub struct Evidence {
     pub missing: Missing,
     /// How many parts of streams were skipped and not brought since.
     pub skips_open: u64,
-    /// How many accounts of the last ordinary run fell short.
+    /// How many accounts fell short, of the last run of each track.
     pub shortfalls: u64,
     /// The last run that ended. Not one that was refused because of what it was asked for: that never began.
     pub last_run: Option<RunSummary>,
@@ -100,6 +100,8 @@ impl Reader {
         let is_running = open_run.is_some() && is_at_work()?;
         let waiting = open_run.as_ref().map(|run| self.waiting_of(&run.run_id)).transpose()?.flatten();
         let hints = last_run.as_ref().map(|run| self.hints(&run.run_id)).transpose()?.unwrap_or_default();
+        let others =
+            self.other_accounts_short(name)?.iter().map(|run| run.shortfalls_open(name).len() as u64).sum::<u64>();
         Ok(Evidence {
             equal_failures: equal_failures(&runs),
             last_success: self.last_success(name)?,
@@ -110,7 +112,7 @@ impl Reader {
             waiting,
             missing: self.missing(name)?,
             skips_open: self.open_skips(name)?.len() as u64,
-            shortfalls: self.last_account(name, Steady::NAME)?.map_or(0, |run| run.shortfall_count()),
+            shortfalls: self.last_account(name, Steady::NAME)?.map_or(0, |run| run.shortfall_count()) + others,
             grant_ends: grant_end(&self.settings(name)?),
             summary,
             last_run,

@@ -1,7 +1,7 @@
 //! The one definition of *missing*: everything that is known of and not stored.
 //!
-//! It is every gap that is not closed, also one that the owner ignores; every record in quarantine; and every key that the
-//! last report about a list left without an outcome. Terminal, API and console count with it, so that their figures agree.
+//! It is every gap that is not closed, also one that the owner ignores; every record in quarantine that no such gap is
+//! about; and every key that the last report about a list left without an outcome. Terminal, API and console count with it, so that their figures agree.
 
 use super::{GapCause, Reader, StreamCoverage};
 use crate::error::StoreError;
@@ -30,7 +30,8 @@ impl Missing {
     #[must_use]
     pub fn of_stream(stream: &StreamCoverage) -> Self {
         let unaccounted = stream.listing.as_ref().map_or(0, |listing| listing.unaccounted);
-        let mut missing = Self { quarantined: stream.summary.quarantined, unaccounted, ..Self::default() };
+        let quarantined = stream.summary.quarantined.saturating_sub(stream.gaps_in_quarantine);
+        let mut missing = Self { quarantined, unaccounted, ..Self::default() };
         for count in &stream.gaps {
             *match GapCause::of_count(count).origin() {
                 "source" => &mut missing.source,

@@ -3,7 +3,7 @@
 use super::{Reader, page, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::sql::{first, rows};
-use gleaner_engine::{Counts, Ended, Exit, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
+use gleaner_engine::{CatchUp, Counts, Ended, Exit, Extent, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
 use rusqlite::Row;
 use serde_json::Value;
@@ -57,6 +57,9 @@ pub struct RunSummary {
     pub committed: Option<String>,
     /// Checkpoints that stayed where they were, as JSON pairs of stream and reason.
     pub withheld: Option<String>,
+    /// What it asked for, and what it was allowed to, as JSON.
+    pub(crate) scope: Option<String>,
+    pub(crate) grant_scope: Option<String>,
     /// Accounts that fell short, as a JSON list.
     pub shortfalls: Option<String>,
     /// What was left out so that the run is incomplete, as JSON: how often, and the first of it.
@@ -89,6 +92,10 @@ pub struct LeftOpen {
     pub stream: Option<String>,
     /// The sentence. It may hold text from outside.
     pub text: String,
+    /// The options of the run that left it open, if it asked for less than everything.
+    pub asked_for: Option<String>,
+    /// The command after which it is closed, if it leaves nothing out.
+    pub helps: String,
 }
 
 /// What a run left open.
@@ -117,13 +124,64 @@ impl LeftOpenKind {
 impl std::fmt::Display for LeftOpen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.kind, &self.stream) {
-            (LeftOpenKind::Withheld | LeftOpenKind::Short, _) => f.write_str(&self.text),
-            (LeftOpenKind::Skipped, Some(stream)) => write!(f, "skipped: {stream}: {}", self.text),
-            (LeftOpenKind::Skipped, None) => write!(f, "skipped: {}", self.text),
+            (LeftOpenKind::Withheld | LeftOpenKind::Short, _) => f.write_str(&self.text)?,
+            (LeftOpenKind::Skipped, Some(stream)) => write!(f, "skipped: {stream}: {}", self.text)?,
+            (LeftOpenKind::Skipped, None) => write!(f, "skipped: {}", self.text)?,
+        }
+        match &self.asked_for {
+            Some(options) => write!(f, " (by the run with {options}; `{}` lists it again)", self.helps),
+            None => Ok(()),
         }
     }
 }
 
+/// Which run left something open, as far as that decides what helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LeftBy {
+    pub(crate) track: String,
+    pub(crate) scope: Option<String>,
+    pub(crate) grant: Option<String>,
+}
+
+impl LeftBy {
+    /// The options of the run, if it asked for less than everything.
+    fn options(&self) -> Option<String> {
+        if self.track == Steady::NAME {
+            return None;
+        }
+        if self.track == CatchUp::NAME {
+            return Some("--catch-up".to_owned());
+        }
+        let extent = |text: &Option<String>| text.as_deref().and_then(Extent::from_text).unwrap_or_default();
+        let options = extent(&self.scope).options(&extent(&self.grant));
+        Some(options.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
+    }
+
+    /// Something that the run left open. A withheld checkpoint is listed again by the same command. The cursor is past what
+    /// was skipped, so that needs a run from the beginning; there is none of history alone.
+    pub(crate) fn left_open(&self, name: &str, kind: LeftOpenKind, told: Told) -> LeftOpen {
+        let (asked_for, name) = (self.options(), shell_word(name));
+        let options = asked_for.as_ref().map(|options| format!(" {options}")).unwrap_or_default();
+        let helps = match kind {
+            LeftOpenKind::Withheld | LeftOpenKind::Short => format!("gleaner run {name}{options}"),
+            LeftOpenKind::Skipped if self.track == CatchUp::NAME => format!("gleaner run {name} --full-refresh"),
+            LeftOpenKind::Skipped => format!("gleaner run {name}{options} --full-refresh"),
+        };
+        LeftOpen { kind, stream: told.stream, text: told.text, asked_for, helps }
+    }
+}
+
+/// A word as it is typed into a shell.
+fn shell_word(word: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.,:=/@+%".contains(&byte);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// In a shortfall of a run that did not collect everything: the later run after which nothing of it is missing.
+pub(crate) const SETTLED_BY: &str = "settled_by";
 /// In place of an account that is damaged.
 const UNREADABLE: &str = "what the run left open cannot be read; `gleaner verify` says more";
 
@@ -175,15 +233,19 @@ impl RunSummary {
         (skips["count"].as_u64().unwrap_or(0), first.unwrap_or_default())
     }
 
-    /// The accounts that fell short, each with what became of its checkpoint.
-    pub(crate) fn shortfalls_open(&self) -> Vec<LeftOpen> {
+    /// The accounts that fell short and that no later run has settled, each with what became of its checkpoint.
+    pub(crate) fn shortfalls_open(&self, name: &str) -> Vec<LeftOpen> {
         let pairs = list(self.withheld.as_deref());
+        let by = LeftBy { track: self.track.clone(), scope: self.scope.clone(), grant: self.grant_scope.clone() };
         let open = |told: Told| {
             let is_withheld = pairs.iter().any(|pair| pair[0].as_str() == told.stream.as_deref());
             let kind = if is_withheld { LeftOpenKind::Withheld } else { LeftOpenKind::Short };
-            LeftOpen { kind, stream: told.stream, text: told.text }
+            by.left_open(name, kind, told)
         };
-        self.shortfalls_told().into_iter().map(open).collect()
+        let all = list(self.shortfalls.as_deref());
+        let is_settled = |at: usize| all.get(at).is_some_and(|short| short.get(SETTLED_BY).is_some());
+        let told = self.shortfalls_told().into_iter().enumerate();
+        told.filter(|(at, _)| !is_settled(*at)).map(|(_, told)| open(told)).collect()
     }
 
     /// What the connector did that it should not have.
@@ -226,12 +288,18 @@ pub struct TracedEvent {
     pub message: String,
 }
 
+/// The last account of each track that is not the steady one, if it fell short. SQLite takes the columns of the row with
+/// the greatest id.
+pub(crate) const OTHER_ACCOUNTS_SHORT: &str = "SELECT id FROM (SELECT max(id) AS id, shortfalls FROM runs
+    WHERE connection = ?1 AND track != 'steady' AND reason IN ('succeeded', 'stream_collection_failed')
+    AND purpose != 'recovery_only' GROUP BY track) WHERE shortfalls IS NOT NULL";
+
 const RUN: &str = "run_id, track, started_at, ended_at, reason, violation, pressure, seen, collected, deleted, \
                    rejected, gaps, recovered, unaccounted, slices, unchanged, repeated, committed, withheld, \
                    collection_rate, provider_budget, events_dropped, error_code, error_message, purpose, \
                    connector_version, credential, error_retryable, error_action, new_records, changed_records, \
                    recovered_by_record, recovered_empty, recovered_unconfirmed, recovered_lists, list_records, list_gaps, \
-                   exit_code, exit_signal, stderr_tail, times_unreadable, shortfalls, skipped, warnings";
+                   exit_code, exit_signal, stderr_tail, times_unreadable, shortfalls, skipped, warnings, scope, grant_scope";
 
 fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     let count = |at: usize| Ok::<_, rusqlite::Error>(from_sql(row.get(at)?));
@@ -274,6 +342,8 @@ fn read_run(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
         shortfalls: row.get(41)?,
         skipped: row.get(42)?,
         warnings: row.get(43)?,
+        scope: row.get(44)?,
+        grant_scope: row.get(45)?,
         collection_rate: row.get(19)?,
         provider_budget: row.get(20)?,
         events_dropped: count(21)?,
@@ -348,6 +418,14 @@ impl Reader {
             let ends = (TerminalReason::Succeeded.code(), TerminalReason::StreamCollectionFailed.code());
             let values = (id, track, ends.0, ends.1, RunPurpose::RecoveryOnly.code());
             Ok(rows(connection, &sql, values, read_run)?.pop())
+        })
+    }
+
+    /// The newest such run of each other track, if its account fell short.
+    pub(crate) fn other_accounts_short(&self, name: &str) -> Result<Vec<RunSummary>, StoreError> {
+        self.ask_of(name, |connection, id| {
+            let sql = format!("SELECT {RUN} FROM runs WHERE id IN ({OTHER_ACCOUNTS_SHORT}) ORDER BY id");
+            rows(connection, &sql, [id], read_run)
         })
     }
 

@@ -8,6 +8,7 @@ use crate::account::awaited_keys;
 use crate::account::coverage_keys;
 use crate::account::empty_details;
 use crate::account::reach::forget_old_tracks;
+use crate::account::shortfalls;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gaps::gap_rows;
 use crate::gaps::held_gaps;
@@ -108,6 +109,7 @@ fn write_end<T: Track>(
     empty_details::keep(connection, session, now)?;
     accounts::settle(connection, session, outcome)?;
     skips::keep(connection, session, outcome, now)?;
+    shortfalls::settle(connection, session, outcome)?;
     for stream in &outcome.list_again {
         do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;
     }

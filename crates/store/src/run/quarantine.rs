@@ -6,14 +6,15 @@
 
 use crate::care::repair::NOTHING;
 use crate::error::{Failure, StoreError, date_to_sql};
+use crate::gaps::renewal;
 use crate::run::session::{Session, raw_json};
 use crate::run::slices::SliceWriter;
 use crate::sql::{execute, exists, first};
 use crate::store::Store;
-use gleaner_engine::{Misfit, SliceRecord, Track, Validate, WallTime};
+use gleaner_engine::{Gap, Misfit, SliceRecord, Track, Validate, WallTime};
 use gleaner_protocol::Op;
 use rusqlite::Connection;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that are judged again in one transaction.
 const BATCH_RECORDS: usize = 500;
@@ -43,7 +44,7 @@ impl Store {
             return Ok(0);
         }
         let leases = session.leases.clone();
-        let (mut released, mut after) = (0, 0);
+        let (mut released, mut after) = (BTreeMap::<String, u64>::new(), 0);
         loop {
             let batch = self.write(&leases, |transaction| {
                 let mut writer = SliceWriter::new(transaction, session, now)?;
@@ -51,21 +52,29 @@ impl Store {
                 writer.finish()?;
                 Ok(batch)
             })?;
-            released += batch.released;
+            for (stream, count) in batch.released {
+                *released.entry(stream).or_default() += count;
+            }
             match batch.last {
                 Some(last) => after = last,
                 None => break,
             }
         }
-        let streams = self.write(&leases, |transaction| list_again(transaction, session))?;
+        let streams = self.write(&leases, |transaction| {
+            for stream in released.keys() {
+                retry_gaps(transaction, session.streams.of(stream)?)?;
+            }
+            list_again(transaction, session)
+        })?;
         session.do_not_resume(&streams);
-        Ok(released)
+        Ok(released.into_values().sum())
     }
 }
 
 #[derive(Default)]
 struct Batch {
-    released: u64,
+    /// How many records of each stream.
+    released: BTreeMap<String, u64>,
     /// The last row that was looked at; absent when none was left.
     last: Option<i64>,
 }
@@ -101,7 +110,7 @@ fn judge_batch<T: Track>(
                     without_time: false,
                 };
                 writer.release(record, row.run)?;
-                batch.released += 1;
+                *batch.released.entry(row.stream).or_default() += 1;
             }
             Err(Misfit { pointer, reason }) => {
                 let sql = "UPDATE quarantine SET pointer = ?2, reason = ?3, judged_by = ?4,
@@ -115,6 +124,16 @@ fn judge_batch<T: Track>(
         }
     }
     Ok(batch)
+}
+
+/// Gaps of a stream from which records left quarantine are served at once: a try may have failed because its record did not
+/// fit, and the record is here now. The connector's next RECOVERED closes them.
+fn retry_gaps(connection: &Connection, stream: i64) -> Result<(), Failure> {
+    let sql = "SELECT id FROM gaps WHERE stream = ?1 AND state = 'pending' AND not_before IS NOT NULL
+               AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure')";
+    let mut statement = connection.prepare_cached(sql)?;
+    let put_off = statement.query_map([stream], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+    put_off.into_iter().try_for_each(|id| renewal::change(connection, id, Gap::retry))
 }
 
 /// The next record that was judged by another manifest. A stream that the manifest no longer has cannot be judged.

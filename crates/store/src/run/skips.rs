@@ -4,10 +4,10 @@
 //! skipped part: from a cursor that is older than the run that skipped it, or from none.
 
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
-use crate::read::{LeftOpen, LeftOpenKind, Reader, RunSummary};
+use crate::read::{LeftBy, LeftOpen, LeftOpenKind, Reader, Told};
 use crate::run::session::Session;
 use crate::sql::{execute, rows};
-use gleaner_engine::{CatchUp, RunOutcome, RunPurpose, Steady, Track, WallTime};
+use gleaner_engine::{RunOutcome, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::TerminalReason;
 use rusqlite::Connection;
 
@@ -24,6 +24,7 @@ pub struct OpenSkip {
     pub run_id: String,
     /// When that was.
     pub at: WallTime,
+    by: LeftBy,
 }
 
 impl OpenSkip {
@@ -42,55 +43,57 @@ impl Reader {
     /// When there is no such connection.
     pub fn open_skips(&self, name: &str) -> Result<Vec<OpenSkip>, StoreError> {
         self.ask_of(name, |connection, of| {
-            // Two tracks may have skipped the same part; the owner misses it once. SQLite takes the other columns from
-            // the row with the greatest `at`.
-            let sql = "SELECT s.name, k.reason, k.message, r.run_id, max(k.at) FROM skips k
+            let sql = "SELECT s.name, k.reason, k.message, r.run_id, k.at, k.track, r.scope, r.grant_scope FROM skips k
                        JOIN streams s ON s.id = k.stream JOIN runs r ON r.id = k.run
-                       WHERE s.connection = ?1 AND s.declared = 1 GROUP BY s.id, k.reason, k.message ORDER BY s.id";
-            rows(connection, sql, [of], |row| {
+                       WHERE s.connection = ?1 AND s.declared = 1
+                       ORDER BY s.id, k.reason, k.message, k.track != 'steady', k.track != 'catch_up', k.at DESC";
+            let mut skips = rows(connection, sql, [of], |row| {
                 Ok(OpenSkip {
                     stream: row.get(0)?,
                     reason: row.get(1)?,
                     message: row.get(2)?,
                     run_id: row.get(3)?,
                     at: date_from_sql(row.get(4)?),
+                    by: LeftBy { track: row.get(5)?, scope: row.get(6)?, grant: row.get(7)? },
                 })
-            })
+            })?;
+            // Two tracks may have skipped the same part; the owner misses it once.
+            skips.dedup_by(|later, first| {
+                (&later.stream, &later.reason, &later.message) == (&first.stream, &first.reason, &first.message)
+            });
+            Ok(skips)
         })
     }
 }
 
 impl Reader {
-    /// What is open of a connection besides gaps: accounts of the last run of each accounting track that fell short, and
-    /// what was skipped.
+    /// What is open of a connection besides gaps: accounts of the last run of each track that fell short, and what was
+    /// skipped.
     ///
     /// # Errors
     ///
     /// When there is no such connection.
     pub fn left_open(&self, name: &str) -> Result<Vec<LeftOpen>, StoreError> {
-        let mut open = Vec::new();
-        for track in [Steady::NAME, CatchUp::NAME] {
-            open.extend(self.last_account(name, track)?.iter().flat_map(RunSummary::shortfalls_open));
-        }
+        let steady = self.last_account(name, Steady::NAME)?;
+        let accounts = steady.into_iter().chain(self.other_accounts_short(name)?);
+        let mut open = accounts.flat_map(|run| run.shortfalls_open(name)).collect::<Vec<_>>();
         let skipped = |skip: OpenSkip| {
-            let text = skip.why().to_owned();
-            LeftOpen { kind: LeftOpenKind::Skipped, stream: Some(skip.stream), text }
+            let told = Told { stream: Some(skip.stream.clone()), text: skip.why().to_owned() };
+            skip.by.left_open(name, LeftOpenKind::Skipped, told)
         };
         open.extend(self.open_skips(name)?.into_iter().map(skipped));
         Ok(open)
     }
 }
 
-/// Keeps what a run skipped, and forgets what it went over without skipping anything. Scoped runs account for nothing.
+/// Keeps what a run skipped, and forgets what it went over without skipping anything. A skip of a scoped run stays its own
+/// until a run with the same scope, or an ordinary one from the beginning, goes over that part.
 pub(crate) fn keep<T: Track>(
     connection: &Connection,
     session: &Session<T>,
     outcome: &RunOutcome,
     now: WallTime,
 ) -> Result<(), Failure> {
-    if !T::ACCOUNTS {
-        return Ok(());
-    }
     let by_stream = &outcome.skips.by_stream;
     for (stream, id) in session.streams.all().filter(|(stream, _)| session.asks_for(stream)) {
         // What belongs to no stream may be of any.
