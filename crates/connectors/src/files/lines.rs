@@ -76,7 +76,6 @@ impl<'f> Lines<'f> {
     }
 
     /// The next line; `None` at the end.
-    #[expect(clippy::should_implement_trait, reason = "a line lives until the next one is asked for")]
     pub(crate) fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         if self.is_ended {
             return Ok(None);

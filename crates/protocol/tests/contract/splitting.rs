@@ -109,8 +109,8 @@ fn line(message: &ConnectorMessage<'_>) -> Vec<u8> {
 }
 
 fn report(stream: &str, required: &[String], gaps: &[String]) -> Vec<u8> {
-    let lists = [required, gaps].map(|keys| serde_json::to_string(keys).unwrap());
-    let (stream, [required, gaps]) = (serde_json::to_string(stream).unwrap(), lists);
+    let lists = [required, gaps].map(|keys| serde_json::json!(keys));
+    let (stream, [required, gaps]) = (serde_json::json!(stream), lists);
     format!(
         "{{\"type\":\"DETAIL_COVERAGE\",\"reference_only\":true,\"stream\":{stream},\"state_stream\":{stream},\
          \"required_keys\":{required},\"hydrated_keys\":[],\"gap_keys\":{gaps}}}\n"
