@@ -30,7 +30,7 @@ impl App {
     pub fn retry_gaps(&self, connection: &str, meant: GapsMeant<'_>) -> Result<u64, AppError> {
         if let Some(reason) = meant.reason.filter(|reason| GapReason::from_code(reason).is_none()) {
             let hint = "`gleaner gaps CONNECTION --json` prints the reason of each gap";
-            return Err(AppError::usage(format!("there is no reason {}", one_line(reason)), hint));
+            return Err(AppError::usage(format!("there is no reason {:?}", one_line(reason)), hint));
         }
         self.change(connection, |store, _| Ok(store.retry_gaps(connection, meant)?))
     }
