@@ -111,8 +111,8 @@ impl Mode {
 /// When the bucket was last known to be empty, and how fast we were.
 #[derive(Clone, Debug)]
 struct Count {
-    /// The first send that was accepted after the last refusal, or the first of all.
-    from: Option<Time>,
+    /// The first send that was accepted after the last refusal, or the first of all; [`Time::NEVER`] before it.
+    from: Time,
     /// The last refusal.
     refused: Option<Time>,
     /// The rate at that time: if it has hardly changed since, the count is the limit.
@@ -197,7 +197,7 @@ impl Law {
             since: Time::ZERO,
             successes: 0,
             accepted: 0,
-            count: Count { from: None, refused: None, rate: SECOND as f64 / interval as f64 },
+            count: Count { from: Time::NEVER, refused: None, rate: SECOND as f64 / interval as f64 },
             probe_from: Time::ZERO,
             accepted_before_probe: 0,
             hold_s: tuning.hold_s,
@@ -316,8 +316,8 @@ impl Law {
 
     /// Books a send.
     pub(crate) fn on_send(&mut self, now: Time, early: bool) {
-        if self.count.from.is_none() {
-            self.count.from = Some(now);
+        if self.count.from == Time::NEVER {
+            self.count.from = now;
             self.since = now;
         }
         self.sent = self.sent.wrapping_add(1);
@@ -453,7 +453,7 @@ impl Law {
     }
 
     fn counted_s(&self, now: Time) -> f64 {
-        seconds_between(self.count.from.unwrap_or(now), now)
+        seconds_between(self.count.from.min(now), now)
     }
 
     /// Sits down under a measured limit.

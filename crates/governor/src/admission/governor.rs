@@ -14,6 +14,7 @@ use crate::config::{Config, Rules};
 use crate::law::pace::Pace;
 use crate::reasons::Deferral;
 use crate::retry::backoff::Jitter;
+use crate::retry::breaker::Breaker;
 use crate::retry::circuit::{Change, CircuitTransition};
 use crate::signals::outcome::Outcome;
 use crate::signals::quota::QuotaBook;
@@ -87,9 +88,10 @@ impl Governor {
             return Admission::Defer(Deferral { reason, not_before: None });
         }
         let bounds = Bounds { quota: self.quota(now), deadline: self.run_budget.deadline() };
-        let (admission, change) = self.state.admit(&self.rules, &bounds, now);
-        if let Some(change) = change {
-            self.note(change, now);
+        let generation = self.state.breaker.generation;
+        let admission = self.state.admit(&self.rules, &bounds, now);
+        if self.state.breaker.generation != generation {
+            self.note(Breaker::PROBING, now);
         }
         if let Admission::Send(_) = &admission {
             self.run_budget.on_send();

@@ -122,9 +122,10 @@ impl KeyState {
         }
     }
 
-    /// Asks whether a request may be sent at `now`. [`Admission::Send`] counts as sent, and may change the circuit.
+    /// Asks whether a request may be sent at `now`. [`Admission::Send`] counts as sent.
+    /// When it begins a generation of the circuit, that is [`Breaker::PROBING`].
     #[inline]
-    pub(crate) fn admit(&mut self, rules: &Rules, bounds: &Bounds, now: Time) -> (Admission, Option<Change>) {
+    pub(crate) fn admit(&mut self, rules: &Rules, bounds: &Bounds, now: Time) -> Admission {
         if self.permits.is_due(now) {
             self.give_up_lost(now);
         }
@@ -132,19 +133,16 @@ impl KeyState {
             Decision::Admit => {}
             Decision::Refuse { until } => {
                 let deferral = Deferral { reason: DeferReason::CircuitOpen, not_before: Some(until) };
-                return (Admission::Defer(deferral), None);
+                return Admission::Defer(deferral);
             }
-            Decision::ProbesOut => return (Admission::WaitForOutcome, None),
+            Decision::ProbesOut => return Admission::WaitForOutcome,
         }
         match self.due(rules, &bounds.quota, now) {
-            None => (Admission::WaitForOutcome, None),
-            Some(due) if due.at <= now => {
-                let (permit, change) = self.send(rules, due, now);
-                (Admission::Send(permit), change)
-            }
+            None => Admission::WaitForOutcome,
+            Some(due) if due.at <= now => Admission::Send(self.send(rules, due, now)),
             Some(due) => match bounds.wait_until(due.at, rules, now) {
-                Ok(at) => (Admission::WaitUntil(at), None),
-                Err(deferral) => (Admission::Defer(deferral), None),
+                Ok(at) => Admission::WaitUntil(at),
+                Err(deferral) => Admission::Defer(deferral),
             },
         }
     }
@@ -188,8 +186,8 @@ impl KeyState {
 
     /// Counts a send that is due.
     #[inline]
-    pub(crate) fn send(&mut self, rules: &Rules, due: Due, now: Time) -> (Permit, Option<Change>) {
-        let change = self.breaker.on_send();
+    pub(crate) fn send(&mut self, rules: &Rules, due: Due, now: Time) -> Permit {
+        self.breaker.on_send();
         let others = self.lane.on_send();
         self.sent = self.sent.wrapping_add(1);
         self.is_trial_out |= due.trial;
@@ -203,7 +201,7 @@ impl KeyState {
         }
         let Due { trial, early, .. } = due;
         let generation = self.breaker.generation;
-        (Permit { sent_at: now, seq: self.sent, generation, others, trial, early }, change)
+        Permit { sent_at: now, seq: self.sent, generation, others, trial, early }
     }
 
     /// A permit came back. One that had been given up has no place any more.

@@ -70,9 +70,9 @@ impl Active {
     #[inline]
     pub(crate) fn admit(&mut self, rules: &RegistryRules, since: Time, now: Time) -> Admission {
         let admission = if rules.config.enabled {
-            self.state.admit(&rules.key, &Bounds::NONE, now).0
+            self.state.admit(&rules.key, &Bounds::NONE, now)
         } else {
-            Admission::Send(self.state.send(&rules.key, Due::default(), now).0)
+            Admission::Send(self.state.send(&rules.key, Due::default(), now))
         };
         match admission {
             Admission::Send(_) => {

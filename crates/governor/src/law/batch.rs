@@ -27,7 +27,7 @@ impl Law {
             || self.shut > 0
             || self.mode == Mode::Drain
             || self.window.is_learned()
-            || self.count.from.is_none()
+            || self.count.from == Time::NEVER
             || !self.latency.is_settled(self.tuning);
         if every_one_matters {
             return None;

@@ -244,7 +244,7 @@ impl Law {
         self.interval = self.pace_after(&episode);
         let measured = self.measure(&episode, opened);
         self.count.refused = Some(episode.contact);
-        self.count.from = Some(opened);
+        self.count.from = opened;
         self.accepted = 1;
         let tuning = self.tuning;
         if episode.explained {

@@ -31,7 +31,19 @@ impl SendLog {
 
     /// Books a send. `grows`: nothing may be forgotten yet, so full marks are thinned out;
     /// otherwise the oldest block makes room.
+    #[inline]
     pub(crate) fn on_send(&mut self, now: Time, grows: bool) {
+        // Within a block a send is only counted.
+        if self.partial > 0 && self.partial + 1 < self.stride {
+            self.partial += 1;
+        } else {
+            self.on_block(now, grows);
+        }
+    }
+
+    /// Books the send that begins or completes a block.
+    #[cold]
+    fn on_block(&mut self, now: Time, grows: bool) {
         if self.len == 0 && self.partial == 0 {
             self.origin = now;
         }

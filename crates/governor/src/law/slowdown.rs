@@ -74,7 +74,7 @@ impl Law {
             self.raise_to(self.drain.rate);
             self.enter(Mode::Climb, now);
         }
-        self.count.from = Some(now);
+        self.count.from = now;
         self.count.refused = Some(now);
         self.accepted = 0;
         self.count.rate = self.rate();

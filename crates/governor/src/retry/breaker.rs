@@ -179,6 +179,10 @@ pub(crate) struct Breaker {
 }
 
 impl Breaker {
+    /// The only change that a send can cause.
+    pub(crate) const PROBING: Change =
+        Change { previous: CircuitState::Open, state: CircuitState::HalfOpen, trigger: TIMEOUT.0, reason: TIMEOUT.1 };
+
     pub(crate) const fn new() -> Self {
         Self {
             until: Time::ZERO,
@@ -202,17 +206,21 @@ impl Breaker {
         }
     }
 
-    /// Takes note of a send that [`Self::decide`] admitted. A circuit that was open is half-open from now on.
+    /// Takes note of a send that [`Self::decide`] admitted. A circuit that was open is half-open from now on, in
+    /// a new generation: that is [`Self::PROBING`].
     #[inline]
-    pub(crate) fn on_send(&mut self) -> Option<Change> {
-        if self.state == CircuitState::Closed { None } else { self.send_probe() }
+    pub(crate) fn on_send(&mut self) {
+        if self.state != CircuitState::Closed {
+            self.send_probe();
+        }
     }
 
     #[cold]
-    fn send_probe(&mut self) -> Option<Change> {
-        let change = (self.state == CircuitState::Open).then(|| self.enter(CircuitState::HalfOpen, TIMEOUT));
+    fn send_probe(&mut self) {
+        if self.state == CircuitState::Open {
+            _ = self.enter(CircuitState::HalfOpen, TIMEOUT);
+        }
         self.probes_out = self.probes_out.saturating_add(1);
-        change
     }
 
     /// Takes in the answer to what was sent under `generation`.
@@ -341,8 +349,10 @@ mod tests {
 
         /// The generation that the answer is counted under, and the change.
         fn on_send(&mut self) -> (u16, Option<Change>) {
-            let change = self.breaker.on_send();
-            (self.breaker.generation, change)
+            let before = self.breaker.generation;
+            self.breaker.on_send();
+            let generation = self.breaker.generation;
+            (generation, (generation != before).then_some(Breaker::PROBING))
         }
 
         fn on_event(&mut self, generation: u16, event: Event, now: Time) -> Option<Change> {
