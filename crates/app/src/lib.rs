@@ -19,6 +19,28 @@
 //! - A rule about when something runs: that is `crates/schedule`, which has no clock.
 //! - Runs in the process of the service. A run that hangs, panics or eats memory is a child, and ends alone.
 //! - Text for a terminal or a page, beyond messages and hints.
+//!
+//! # Files
+//!
+//! - `app.rs`, `error.rs`, `dates.rs`: `App`: the data root, its paths and its store; the one error: kind, message,
+//!   hint; dates
+//! - `actions.rs`, `actions/`: what an owner does to a connection, durable before it is answered: `gaps`,
+//!   `questions`, `schedule_change`, `maintenance` (init, backup, restore, remove, repair)
+//! - `connection/`: how a connection is described: `catalog` (connectors that can be added by name), `settings`,
+//!   `setting_name`, `credentials`, `new_connection` (the one way to add one), `offer` and `wish` (the same for a
+//!   page, and what a page may never say)
+//! - `run/spec.rs`: `RunSpec`, what is asked of a run, and the one way from there to a `RunRequest`; `scope` and
+//!   `bindings` are parts of it
+//! - `run/collect.rs`: whether a run may begin, and what came of it
+//! - `run/trial.rs`, `run/rehearsal.rs`, `run/scratch.rs`, `run/recording.rs`: the runs that nobody keeps: a check,
+//!   and a rehearsal for authors; their scratch store; a recording that a connector made
+//! - `view/connection_view.rs`: `ConnectionView::load`, the only place that gathers the state of a connection;
+//!   `facts` (what a schedule decides by), `outlook` (what comes next, in words and codes), `coverage` (how complete
+//!   each stream is)
+//! - `service.rs`, `service/`: the loop; `child` (one run as a process), `shutdown`, `notices` (what the owner is
+//!   told, pure) and `notify` (how), `sd_notify`, `log_file`
+//! - `doctor.rs`, `doctor/`: the checks: folder, store, connections, machine
+//! - `stream_name.rs`: which stream is meant
 
 mod actions;
 mod app;

@@ -1,13 +1,13 @@
 //! What the crates that do IO share. Pure crates (governor, lab, protocol, engine, schedule) do not depend on it.
 //!
-//! | file | |
-//! |---|---|
-//! | `private.rs` | files and folders that only their owner may use |
-//! | `atomic.rs` | files that are replaced as a whole |
-//! | `clock.rs` | the wall clock |
-//! | `date.rs` | RFC 3339 in UTC |
-//! | `live_line.rs` | one line on a terminal that is drawn again and again |
-//! | `outside.rs` | text that somebody else wrote, made safe to show |
+//! # Files
+//!
+//! - `private.rs`: files and folders that only their owner may use
+//! - `atomic.rs`: files that are replaced as a whole
+//! - `clock.rs`: the wall clock
+//! - `date.rs`: RFC 3339 in UTC
+//! - `live_line.rs`: one line on a terminal that is drawn again and again
+//! - `outside.rs`: text that somebody else wrote, made safe to show
 
 pub mod atomic;
 pub mod clock;

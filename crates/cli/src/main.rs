@@ -1,5 +1,24 @@
 //! The program `gleaner`: reads what was asked, runs it, and maps errors to a message, a `hint:` and
 //! an exit code. What it can do is one file per command under `commands`; exit codes are in `error`.
+//!
+//! # Files
+//!
+//! - `main.rs`: the summary
+//! - `args.rs`: what can be typed
+//! - `args/serve.rs`, `args/collect.rs`, `args/look.rs`, `args/manage.rs`, `args/care.rs`, `args/new.rs`,
+//!   `args/author.rs`: the same for collecting; for looking at it; for living with a connection; for taking care of
+//!   the data root and the program; for authors
+//! - `commands/`: one file per command
+//! - `commands/rehearsal/`: how a rehearsal is shown, and which exchange each record came out of
+//! - `config.rs`, `config/file.rs`: every option with a name in the file and the environment, and who said its value
+//! - `terminal/`: `output` (the one place that writes), `table`, `progress`, `copy_progress`, `live` and `log`;
+//!   `run_view` and `run_account` (what a run shows), `prompt` (questions), `stop_signals` (Ctrl-C)
+//! - `first_party.rs`, `first_party/validation_policy.rs`: the connectors that come with the program, all on the SDK;
+//!   the check that every connector of ours validates what it sends, or is on a list with a reason
+//! - `demo.rs`, `demo/`: a provider of the lab over HTTP, and a connector for it
+//! - `lab/`: for the laboratory: which runs, with which numbers of the law, running them on all cores in a fixed
+//!   order, and one as a line of JSON
+//! - `error.rs`: message, hint, exit code
 
 mod args;
 mod commands;

@@ -16,6 +16,14 @@
 //! - What a line said. A verdict names streams, keys and places; records are private.
 //! - A way to touch the user's store, or to answer a connector's questions.
 //! - Trust: every start has a limit, and all of them together have one.
+//!
+//! # Files
+//!
+//! - `checks.rs`: every check by its name
+//! - `plan.rs`, `subject.rs`, `report.rs`: the order of the checks; what is checked; the result
+//! - `ask.rs`, `selection.rs`, `resume.rs`, `refusal.rs`, `treatment.rs`, `runtime_run.rs`: the starts that are made
+//! - `bench.rs`, `child.rs`, `keeper.rs`: scratch stores; the connector's process; engine and store behind it
+//! - `observed.rs`, `judge.rs`, `judge/`: what was seen in a start, and the verdicts about it
 
 #![warn(missing_docs)]
 

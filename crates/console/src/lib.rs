@@ -19,6 +19,35 @@
 //! - CORS: no page of another origin may ask anything.
 //! - Secrets in answers: credentials and answers to questions go in and never come out.
 //! - A way in without a credential, whatever the address; and an address other than loopback in the clear.
+//!
+//! # Files
+//!
+//! - `error.rs`: why the console cannot start
+//! - `server.rs`: public names; a thread with a runtime of its own, started and stopped
+//! - `auth/guard.rs`, `auth/guard/`: pure: who may ask anything at all, before the path is looked at
+//! - `auth/keys.rs`, `auth/private_file.rs`, `auth/auth_attempts.rs`: token, sessions and one-time links as hashes;
+//!   files of the owner's alone; wrong credentials, counted
+//! - `server/bind_policy.rs`, `server/tls.rs`, `server/base_path.rs`: from where it can be reached; certificate and
+//!   key, judged at the start; addresses without the base path inside and with it outside
+//! - `server/listener.rs`, `server/slow_clients.rs`: connections and their bounds; clients that do not read
+//! - `server/handler.rs`, `server/security_headers.rs`, `problem.rs`: one request from its head to its answer; what
+//!   every answer has; the one shape of errors
+//! - `server/routes.rs`: every path and method, once; the same for people and programs, held together by a test
+//! - `server/extract.rs`, `server/respond.rs`, `server/app_state.rs`: what a request brings, within bounds; long
+//!   answers, within bounds; what handlers share
+//! - `server/reading.rs`, `server/job_queue.rs`, `date.rs`: questions to the store off the server's thread; jobs that
+//!   take long, once at a time; dates
+//! - `server/events.rs`, `server/metrics.rs`: one look at the store for all streams of events; Prometheus
+//! - `api/`: one file per resource: its form on the wire and its handlers; `export` is a download, piece by piece
+//! - `pages.rs`, `pages/frame.rs`, `pages/assets.rs`, `pages/error_page.rs`: every page and form; what is around a
+//!   page; files by their content; a problem that a person reads
+//! - `pages/ways.rs`, `pages/picture.rs`: every page with its method, for whoever checks all; the picture of a step
+//!   to be done by hand
+//! - `pages/outside.rs`, `pages/words.rs`, `pages/json_text.rs`: text from outside, with its escapes made visible;
+//!   dates and numbers; JSON for people
+//! - `pages/rate.rs`, `pages/rate_chart.rs`, `pages/trace.rs`, `pages/share.rs`: the collection rate and its chart;
+//!   what was said during a run; coverage and what is missing, added up
+//! - `pages/change.rs`: the forms that change something
 
 mod api;
 mod auth;

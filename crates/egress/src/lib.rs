@@ -33,6 +33,16 @@
 //! - A cache, a rewritten body, another encoding.
 //! - WebSockets and `CONNECT`: a tunnel is not a request that a limit is counted by.
 //! - An option to accept a certificate that is not trusted.
+//!
+//! # Files
+//!
+//! - `listener.rs`, `extract.rs`: connections and their limits; which requests are let in
+//! - `handler.rs`, `forward.rs`: one request's way through; sending it once
+//! - `connect.rs`, `upstream.rs`: the way to the upstream; where that is
+//! - `body.rs`, `stalled_body.rs`: bodies that can be sent again, and bodies that stall
+//! - `hygiene.rs`, `links.rs`, `max_wait.rs`: headers that do not pass; links back to the sidecar; how long a caller
+//!   waits
+//! - `respond.rs`, `inspect.rs`: the sidecar's own answers; its status and metrics
 
 #![warn(missing_docs)]
 

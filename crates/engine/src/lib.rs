@@ -19,6 +19,34 @@
 //! | what a run is for | [`RunPurpose`] |
 //! | which track a run moves, and what it may do to the account | [`Reach`], [`RunScope`] |
 //! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
+//!
+//! # Files
+//!
+//! - `run.rs`: the run machine: what can happen to a run, what it wants, what it waits for
+//! - `run/messages.rs`, `run/question.rs`, `run/ending.rs`: what each message means; questions to the owner; how a
+//!   run ends, once
+//! - `run/masking.rs`: the connection's own credential: masked where people read, a violation where it would be kept
+//! - `run/effect.rs`: what store, process and owner are to do, each a type of its own, and the outcome
+//! - `support.rs`: what tests share
+//! - `ended.rs`, `incomplete.rs`: how a run ended, in a sentence; what a run that succeeded leaves open
+//! - `slice.rs`: records, gaps and cursor that become durable together; the one source of receipts
+//! - `checkpoint.rs`: receipts to plan: which cursors are committed; the three tracks as types
+//! - `reach.rs`: which track a run moves, given what it asks for (docs/decisions/0001-scoped-runs.md)
+//! - `coverage.rs`: the meaning of a coverage report, from a tally that the store makes
+//! - `note.rs`: what an owner writes beside a decision
+//! - `gap.rs`, `page.rs`, `backlog.rs`: what a gap may become; how large a page is; folding a long tail
+//! - `cooldown.rs`: when a connection rests; the backlog under source pressure
+//! - `purpose.rs`: what a run is for: everything, gaps alone, or one request as a probe
+//! - `scope.rs`, `scope_filter.rs`, `instant.rs`: whether a record was asked for, for who judges it and for who
+//!   writes it; times as records write them
+//! - `redact.rs`: a connection's own secrets out of what people see
+//! - `schema.rs`: whether a body fits its stream's schema
+//! - `schema/`: `plan`, `node`, `properties`, `number`: a schema compiled for one pass over the text; `walk`, `text`:
+//!   that pass; `library`, `value`: everything else, through jsonschema; `survey`, `bounds`: schemas that would take
+//!   too long are refused; `agreement`: both give the same verdict
+//! - `health.rs`: findings and a grade, from typed evidence
+//! - `invariants.rs`, `invariants/facts.rs`: the promises as predicates over a durable state and a list of facts
+//! - `time.rs`, `ids.rs`: two clocks as numbers; a type for every name
 
 mod backlog;
 mod checkpoint;

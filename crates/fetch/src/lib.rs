@@ -9,6 +9,17 @@
 //!
 //! All of it is bounded: the list stays in its file, at most [`Settings::concurrency`] requests are under way, and
 //! who does not take results holds up everything before them. [`fetch`] is the whole of it.
+//!
+//! # Files
+//!
+//! - `settings.rs`, `host_settings.rs`: the whole of it; what can be set, and of hosts by name
+//! - `robots.rs`, `frontier.rs`, `job.rs`, `url_list.rs`: pure: what a host allows, which site is next, one URL and
+//!   its line, the list
+//! - `journal.rs`, `bodies.rs`, `result_line.rs`: files: what is finished, bodies by their hash, a line
+//! - `discovery.rs`: the thread that reads the list
+//! - `pipeline.rs`, `pipeline/`: the scheduler, with `rules` (robots.txt) and `maintenance`
+//! - `exchange.rs`, `wire.rs`: one request; the seam to sockets
+//! - `progress.rs`, `stop.rs`: how it goes; how it is stopped
 
 #![warn(missing_docs)]
 

@@ -126,6 +126,50 @@
 //!   of keys takes a [`keyed::Registry`], which has the same state and settings for each of them.
 //! - A setting that an owner has to make for the law. The owner sets one number, the ceiling
 //!   ([`Config::ceiling_interval`]); the law's own numbers ([`Tuning`]) are for those who measure it.
+//!
+//! # Files
+//!
+//! - `config.rs`: what can be set for a key, each default with its reason; the same for one key and for many
+//! - `admission/state.rs`, `admission/state/memory.rs`: the state of one key and the one way through it: admission, send, outcome, advice; what
+//!   outlives it
+//! - `admission/governor.rs`, `admission/governor/`: the facade of one key: adds name, quotas, run budget and evidence to a state
+//! - `admission/permit.rs`: permits, answers, advice; permits that were lost are given up
+//! - `admission/lane.rs`: how many may be in flight, narrowed only on evidence
+//! - `admission/run_budget.rs`: the cap and the wall clock of one run
+//! - `law.rs`: the interval, and when it may change: search, climb, hold, probe; opens with the states and
+//!   transitions
+//! - `law/tuning.rs`: every number of the law: name, unit, range, reason; the lab sets any of them
+//! - `law/episode.rs`: from the first refusal to the first success after it: cuts, trials, what they measured
+//! - `law/slowdown.rs`: what to do about late answers
+//! - `law/window.rs`: a learned window, mirrored from our own sends, and the experiments that correct it
+//! - `law/send_log.rs`: when we sent, thinned out so that it stays bounded
+//! - `law/refusals.rs`: how many refusals may still be risked, and how many are fresh
+//! - `law/latency.rs`: what is ordinary, and when a row of answers is late
+//! - `law/pacing.rs`: GCRA: when the next send is due
+//! - `law/pace.rs`, `law/bucket.rs`: the pace by strategy: the law, or a token bucket (AIMD, fixed)
+//! - `law/rest.rs`, `law/batch.rs`: the law of a key that nobody uses, and of one that is used so much that it hears
+//!   of requests by the dozen
+//! - `retry/backoff.rs`: the pause before a retry: full jitter
+//! - `retry/budget.rs`: how many retries a key may use
+//! - `retry/breaker.rs`, `retry/answer_window.rs`: when the circuit opens and closes, and the answers that it counts
+//! - `retry/circuit.rs`: the evidence of each transition
+//! - `signals/classify.rs`: from an HTTP answer to an outcome; the seam for a provider's habits
+//! - `signals/outcome.rs`: what an answer means: verdict, wait, quotas
+//! - `signals/quota.rs`: what the provider's own counts leave us
+//! - `signals/quota_headers.rs`, `signals/quota_fields.rs`: reads quota headers: all dialects; the structured IETF
+//!   fields `RateLimit` and `RateLimit-Policy`
+//! - `signals/retry_after.rs`: reads `Retry-After` and the spellings of time
+//! - `reasons.rs`: `DeferReason`, `PressureReason` and `WaitReason`
+//! - `snapshot.rs`: what an operator may see
+//! - `warm_start.rs`: what is remembered between runs, and its text form
+//! - `time.rs`: `Time` (monotonic) and `WallTime` (calendar), integers
+//! - `keyed/registry.rs`, `keyed/shard.rs`, `keyed/hash.rs`: very many keys: found by name, put away, forgotten,
+//!   shown
+//! - `keyed/key.rs`, `keyed/active.rs`, `keyed/stats.rs`: one of them in its two forms: at rest, and a state in use
+//!   with its figures
+//! - `keyed/express.rs`: lock-free fast path of ordinary requests; the one lock-free part
+//! - `keyed/config.rs`, `keyed/domain.rs`, `keyed/feedback.rs`, `keyed/handle.rs`, `keyed/lookup.rs`,
+//!   `keyed/snapshot.rs`: settings of a registry; the one spelling of a host; what comes in and goes out
 
 #![warn(missing_docs)]
 

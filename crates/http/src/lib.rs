@@ -40,6 +40,32 @@
 //!   [`Refusal::GovernedTwice`].
 //! - A setting for the rate. The owner sets a ceiling, the rest is found.
 //! - Credentials in keys, states, logs or metrics: a [`Key`] holds a keyed hash.
+//!
+//! # Files
+//!
+//! - `transport.rs`: one call with its attempts, the one retry loop; the trait that the five ways in implement
+//! - `send_governor.rs`: one turn: queue, admission, the one sleep, and guards that give permits back
+//! - `queue.rs`: who is next
+//! - `call_limits.rs`: how long a caller waits, and how often it is sent
+//! - `refusal.rs`: why a request was not sent
+//! - `retry.rs`: whether a request is sent again, when, and what became of it if not: the one meaning of an advice
+//! - `governors.rs`: all send governors of a process, by key
+//! - `key.rs`: provider and credential, the latter as a keyed hash
+//! - `memory.rs`: what outlives the process: a file per key
+//! - `domains/`: very many hosts: `permit` (one turn), `waiters` (who is next), `upkeep` (what is done from time to
+//!   time), `remembered` (a line per host), `status` and `prometheus` (how they are, for programs)
+//! - `warm_start.rs`: the same on a stream's cursor
+//! - `figures.rs`, `readout.rs`, `metrics.rs`: counts; for programs, and as the sidecar shows them; as Prometheus
+//!   text
+//! - `clock.rs`, `headers.rs`: tokio's clock as the governor's time; headers for the classifier
+//! - `external_send.rs`: feature `client`: requests that something else sends, such as a page of a browser
+//! - `client/`: feature `client`: `builder`, `request`, `defaults` (headers of every request), `cookies`, `send` (the
+//!   transport), `redirect` (what a redirect makes of a request), `record_replay` (the seam for recording and
+//!   replaying), `response`, `paging` and `link`, `error` and `place` (URLs without their secrets)
+//! - `blocking.rs`: the client without an async runtime in the caller's code
+//! - `adapter.rs`, `middleware.rs`, `layer.rs`: features `reqwest-middleware` and `tower`, and what they share
+//! - `wire.rs`, `wire/`: what everyone who sends shares: `connections`, `body` and `decode` (bombs, idle time),
+//!   `redirect` and `address` (where it may lead), `no_answer` and `causes` (what went wrong)
 
 #![warn(missing_docs)]
 

@@ -85,6 +85,23 @@
 //! - A variant "other" in a vocabulary, and a way from a [`DeferReason`] to a [`PressureReason`].
 //! - The bytes of a line in an error, and the content of a body in a `Debug` text.
 //! - Files, pipes, clocks, threads. A lint (`clippy.toml` of this crate) rejects them.
+//!
+//! # Files
+//!
+//! - `decoding/`: `decoder`: a connector's output to events; `framer`: bytes to lines, with the bound;
+//!   `coverage_reader`: one DETAIL_COVERAGE, piece by piece, as blocks of keys
+//! - `messages/message.rs`: the two enums of messages, by type
+//! - `messages/wire.rs`, `messages/fields.rs`, `messages/line_writer.rs`: how a field is read and written, by its
+//!   type: a message lists its fields once
+//! - `messages/record.rs`: RECORD and STATE (borrowed), resource filter, deletion check
+//! - `messages/`: the other messages: `gap`, `coverage`, `progress`, `interaction`, `done`, `start`; parts of them:
+//!   `hints` (recovery hints, continuations), `observability` (`collection_rate`, `provider_budget`), `waiting`
+//! - `json/`: JSON kept as it was written (`raw_json`, `view`); one pass over a text: grammar, depth, duplicate keys,
+//!   fields (`scan`, `lex`, `key_ledger`, `json_string`)
+//! - `words/`: code and text declared together (`vocabulary`, checked at start by `wording_check`): `reasons`
+//!   (pressure, own budget, absence: three types that do not convert), `violation`, `terminal`
+//! - `manifest.rs`, `manifest/`: the manifest: what it is, streams, checkpoints (ring search), refresh policy,
+//!   bindings, capabilities, command; faults with path, value and what is allowed
 
 #![warn(missing_docs)]
 

@@ -18,6 +18,16 @@
 //! - An async runtime: a run is one loop and four threads that move bytes.
 //! - A sandbox. A foreign connector runs with the user's rights, and is said to.
 //! - Any way for a connector to see more of our environment than the list in [`Environment`].
+//!
+//! # Files
+//!
+//! - `supervisor.rs`, `supervisor/effects.rs`: the loop of one run; carrying out effects
+//! - `request.rs`, `observer.rs`, `start.rs`: what a run is asked, what it shows, what a connector is told first
+//! - `control_socket.rs`: how other processes answer and stop a run
+//! - `process.rs`, `frames.rs`: a connector's process as events; what is said to its guard
+//! - `guard.rs`, `process_tree.rs`: the process that ends a connector and all that came out of it, also when we are
+//!   killed
+//! - `environment.rs`, `stderr_tail.rs`: what a connector sees of ours; the end of its errors
 
 mod control_socket;
 mod environment;

@@ -15,6 +15,15 @@
 //!
 //! - A queue of missed runs: a connection that slept through ten of them is due once.
 //! - Priorities that somebody sets. Stale data goes first, and no provider lives at the cost of another.
+//!
+//! # Files
+//!
+//! - `calendar.rs`: intervals, patterns, quiet hours, zones; what a change of the clock does to each
+//! - `plan.rs`: what the owner and the manifest say together
+//! - `facts.rs`: what is known about a connection, as far as it decides something
+//! - `next.rs`: what it does next, when and why, without regard to the others: all rules are here
+//! - `scheduler.rs`: which of those that are due goes first: classes, shares of providers, one run per account, no
+//!   storm
 
 #![warn(missing_docs)]
 

@@ -25,6 +25,39 @@
 //! - A way to commit a cursor without the receipt of its slice.
 //! - Secrets. Answers of the owner and credentials are never handed to this crate.
 //! - A clock for dates: they are arguments. Leases read the machine's own clock, which nobody can set.
+//!
+//! # Files
+//!
+//! - `store.rs`: the writer: fence, change, commit, sync; stops for good when the device fails
+//! - `open.rs`: opening: ours, whole, not newer; the settings that make "saved" true; the schema in steps
+//! - `error.rs`, `sql.rs`: what can go wrong in words; statements in one line each
+//! - `lease.rs`, `lease/`: leases with an epoch; who a process is (`holder`), who holds the lock (`lock_holder`), the
+//!   note that notices an older copy (`seen`)
+//! - `registry.rs`, `views.rs`: connections and streams; a view per stream
+//! - `run/session.rs`, `run/finish.rs`: a run is opened and ended, each in one transaction
+//! - `run/carry_out.rs`, `run/slices.rs`: an effect of a run in, its answer back; records and cursors of a slice
+//! - `run/quarantine.rs`, `run/skips.rs`: records that do not fit, judged again when something changes; what runs
+//!   left out, until a run brings it
+//! - `run/trace.rs`, `run/interactions.rs`, `run/listings.rs`, `run/rest_of_run.rs`: what connectors say and ask; the
+//!   numbers of a coverage report that stay; what a budget left
+//! - `gaps/gap_rows.rs`, `gaps/gap_pages.rs`: gaps as rows; handing them out
+//! - `gaps/held_gaps.rs`, `gaps/owners_gaps.rs`, `gaps/renewal.rs`: whether the store has what a connector calls
+//!   recovered; what an owner says about one gap; gaps that come back with another version or credential
+//! - `account/coverage_keys.rs`, `account/hydrated_keys.rs`, `account/awaited_keys.rs`: a million keys of a report,
+//!   counted in a temporary table; whether the store has what a connector calls hydrated; keys that wait for a later
+//!   report
+//! - `account/accounts.rs`, `account/owed.rs`, `account/reach.rs`: whether a coverage report stands behind a cursor,
+//!   and which cursor the next run continues from; the details that a run owes; the scope behind each cursor
+//! - `account/shortfalls.rs`: accounts of scoped and catch-up runs that fell short, until a later run settles them
+//! - `schedule.rs`: what the owner set and was told, runs that are wanted
+//! - `care/verify.rs`, `care/verify/`, `care/row_hash.rs`: damage is found by row; the engine's invariants, asked of
+//!   every row
+//! - `care/repair.rs`: what earlier versions left in doubt, and the way to list it again
+//! - `care/backup.rs`, `care/restore.rs`, `care/purge.rs`: a copy of one moment, putting it back in one transaction;
+//!   forgetting for good
+//! - `export.rs`, `export/csv_sheet.rs`: records as JSON lines or as a table, for files and downloads
+//! - `read.rs`, `read/`: the read model: connections, records and the change feed, runs, gaps, evidence for health,
+//!   coverage, upkeep; one moment for an export; questions in SQL
 
 mod account;
 mod care;

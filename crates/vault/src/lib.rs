@@ -43,6 +43,15 @@
 //! - A second key. It is made once; without it, credentials are entered again.
 //! - A password on the vault: runs start without anybody there to type it.
 //! - A memory of older versions: a copy of a file that is put back opens.
+//!
+//! # Files
+//!
+//! - `vault.rs`, `error.rs`: the vault, and what can go wrong with it
+//! - `sealed.rs`: one encrypted file per connection
+//! - `folder.rs`: owner-only, locked, no links
+//! - `key.rs`, `os_keyring.rs`: where the key is
+//! - `resolve.rs`, `secret_file.rs`, `secret_command.rs`: where a value comes from
+//! - `secret.rs`: a value that nothing shows
 
 mod error;
 mod folder;

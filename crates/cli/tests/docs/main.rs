@@ -1,5 +1,5 @@
-//! The documents say what is so: every command, option, environment variable, exit code and connector that README.md and
-//! docs name exists, and each that exists is documented.
+//! The documents are true: every command, option, environment variable, exit code, connector and file that they name
+//! exists, and each of the first five that exists is documented.
 //!
 //! What exists comes from the program itself (`--help`), from string literals in the source, and from the manifests of
 //! the connectors. `docs/commands.md` is written by this test: `GLEANER_WRITE_DOCS=1` writes it anew. To check another kind
@@ -27,11 +27,17 @@ struct Page {
 type Faults = Vec<String>;
 
 /// Each compares what pages name with what exists.
-const CHECKS: [fn(&[Page], &Exists) -> Faults; 5] = [commands, options, variables, exit_codes, connectors];
+const CHECKS: [fn(&[Page], &Exists) -> Faults; 6] = [commands, options, variables, exit_codes, connectors, paths];
 
 /// Options of other programs that pages show.
-const OTHER_OPTIONS: [(&str, &str); 5] = [
+const OTHER_OPTIONS: [(&str, &str); 11] = [
     ("--release", "of cargo"),
+    ("--path", "of cargo"),
+    ("--workspace", "of cargo"),
+    ("--all-features", "of cargo"),
+    ("--all-targets", "of cargo"),
+    ("--check", "of cargo"),
+    ("--test", "of cargo"),
     ("--all", "of scripts/test"),
     ("--user", "of systemctl and journalctl"),
     ("--stop-timeout", "of podman"),
@@ -42,18 +48,21 @@ const OTHER_OPTIONS: [(&str, &str); 5] = [
 const UNDOCUMENTED_VARIABLES: [(&str, &str); 1] = [("GLEANER_BROWSER_START", "between two processes of ours")];
 
 /// Connections in examples: names that an owner gave, and words that stand for one.
-const EXAMPLE_CONNECTIONS: [&str; 8] = ["shop", "mail", "notes", "my-notes", "my-shop", "NAME", "bank", "example"];
+const EXAMPLE_CONNECTIONS: [&str; 9] =
+    ["git", "shop", "mail", "notes", "my-notes", "my-shop", "NAME", "bank", "example"];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn pages() -> Vec<Page> {
-    let mut paths = vec![root().join("README.md")];
-    for folder in ["docs", "docs/connectors"] {
+    let mut paths = Vec::new();
+    for folder in ["", "docs", "docs/connectors", "docs/decisions"] {
         let entries = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
         paths.extend(entries.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }
+    // A changelog tells of what is gone.
+    paths.retain(|path| !path.ends_with("CHANGELOG.md"));
     paths.sort();
     let page = |path: &PathBuf| {
         let name = path.strip_prefix(root()).unwrap().to_string_lossy().into_owned();
@@ -165,10 +174,67 @@ fn connectors(pages: &[Page], exists: &Exists) -> Faults {
     faults
 }
 
+/// A link leads to a file, and so does a path of the tree in code.
+fn paths(pages: &[Page], _exists: &Exists) -> Faults {
+    let mut faults = Faults::new();
+    for page in pages {
+        let folder = root().join(&page.name).parent().unwrap().to_path_buf();
+        let links = Named::links(&page.text).into_iter().map(|link| (folder.join(&link), link));
+        let named = Named::paths(&page.text).into_iter().map(|path| (root().join(&path), path));
+        let absent = links.chain(named).filter(|(path, _)| !path.exists());
+        faults.extend(absent.map(|(_, named)| format!("{}: there is no file {named}", page.name)));
+    }
+    faults
+}
+
 #[test]
 fn the_documents_name_what_exists_and_what_exists_is_documented() {
     let faults = all_faults(&pages(), &Exists::look());
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+/// The map of a crate's files: what its `lib.rs` (or `main.rs`) lists under `# Files` exists, and everything that lies
+/// directly in `src` is on it.
+fn map_faults(source: &Path) -> Faults {
+    let root_file = ["lib.rs", "main.rs"].map(|name| source.join(name)).into_iter().find(|path| path.exists()).unwrap();
+    let text = fs::read_to_string(&root_file).unwrap();
+    let list = text.split("//! # Files\n").nth(1).unwrap_or_default();
+    let lines =
+        list.lines().take_while(|line| line.starts_with("//!")).map(|line| line.trim_start_matches("//!").trim());
+    let items = lines.collect::<Vec<_>>().join(" ");
+    let heads = items.split("- `").skip(1).filter_map(|item| item.split("`: ").next());
+    let named = heads.flat_map(|head| head.split("`, `")).collect::<Vec<_>>();
+    let absent = named.iter().filter(|name| !source.join(name).exists());
+    let mut faults = absent.map(|name| format!("{}: there is no {name}", root_file.display())).collect::<Faults>();
+    let entries = fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path());
+    let stems = entries.filter(|path| *path != root_file).map(|path| path.file_stem().unwrap().to_owned());
+    for stem in stems.map(|stem| stem.to_string_lossy().into_owned()).collect::<BTreeSet<_>>() {
+        let is_named = named.iter().any(|name| name.split(['/', '.']).next() == Some(&stem));
+        if !is_named && !stem.ends_with("tests") {
+            faults.push(format!("{}: the map of files lacks {stem}", root_file.display()));
+        }
+    }
+    faults
+}
+
+#[test]
+fn each_crate_has_a_map_of_its_files() {
+    let crates = fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path().join("src"));
+    let faults = crates.flat_map(|source| map_faults(&source)).collect::<Faults>();
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn a_map_that_is_wrong_is_caught() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [("lib.rs", "//! # Files\n//!\n//! - `a.rs`, `gone.rs`: both\n"), ("a.rs", ""), ("b.rs", "")] {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    let faults = map_faults(folder.path()).join("\n");
+    assert!(
+        faults.contains("there is no gone.rs") && faults.contains("lacks b") && !faults.contains("lacks a"),
+        "{faults}"
+    );
 }
 
 #[test]
@@ -204,11 +270,13 @@ fn an_invention_is_caught() {
         ("`PDPP_NOTES_MAX_SPEED`", "nothing reads the variable PDPP_NOTES_MAX_SPEED"),
         ("it ends with exit code 77", "no command exits with 77"),
         ("`gleaner add github`", "there is no connector \"github\""),
+        ("see [this](nowhere.md#top)", "there is no file nowhere.md"),
+        ("in `crates/nowhere/src/lib.rs`", "there is no file crates/nowhere/src/lib.rs"),
     ] {
         assert!(own(text).iter().any(|fault| fault.ends_with(expected)), "{text}: {:?}", own(text));
     }
     let fine = "`gleaner run shop --max-requests 5`, `gleaner gaps retry ID`, `GLEANER_HOME`, exit 3, `gleaner add ical`, \
-        `PDPP_NOTES_MAX_RUN_WALL_CLOCK_MS`, `--json`";
+        `PDPP_NOTES_MAX_RUN_WALL_CLOCK_MS`, `--json`, [lab](lab.md#laws), `scripts/test --all`";
     assert_eq!(own(fine), Faults::new());
     // And what is left out: without one page, something is not documented any more.
     for name in ["docs/commands.md", "docs/connectors/ical.md"] {

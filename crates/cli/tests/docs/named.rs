@@ -56,6 +56,23 @@ impl Named {
         tokens.collect()
     }
 
+    /// Every target of a link that is a file, without its anchor.
+    pub(crate) fn links(text: &str) -> Vec<String> {
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', ' ']).next());
+        let files = targets.filter(|target| !target.contains("://") && !target.starts_with('#'));
+        files.map(|target| target.split('#').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Every path of the tree in code: it begins with a folder of the root.
+    pub(crate) fn paths(text: &str) -> Vec<String> {
+        const FOLDERS: [&str; 9] =
+            ["crates/", "docs/", "scripts/", "scenarios/", "examples/", "tests/support", "fuzz/", "benches/", ".ci/"];
+        let code = code_of(text).join(" ");
+        let paths = code.split_whitespace().filter(|word| FOLDERS.iter().any(|folder| word.starts_with(folder)));
+        let whole = paths.filter(|path| !path.contains(['{', '*', '<']));
+        whole.map(|path| path.trim_end_matches([',', '.']).to_owned()).collect()
+    }
+
     /// Every variable that is ours by its name, anywhere.
     pub(crate) fn variables(text: &str) -> Vec<String> {
         let is_part = |letter: char| letter.is_ascii_uppercase() || letter.is_ascii_digit() || letter == '_';
