@@ -24,7 +24,7 @@
 mod active;
 mod config;
 mod domain;
-mod express;
+mod fast_path;
 mod feedback;
 mod handle;
 mod hash;

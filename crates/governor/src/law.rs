@@ -60,9 +60,9 @@
 mod batch;
 pub(crate) mod bucket;
 mod episode;
+pub(crate) mod gcra;
 mod latency;
 pub(crate) mod pace;
-pub(crate) mod pacing;
 mod refusals;
 mod rest;
 mod send_log;

@@ -145,7 +145,7 @@
 //! - `law/send_log.rs`: when we sent, thinned out so that it stays bounded
 //! - `law/refusals.rs`: how many refusals may still be risked, and how many are fresh
 //! - `law/latency.rs`: what is ordinary, and when a row of answers is late
-//! - `law/pacing.rs`: GCRA: when the next send is due
+//! - `law/gcra.rs`: when the next send is due
 //! - `law/pace.rs`, `law/bucket.rs`: the pace by strategy: the law, or a token bucket (AIMD, fixed)
 //! - `law/rest.rs`, `law/batch.rs`: the law of a key that nobody uses, and of one that is used so much that it hears
 //!   of requests by the dozen
@@ -167,7 +167,7 @@
 //!   shown
 //! - `keyed/key.rs`, `keyed/active.rs`, `keyed/stats.rs`: one of them in its two forms: at rest, and a state in use
 //!   with its figures
-//! - `keyed/express.rs`: lock-free fast path of ordinary requests; the one lock-free part
+//! - `keyed/fast_path.rs`: lock-free fast path of ordinary requests; the one lock-free part
 //! - `keyed/config.rs`, `keyed/domain.rs`, `keyed/feedback.rs`, `keyed/handle.rs`, `keyed/lookup.rs`,
 //!   `keyed/snapshot.rs`: settings of a registry; the one spelling of a host; what comes in and goes out
 

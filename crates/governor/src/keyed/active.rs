@@ -4,7 +4,7 @@
 //! lock is told to it by the batch. Never waits.
 
 use super::config::RegistryRules;
-use super::express::{Batch, Express, Passed, Terms};
+use super::fast_path::{Batch, FastPath, Passed, Terms};
 use super::feedback::{Feedback, Statuses};
 use super::key::Idle;
 use super::snapshot::{KeySnapshot, Tally};
@@ -12,8 +12,8 @@ use super::stats::Latencies;
 use crate::admission::permit::{Admission, Advice, Permit};
 use crate::admission::state::{Attempt, Bounds, Due, KeyState};
 use crate::law::Ordinary;
+use crate::law::gcra::Pacing;
 use crate::law::pace::Pace;
-use crate::law::pacing::Pacing;
 use crate::reasons::{DeferReason, Deferral};
 use crate::retry::circuit::CircuitState;
 use crate::signals::outcome::Verdict;
@@ -30,7 +30,7 @@ impl Permit {
 
     /// Whether its success may be told without a word to the key. One that was given up long ago is late.
     #[inline]
-    pub(crate) fn tell(&self, express: &Express, now: Time) -> bool {
+    pub(crate) fn tell(&self, express: &FastPath, now: Time) -> bool {
         !self.trial && !self.early && express.tell(self.sent_at, self.others, self.generation, now)
     }
 }

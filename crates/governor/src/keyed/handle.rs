@@ -1,7 +1,7 @@
 //! A key that was looked up once and is kept by its caller.
 
 use super::config::RegistryRules;
-use super::express::Express;
+use super::fast_path::FastPath;
 use super::key::Key;
 use crate::time::Time;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub(crate) struct Entry<W> {
     key: Mutex<Key>,
-    pub(crate) express: Express,
+    pub(crate) express: FastPath,
     name: Box<str>,
     pub(crate) slot: u32,
     /// Whether some statuses of this key mean something else than usual.
@@ -20,7 +20,7 @@ pub(crate) struct Entry<W> {
 
 impl<W> Entry<W> {
     pub(crate) fn new(name: Box<str>, slot: u32, key: Key, has_statuses: bool, attached: W) -> Self {
-        Self { key: Mutex::new(key), express: Express::new(), name, slot, has_statuses, attached }
+        Self { key: Mutex::new(key), express: FastPath::new(), name, slot, has_statuses, attached }
     }
 
     /// The key, with everything told that went past its lock. The lane is closed.

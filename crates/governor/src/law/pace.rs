@@ -1,7 +1,7 @@
 //! The pace of one key, by strategy: in use, and at rest in the small form that a registry keeps of it.
 
 use super::bucket::Bucket;
-use super::pacing::Pacing;
+use super::gcra::Pacing;
 use super::{Law, Rest};
 use crate::config::{Rules, Strategy};
 use crate::time::Time;

@@ -600,7 +600,7 @@ mod tests {
         ("law/window.rs", include_str!("window.rs")),
         ("law/refusals.rs", include_str!("refusals.rs")),
         ("law/latency.rs", include_str!("latency.rs")),
-        ("law/pacing.rs", include_str!("pacing.rs")),
+        ("law/gcra.rs", include_str!("gcra.rs")),
         ("law/send_log.rs", include_str!("send_log.rs")),
         ("admission/lane.rs", include_str!("../admission/lane.rs")),
         ("signals/quota.rs", include_str!("../signals/quota.rs")),

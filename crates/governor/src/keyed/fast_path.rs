@@ -102,7 +102,7 @@ impl Batch {
 }
 
 #[derive(Debug)]
-pub(crate) struct Express {
+pub(crate) struct FastPath {
     word: AtomicU64,
     /// Where the word's time begins: nanoseconds since then fit into it for hours.
     origin: AtomicU64,
@@ -125,7 +125,7 @@ pub(crate) struct Passed {
     pub(crate) generation: u16,
 }
 
-impl Express {
+impl FastPath {
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(0),
@@ -285,8 +285,8 @@ mod interleavings {
     use loom::sync::Arc;
     use loom::thread;
 
-    fn opened(terms: &Terms) -> Arc<Express> {
-        let express = Arc::new(Express::new());
+    fn opened(terms: &Terms) -> Arc<FastPath> {
+        let express = Arc::new(FastPath::new());
         express.open(terms, at(0));
         express
     }
@@ -353,7 +353,7 @@ mod interleavings {
     #[test]
     fn terms_are_seen_by_whoever_sees_the_lane_open() {
         loom::model(|| {
-            let express = Arc::new(Express::new());
+            let express = Arc::new(FastPath::new());
             let other = Arc::clone(&express);
             let thread = thread::spawn(move || other.pass(at(100)).map(|passed| (passed.seq, passed.generation)));
             express.open(&terms(), at(0));
@@ -367,15 +367,15 @@ mod tests {
     use super::terms::{at, terms};
     use super::*;
 
-    fn opened(terms: &Terms) -> Express {
-        let express = Express::new();
+    fn opened(terms: &Terms) -> FastPath {
+        let express = FastPath::new();
         express.open(terms, at(0));
         express
     }
 
     #[test]
     fn a_lane_that_is_not_open_lets_nobody_through() {
-        let express = Express::new();
+        let express = FastPath::new();
         assert!(express.pass(at(0)).is_none() && express.close().is_none());
         assert!(!express.tell(at(0), 0, 0, at(1)));
     }
