@@ -1,12 +1,12 @@
 //! Masking a connection's secrets in whatever is printed, logged or stored for people.
 //!
 //! By value, not by guessing: a runtime knows which secrets it handed out, and a connector which it got. Each is masked as it is
-//! and as programs write it: URL-, hex- and base64-encoded, the last at all three alignments,
-//! because a secret inside of a longer text is encoded at any of them. JSON may escape any character, so a text with a
-//! backslash is also searched with its escapes decoded. Records, cursors and locators
+//! and as programs write it: hex- and base64-encoded, the latter at all three alignments,
+//! because a secret inside of a longer text is encoded at any of them. JSON and URLs may escape any character, so a text
+//! with a backslash or a percent sign is also searched with its escapes decoded. Records, cursors and locators
 //! do not go through here: they are kept as they came, and a secret of ours in them ends the run.
-//! What the owner answers during a run is masked too, and only that: a name or a code of four digits
-//! may well stand in a record.
+//! What the owner answers during a run is masked too. Only a password among the answers ends a run: a name or a code of
+//! four digits may well stand in a record.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
@@ -18,6 +18,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 const MASK: &str = "[secret]";
 /// Shorter values are words, not secrets: masking them would make a log unreadable.
 const SECRET_BYTES_MIN: usize = 4;
+/// Shorter answers are codes and words, and may well stand in a record.
+const PASSWORD_BYTES_MIN: usize = 8;
 /// How a text ends that was cut.
 const CUT: char = '…';
 /// The shortest part of an encoded secret that is worth masking.
@@ -33,7 +35,15 @@ pub struct Redactor {
     /// The longest first: one may hold another.
     forms: Vec<String>,
     /// Answers of the owner, which every copy knows.
-    answers: Arc<RwLock<Vec<String>>>,
+    answers: Arc<RwLock<Answers>>,
+}
+
+/// The longest first.
+#[derive(Default)]
+struct Answers {
+    forms: Vec<String>,
+    /// Those that a connector must not send back.
+    passwords: Vec<String>,
 }
 
 impl std::fmt::Debug for Redactor {
@@ -50,10 +60,19 @@ impl Redactor {
 
     /// Masks these answers of the owner too from now on, here and in every copy.
     pub fn learn(&self, answers: impl IntoIterator<Item = String>) {
-        let mut known = self.answers.write().unwrap_or_else(PoisonError::into_inner);
-        known.extend(all_forms(answers));
-        known.sort_by_key(|form| std::cmp::Reverse(form.len()));
-        known.dedup();
+        add(&mut self.answers.write().unwrap_or_else(PoisonError::into_inner).forms, all_forms(answers));
+    }
+
+    /// The same for answers to fields with these names. A password among them also counts as a secret of the
+    /// connection from now on.
+    pub fn learn_named(&self, answers: impl IntoIterator<Item = (String, String)>) {
+        for (name, answer) in answers {
+            if answer.len() >= PASSWORD_BYTES_MIN && names_password(&name) {
+                let mut known = self.answers.write().unwrap_or_else(PoisonError::into_inner);
+                add(&mut known.passwords, all_forms([answer.clone()]));
+            }
+            self.learn([answer]);
+        }
     }
 
     /// The text without them. One that ends with an ellipsis was cut, perhaps in the middle of one of them: then the
@@ -61,11 +80,11 @@ impl Redactor {
     #[must_use]
     pub fn mask(&self, text: &str) -> String {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
-        let forms = self.forms.iter().chain(answers.iter()).map(String::as_str).collect::<Vec<_>>();
+        let forms = self.forms.iter().chain(&answers.forms).map(String::as_str).collect::<Vec<_>>();
         let (whole, ellipsis) = text.strip_suffix(CUT).map_or((text, ""), |cut| (cut, &text[cut.len()..]));
         let mut masked = String::new();
         let mut rest = 0;
-        for place in places(whole, &forms, !ellipsis.is_empty(), DECODINGS) {
+        for place in places(whole, &forms, !ellipsis.is_empty(), Some(DECODINGS)) {
             masked.push_str(&whole[rest..place.start]);
             masked.push_str(MASK);
             rest = place.end;
@@ -73,24 +92,25 @@ impl Redactor {
         masked + &whole[rest..] + ellipsis
     }
 
-    /// Whether one of the secrets is in the text. Answers do not count.
+    /// Whether one of the secrets is in the text. Of the owner's answers only passwords count.
     #[must_use]
     pub fn reveals(&self, text: &str) -> bool {
-        let is_in = |text: &str| self.forms.iter().any(|form| text.contains(form.as_str()));
-        if is_in(text) {
-            return true;
+        let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |text: &str| self.forms.iter().chain(&answers.passwords).any(|form| text.contains(form.as_str()));
+        if self.forms.is_empty() && answers.passwords.is_empty() {
+            return false;
         }
         let mut decoded = std::borrow::Cow::Borrowed(text);
         for _ in 0..DECODINGS {
-            if self.forms.is_empty() || !decoded.contains('\\') {
-                return false;
-            }
-            decoded = decode(&decoded, None).into();
-            if is_in(&decoded) {
+            if is_in(&decoded) || (decoded.contains('%') && is_in(&URL.decode(&decoded, None))) {
                 return true;
             }
+            if !decoded.contains('\\') {
+                return false;
+            }
+            decoded = JSON.decode(&decoded, None).into();
         }
-        false
+        is_in(&decoded) || is_in(&URL.decode(&decoded, None))
     }
 
     /// How long the longest form of one is: what a reader must keep to find one that a read cut in two.
@@ -98,23 +118,39 @@ impl Redactor {
     pub fn longest(&self) -> usize {
         let answers = self.answers.read().unwrap_or_else(PoisonError::into_inner);
         let first = |forms: &[String]| forms.first().map_or(0, String::len);
-        first(&self.forms).max(first(&answers)) * ESCAPED_TIMES
+        first(&self.forms).max(first(&answers.forms)) * ESCAPED_TIMES
     }
 }
 
-/// Where these forms are in a text as it is and with its escapes decoded, in order and without overlap. A text that was cut
-/// may end with the beginning of one.
-fn places(text: &str, forms: &[&str], is_cut: bool, decodings: u32) -> Vec<Range<usize>> {
+/// Adds forms, the longest first.
+fn add(known: &mut Vec<String>, forms: Vec<String>) {
+    known.extend(forms);
+    known.sort_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    known.dedup();
+}
+
+/// Whether a field is for a password, by its name.
+fn names_password(field: &str) -> bool {
+    const WORDS: [&str; 7] = ["passw", "passphrase", "secret", "token", "api_key", "apikey", "cookie"];
+    let field = field.to_ascii_lowercase();
+    WORDS.iter().any(|word| field.contains(word))
+}
+
+/// Where these forms are in a text as it is and with its escapes decoded so often, in order and without overlap. A text
+/// that was cut may end with the beginning of one. `None`: nothing is left to decode.
+fn places(text: &str, forms: &[&str], is_cut: bool, decodings: Option<u32>) -> Vec<Range<usize>> {
     let whole = |form: &&str| text.match_indices(*form).map(|(at, found)| at..at + found.len()).collect::<Vec<_>>();
     let mut places = forms.iter().flat_map(whole).collect::<Vec<_>>();
     if is_cut {
         let begun = forms.iter().filter_map(|form| begun_at_end(text, form)).max();
         places.extend(begun.map(|bytes| text.len() - bytes..text.len()));
     }
-    if decodings > 0 && text.contains('\\') {
+    let deeper = [(URL, decodings.map(|_| None)), (JSON, decodings.and_then(|left| left.checked_sub(1)).map(Some))];
+    for (escapes, left) in deeper {
+        let Some(left) = left.filter(|_| text.contains(escapes.mark)) else { continue };
         let mut origins = Vec::with_capacity(text.len() + 1);
-        let decoded = decode(text, Some(&mut origins));
-        let inner = self::places(&decoded, forms, is_cut, decodings - 1);
+        let decoded = escapes.decode(text, Some(&mut origins));
+        let inner = self::places(&decoded, forms, is_cut, left);
         places.extend(inner.into_iter().map(|place| origins[place.start]..origins[place.end]));
     }
     places.sort_by_key(|place| (place.start, std::cmp::Reverse(place.end)));
@@ -128,25 +164,50 @@ fn places(text: &str, forms: &[&str], is_cut: bool, decodings: u32) -> Vec<Range
     places
 }
 
-/// A text with its JSON escapes decoded once. `origins` gets where each byte of it came from, and where the text ended.
-fn decode(text: &str, mut origins: Option<&mut Vec<usize>>) -> String {
-    let mut decoded = String::with_capacity(text.len());
-    let mut rest = 0;
-    while let Some(at) = text[rest..].find('\\').map(|found| rest + found) {
-        let (character, bytes) = unescape(&text.as_bytes()[at..]);
-        decoded.push_str(&text[rest..at]);
-        decoded.extend(character);
-        if let Some(origins) = &mut origins {
-            origins.extend(rest..at);
-            origins.extend(std::iter::repeat_n(at, character.map_or(0, char::len_utf8)));
+/// A way of escaping characters.
+#[derive(Clone, Copy)]
+struct Escapes {
+    /// What each begins with.
+    mark: char,
+    /// The character that an escape stands for, and how long the escape is.
+    read: fn(&[u8]) -> (Option<char>, usize),
+}
+
+const JSON: Escapes = Escapes { mark: '\\', read: unescape };
+const URL: Escapes = Escapes { mark: '%', read: unescape_percent };
+
+impl Escapes {
+    /// A text with its escapes decoded once. `origins` gets where each byte of it came from, and where the text ended.
+    fn decode(self, text: &str, mut origins: Option<&mut Vec<usize>>) -> String {
+        let mut decoded = String::with_capacity(text.len());
+        let mut rest = 0;
+        while let Some(at) = text[rest..].find(self.mark).map(|found| rest + found) {
+            let (character, bytes) = (self.read)(&text.as_bytes()[at..]);
+            decoded.push_str(&text[rest..at]);
+            decoded.extend(character);
+            if let Some(origins) = &mut origins {
+                origins.extend(rest..at);
+                origins.extend(std::iter::repeat_n(at, character.map_or(0, char::len_utf8)));
+            }
+            rest = at + bytes;
         }
-        rest = at + bytes;
+        decoded.push_str(&text[rest..]);
+        if let Some(origins) = origins {
+            origins.extend(rest..=text.len());
+        }
+        decoded
     }
-    decoded.push_str(&text[rest..]);
-    if let Some(origins) = origins {
-        origins.extend(rest..=text.len());
+}
+
+/// The same for `%XX` of ASCII. Other characters take several of them, and stay as they are: `forms_of` has them so.
+fn unescape_percent(text: &[u8]) -> (Option<char>, usize) {
+    let digit = |at: usize| text.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+    match (digit(1), digit(2)) {
+        (Some(high @ 0..8), Some(low)) => (char::from_u32(high << 4 | low), 3),
+        (Some(_), None) if text.len() == 2 => (None, 2),
+        (None, _) if text.len() == 1 => (None, 1),
+        _ => (Some('%'), 1),
     }
-    decoded
 }
 
 /// The character that an escape stands for, and how long the escape is. One that the end of the text cuts off is nothing;
@@ -196,14 +257,12 @@ fn all_forms(secrets: impl IntoIterator<Item = String>) -> Vec<String> {
     forms
 }
 
-/// A secret as programs write it. They differ in what they leave alone and in the case of their digits.
+/// A secret as programs write it, but for what `Escapes` decode. They differ in the case of their digits.
 fn forms_of(secret: &str) -> Vec<String> {
     let bytes = secret.as_bytes();
     let mut forms = vec![secret.to_owned(), hex(bytes, LOWER), hex(bytes, UPPER)];
     for digits in [LOWER, UPPER] {
-        for keeps_slash in [true, false] {
-            forms.extend([percent(bytes, digits, keeps_slash, false), percent(bytes, digits, keeps_slash, true)]);
-        }
+        forms.extend([percent(secret, digits, ' '), percent(secret, digits, '+')]);
     }
     for encoding in [&STANDARD_NO_PAD, &URL_SAFE_NO_PAD] {
         forms.extend(base64_at_all_alignments(bytes, encoding));
@@ -220,17 +279,18 @@ fn hex(bytes: &[u8], digits: &[u8; 16]) -> String {
     bytes.iter().flat_map(pair).map(char::from).collect()
 }
 
-/// What is not a letter, a digit or one of `-._~` as `%XX`; in forms a blank is a plus.
-fn percent(bytes: &[u8], digits: &[u8; 16], keeps_slash: bool, form: bool) -> String {
+/// As in a URL whose ASCII escapes were decoded: other characters as `%XX`, and a blank as forms write it.
+fn percent(secret: &str, digits: &[u8; 16], blank: char) -> String {
     let mut text = String::new();
-    for byte in bytes {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(*byte)),
-            b'/' if keeps_slash => text.push('/'),
-            b' ' if form => text.push('+'),
+    for character in secret.chars() {
+        match character {
+            ' ' => text.push(blank),
+            '\0'..='\x7f' => text.push(character),
             _ => {
-                text.push('%');
-                text.push_str(&hex(&[*byte], digits));
+                for byte in character.encode_utf8(&mut [0; 4]).bytes() {
+                    text.push('%');
+                    text.push_str(&hex(&[byte], digits));
+                }
             }
         }
     }
@@ -292,6 +352,9 @@ mod tests {
             "pa%20ss%2Fw%22ord%2B%C3%BC%21",
             "pa%20ss/w%22ord%2b%c3%bc%21",
             "pa+ss%2Fw%22ord%2B%C3%BC%21",
+            "pa%20ss/w%22ord+%C3%BC!",
+            "%70%61%20%73%73%2f%77%22%6f%72%64%2b%c3%bc%21",
+            r#"pa%20ss\/w%22ord+%C3%BC!"#,
             "70612073732f77226f72642bc3bc21",
         ]
         .map(str::to_owned)
@@ -371,6 +434,18 @@ mod tests {
         assert_eq!(copy.mask("code 493817, hex 343933383137, yes"), "code [secret], hex [secret], yes");
         assert!(!copy.reveals("493817"), "it may be the number of an order");
         assert!(copy.longest() >= SECRET.len());
+    }
+
+    #[test]
+    fn a_password_among_the_answers_counts_as_a_secret_and_other_answers_do_not() {
+        let (redactor, text) = (Redactor::default(), str::to_owned);
+        redactor.learn_named(
+            [("username", "someone@example.org"), ("Password", "correct-horse"), ("otp", "49381726")]
+                .map(|(name, answer)| (text(name), text(answer))),
+        );
+        assert_eq!(redactor.mask("someone@example.org correct-horse 49381726"), "[secret] [secret] [secret]");
+        assert!(redactor.reveals("a correct%2Dhorse") && redactor.clone().reveals("Y29ycmVjdC1ob3JzZQ"));
+        assert!(!redactor.reveals("someone@example.org 49381726"));
     }
 
     #[test]

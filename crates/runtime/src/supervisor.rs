@@ -478,13 +478,13 @@ impl<T: Track> Supervisor<'_, T> {
             Control::CancelNow => self.end_at_once(),
             Control::Answer(response) => {
                 let declined = response.status == InteractionStatus::Cancelled;
-                let values = response.data.as_ref().map(|data| values_of(data.expose())).unwrap_or_default();
+                let values = response.data.as_ref().map(|data| values_of("", data.expose())).unwrap_or_default();
                 let request_id = response.request_id.clone();
                 let taken = self.run.handle_answer(response, now);
                 if taken == AnswerTaken::Yes {
                     self.observer.withdrawn(&request_id);
                     // Before the connector hears it, which may repeat it.
-                    self.request.redactor.learn(values);
+                    self.request.redactor.learn_named(values);
                     self.settle_question(if declined { Settled::Cancelled } else { Settled::Answered });
                 }
                 return taken;
@@ -540,14 +540,14 @@ impl<T: Track> Supervisor<'_, T> {
     }
 }
 
-/// What the owner typed: every text and number of an answer, wherever it stands in it.
-fn values_of(answer: &RawJson<'_>) -> Vec<String> {
+/// What the owner typed: every text and number of an answer, wherever it is in it, with the name of its field.
+fn values_of(name: &str, answer: &RawJson<'_>) -> Vec<(String, String)> {
     if let Some(members) = answer.members() {
-        return members.iter().flat_map(|(_, value)| values_of(value)).collect();
+        return members.iter().flat_map(|(name, value)| values_of(name, value)).collect();
     }
     if let Some(elements) = answer.elements() {
-        return elements.iter().flat_map(values_of).collect();
+        return elements.iter().flat_map(|element| values_of(name, element)).collect();
     }
     let text = answer.text().map_or_else(|| answer.as_str().trim().to_owned(), std::borrow::Cow::into_owned);
-    if matches!(text.as_str(), "true" | "false" | "null") { Vec::new() } else { vec![text] }
+    if matches!(text.as_str(), "true" | "false" | "null") { Vec::new() } else { vec![(name.to_owned(), text)] }
 }

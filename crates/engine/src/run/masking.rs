@@ -37,7 +37,7 @@ impl<T: Track> Run<T> {
     /// that only together hold it do not count.
     pub(super) fn check_keys(&self, field: CoverageField, keys: &KeyBlock) -> Result<(), Violation> {
         // An escape must not reach from one key into the next.
-        let may_be = keys.joined().contains('\\') || self.reveals(keys.joined());
+        let may_be = keys.joined().contains(['\\', '%']) || self.reveals(keys.joined());
         let found = may_be && keys.iter().any(|key| self.reveals(key));
         if found { Err(in_output(field.code())) } else { Ok(()) }
     }
