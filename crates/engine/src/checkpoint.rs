@@ -350,7 +350,7 @@ impl WithheldBecause {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{manifest, token};
+    use crate::testing::{manifest, token};
     use proptest::prelude::*;
 
     fn receipt<T: Track>(slice: u64, staged: Vec<Cursor<T>>, committed: Vec<Cursor<T>>) -> Receipt<T> {

@@ -298,7 +298,7 @@ fn of_owner(evidence: &HealthEvidence<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::manifest;
+    use crate::testing::manifest;
     use gleaner_protocol::ManifestOrigin;
 
     fn at(seconds: u64) -> WallTime {

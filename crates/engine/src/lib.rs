@@ -8,7 +8,7 @@
 //! |---|---|
 //! | which cursors are committed | [`Ledger`], [`CommitPlan`], [`Receipt`] |
 //! | what becomes durable together | [`Slice`] |
-//! | whether a report accounts for every key | [`CoverageTally`], [`KeysInMemory`] |
+//! | whether a report accounts for every key | [`CoverageTally`] |
 //! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`page_bytes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`] (for the store, the process or the owner), [`RunOutcome`] |
 //! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
@@ -43,8 +43,8 @@ mod scope_filter;
 mod slice;
 mod time;
 
-#[cfg(test)]
-mod support;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use backlog::{Backlog, Folded, Listed, expand, fold};
 pub use checkpoint::{
@@ -54,10 +54,7 @@ pub use checkpoint::{
 pub use cooldown::{
     Cooldown, CooldownPolicy, EVIDENCE_WINDOW, Permission, PressureBacklog, PressureSeen, REST_MAX, Rest, Trigger,
 };
-pub use coverage::{
-    CoveragePair, CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, Presence, TooManyKeys, check_pair,
-    gaps_need_no_parent, missing_reports,
-};
+pub use coverage::{CoveragePair, CoverageTally, CoverageVerdict, check_pair, gaps_need_no_parent, missing_reports};
 pub use ended::Ended;
 pub use gap::{
     AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, NOT_BEFORE_MAX,

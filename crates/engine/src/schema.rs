@@ -19,9 +19,6 @@ mod text;
 mod value;
 mod walk;
 
-#[cfg(test)]
-mod agreement;
-
 use crate::scope::{Misfit, Validate};
 use gleaner_protocol::{Manifest, RawJson};
 use library::Library;

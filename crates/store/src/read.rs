@@ -5,8 +5,6 @@
 //! bounded in rows and in bytes, each from an index, or row by row. Texts are as they came from outside: whoever shows them escapes them.
 
 mod connections;
-#[cfg(test)]
-mod cost;
 mod coverage;
 mod export;
 mod feed;
@@ -167,4 +165,9 @@ fn length(text: Option<&String>) -> usize {
 
 fn page(limit: usize) -> i64 {
     i64::try_from(limit.clamp(1, PAGE_ROWS_MAX)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    mod cost;
 }

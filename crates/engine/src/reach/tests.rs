@@ -1,7 +1,7 @@
 //! Which track a run moves, and what it may do, case by case.
 
 use super::*;
-use crate::support::manifest;
+use crate::testing::manifest;
 use gleaner_protocol::ManifestOrigin;
 use proptest::prelude::*;
 

@@ -1,5 +1,7 @@
 //! What the schemas of a manifest promise as a whole.
 
+mod agreement;
+
 use super::*;
 use gleaner_protocol::ManifestOrigin;
 

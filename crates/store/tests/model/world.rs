@@ -16,7 +16,7 @@ use super::live::{Live, LiveRun, MANIFEST, Step, manifest};
 use super::ops::Op;
 use super::trace::{CONNECTION, Trace};
 use crate::promise;
-use gleaner_engine::invariants::Fact;
+use gleaner_engine::testing::promises::Fact;
 use gleaner_engine::{CatchUp, GapId, LeaseId, Listed, Note, Now, RunId, Steady, Time, Track, WallTime};
 use gleaner_store::{Acquired, Holder, Lease, LeaseOn, Reader, Store, StoreError};
 use rusqlite::Connection;
