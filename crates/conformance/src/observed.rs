@@ -3,6 +3,7 @@
 //! Lines are kept as values because checks compare runs with each other. What a connector may write is
 //! not bounded, so what is kept is: lines after that are judged by the engine alone.
 
+use crate::report::Fault;
 use gleaner_engine::{Exit, RunOutcome};
 use gleaner_protocol::{ConnectorMessage, RecordKey, ServedGap, TerminalReason, Violation};
 use serde_json::{Value, json};
@@ -61,6 +62,12 @@ impl Line {
             _ => return None,
         };
         Some((self.text("stream")?.to_owned(), key))
+    }
+
+    /// The keys in a list of a coverage report.
+    pub(crate) fn keys(&self, field: &str) -> impl Iterator<Item = &str> {
+        let list = self.value.as_ref().and_then(|value| value.get(field)?.as_array());
+        list.into_iter().flatten().filter_map(Value::as_str)
     }
 
     pub(crate) fn is_delete(&self) -> bool {
@@ -182,14 +189,23 @@ impl Observed {
         self.lines.iter().find(|line| line.number == number)
     }
 
+    pub(crate) fn last_line(&self) -> Option<u64> {
+        self.lines.last().map(|line| line.number)
+    }
+
+    /// Something that was seen in this run.
+    pub(crate) fn say(&self, what: &str) -> String {
+        format!("in the run {:?}: {what}", self.name)
+    }
+
     pub(crate) fn of_type<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Line> {
         self.lines.iter().filter(move |line| line.is(kind))
     }
 
     /// Why it did not succeed, with the line if there is one.
-    pub(crate) fn trouble(&self) -> Option<(String, Option<u64>)> {
+    pub(crate) fn trouble(&self) -> Option<Fault> {
         if let Some(late) = self.late {
-            return Some((late.words().to_owned(), self.lines.last().map(|line| line.number)));
+            return Some((late.words().to_owned(), self.last_line()));
         }
         if let Some(violation) = self.violation() {
             return Some((violation.to_string(), violation.position.map(|position| position.line)));

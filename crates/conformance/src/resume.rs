@@ -25,14 +25,10 @@ pub(crate) fn recover(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, b
         return;
     }
     let ask = Ask { recovery_only: true, ..Ask::from_state("gaps only", &plan.streams) };
-    match plan.bench.start(&ask, store, board) {
-        Ok(run) => {
-            plan.judge_always(&run, board);
-            if judge_success("gaps_answered", &run, board) {
-                judge::gaps::judge(&run, waiting, board);
-            }
-        }
-        Err(why) => board.skip("gaps_answered", why),
+    if let Some(run) = plan.start_in("gaps_answered", &ask, store, board)
+        && judge_success("gaps_answered", &run, board)
+    {
+        judge::gaps::judge(&run, waiting, board);
     }
     let ask = Ask { recovery_only: true, ..Ask::full("gaps only, and there are none", &plan.streams) };
     if let Some(run) = plan.start_for("recovery_only", &ask, board) {
@@ -45,11 +41,7 @@ pub(crate) fn recover(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, b
 /// A run from the state that the full run left.
 pub(crate) fn go_on(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, board: &mut Board<'_>) {
     let ask = Ask::from_state("from the saved state", &plan.streams);
-    let run = match plan.bench.start(&ask, store, board) {
-        Ok(run) => run,
-        Err(why) => return board.skip("continues", why),
-    };
-    plan.judge_always(&run, board);
+    let Some(run) = plan.start_in("continues", &ask, store, board) else { return };
     if !judge_success("continues", &run, board) {
         return;
     }

@@ -9,7 +9,7 @@
 
 use crate::ids::{CommitSeq, Epoch, SliceId};
 use crate::run::Counts;
-use gleaner_protocol::{Manifest, RawJson};
+use gleaner_protocol::{Manifest, RawJson, coded_enum};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
@@ -321,29 +321,17 @@ pub struct Withheld {
     pub why: WithheldBecause,
 }
 
-/// Why a checkpoint stays where it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WithheldBecause {
-    /// The coverage report is missing or leaves keys without an outcome.
-    CoverageShortfall,
-    /// The stream failed, or one that depends on this checkpoint.
-    StreamFailed,
-    /// The run failed.
-    RunFailed,
-    /// The run was cancelled.
-    RunCancelled,
-}
-
-impl WithheldBecause {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::CoverageShortfall => "coverage_shortfall",
-            Self::StreamFailed => "stream_failed",
-            Self::RunFailed => "run_failed",
-            Self::RunCancelled => "run_cancelled",
-        }
+coded_enum! {
+    /// Why a checkpoint stays where it was.
+    pub enum WithheldBecause {
+        /// The coverage report is missing or leaves keys without an outcome.
+        CoverageShortfall = "coverage_shortfall";
+        /// The stream failed, or one that depends on this checkpoint.
+        StreamFailed = "stream_failed";
+        /// The run failed.
+        RunFailed = "run_failed";
+        /// The run was cancelled.
+        RunCancelled = "run_cancelled";
     }
 }
 

@@ -9,7 +9,7 @@
 //! | which cursors are committed | [`Ledger`], [`CommitPlan`], [`Receipt`] |
 //! | what becomes durable together | [`Slice`] |
 //! | whether a report accounts for every key | [`CoverageTally`] |
-//! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`page_bytes`] |
+//! | what a gap may become | [`Gap`], [`GapIdentity`], [`page_bytes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`] (for the store, the process or the owner), [`RunOutcome`] |
 //! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
 //! | what a scope leaves of a record, for whoever writes records | [`ScopeFilter`] |
@@ -20,7 +20,6 @@
 //! | which track a run moves, and what it may do to the account | [`Reach`], [`RunScope`] |
 //! | when a connection rests | [`Cooldown`], [`Rest`], [`PressureBacklog`] |
 
-mod backlog;
 mod checkpoint;
 mod cooldown;
 mod coverage;
@@ -46,7 +45,6 @@ mod time;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use backlog::{Backlog, Folded, Listed, expand, fold};
 pub use checkpoint::{
     CatchUp, CommitPlan, Cursor, Ending, FoundBy, Ledger, Receipt, ReceiptOutOfOrder, Scoped, Steady, Track, Withheld,
     WithheldBecause,

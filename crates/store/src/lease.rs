@@ -303,23 +303,12 @@ pub(crate) fn take(
     holder: &Holder,
     now: WallTime,
 ) -> Result<(), Failure> {
-    let boot_now = boot_millis();
+    let Holder { pid, started, boot, pid_namespace } = holder;
     let sql = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
-    execute(
-        connection,
-        sql,
-        (
-            name,
-            to_sql(epoch),
-            holder.pid,
-            to_sql(holder.started),
-            &holder.boot,
-            &holder.pid_namespace,
-            date_to_sql(now),
-            to_sql(boot_now),
-            to_sql(boot_now + ttl()),
-        ),
-    )
+    let boot_now = boot_millis();
+    let [epoch, started, heartbeat, expires] = [epoch, *started, boot_now, boot_now + ttl()].map(to_sql);
+    let values = (name, epoch, pid, started, boot, pid_namespace, date_to_sql(now), heartbeat, expires);
+    execute(connection, sql, values)
 }
 
 fn ttl() -> u64 {

@@ -10,6 +10,7 @@ use crate::error::{Failure, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -104,16 +105,23 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(parent.canonicalize().map_err(|error| cannot(error.to_string()))?.join(name))
 }
 
+/// The file whose name is this one with an ending.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 /// SQLite would create it with whatever the process allows; its log files take after it.
 fn create_for_owner_only(path: &Path) -> Result<(), StoreError> {
     match gleaner_base::private::create_new(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => Err(StoreError::DiskFull(path.to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
-            Err(StoreError::ReadOnly(path.to_owned()))
-        }
-        Err(error) => Err(StoreError::CannotOpen { path: path.to_owned(), detail: error.to_string() }),
+        Err(error) => match error.kind() {
+            ErrorKind::AlreadyExists => Ok(()),
+            ErrorKind::StorageFull => Err(StoreError::DiskFull(path.to_owned())),
+            ErrorKind::ReadOnlyFilesystem => Err(StoreError::ReadOnly(path.to_owned())),
+            _ => Err(StoreError::CannotOpen { path: path.to_owned(), detail: error.to_string() }),
+        },
     }
 }
 

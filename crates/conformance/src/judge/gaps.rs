@@ -1,7 +1,7 @@
 //! A run in which gaps were served: that each has an answer, with the ids under which it was served.
 
 use crate::observed::{Line, Observed};
-use crate::report::Board;
+use crate::report::{Board, Fault};
 use std::collections::BTreeSet;
 
 const ANSWERS: [&str; 3] = ["DETAIL_GAP_RECOVERED", "DETAIL_GAP_ATTEMPTED", "DETAIL_GAP"];
@@ -21,7 +21,7 @@ pub(crate) fn judge(run: &Observed, waiting: usize, board: &mut Board<'_>) {
         let what = || {
             format!("{} of {waiting} gaps were served, and it did not ask until an empty page came", run.served.len())
         };
-        board.judge("gap_pages", early.then(|| (what(), run.lines.last().map(|line| line.number))));
+        board.judge("gap_pages", early.then(|| (what(), run.last_line())));
     }
 }
 
@@ -29,7 +29,7 @@ fn answers(run: &Observed) -> impl Iterator<Item = &Line> {
     run.lines.iter().filter(|line| ANSWERS.iter().any(|kind| line.is(kind)) && line.text("gap_id").is_some())
 }
 
-fn wrong_ids(run: &Observed) -> Option<(String, Option<u64>)> {
+fn wrong_ids(run: &Observed) -> Option<Fault> {
     for line in answers(run) {
         let id = line.text("gap_id")?;
         let Some(served) = run.served.iter().find(|gap| gap.gap_id == id) else {
@@ -43,7 +43,7 @@ fn wrong_ids(run: &Observed) -> Option<(String, Option<u64>)> {
     None
 }
 
-fn unanswered(run: &Observed) -> Option<(String, Option<u64>)> {
+fn unanswered(run: &Observed) -> Option<Fault> {
     let answered = answers(run).filter_map(|line| line.text("gap_id")).collect::<BTreeSet<_>>();
     // Put back without its id, by stream and key.
     let put_back = run.gaps();
@@ -55,5 +55,5 @@ fn unanswered(run: &Observed) -> Option<(String, Option<u64>)> {
     let foreign = answers(run).count() > run.served.iter().filter(is_answered).count();
     let gap = run.served.iter().find(|gap| !is_answered(gap)).filter(|_| !foreign)?;
     let what = format!("gap {:?} of stream {:?} was served and got no answer", gap.gap_id, gap.stream);
-    Some((what, run.lines.last().map(|line| line.number)))
+    Some((what, run.last_line()))
 }

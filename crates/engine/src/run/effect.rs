@@ -104,24 +104,6 @@ pub enum OwnerEffect {
     },
 }
 
-impl<T: Track> From<StoreEffect<T>> for Effect<T> {
-    fn from(effect: StoreEffect<T>) -> Self {
-        Self::Store(effect)
-    }
-}
-
-impl<T: Track> From<ProcessEffect> for Effect<T> {
-    fn from(effect: ProcessEffect) -> Self {
-        Self::Process(effect)
-    }
-}
-
-impl<T: Track> From<OwnerEffect> for Effect<T> {
-    fn from(effect: OwnerEffect) -> Self {
-        Self::Owner(effect)
-    }
-}
-
 /// Something that is kept for people and for [`health`](crate::Health), typed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TraceEvent {

@@ -32,7 +32,7 @@ impl Store {
             let (mut reported, mut reports) = (BTreeSet::new(), BTreeMap::new());
             for (pair, keys) in rows(connection, sql, [of], read)? {
                 if let Some(keys) = keys {
-                    reports.insert(pair.clone(), keys_from_code(&keys));
+                    reports.insert(pair.clone(), ReportedKeys::from_code(&keys).unwrap_or(ReportedKeys::Other));
                 }
                 reported.insert(pair);
             }
@@ -64,20 +64,7 @@ pub(crate) fn note_report(connection: &Connection, stream: i64, list: &str, keys
     let sql = "INSERT INTO parents (stream, parent, keys) SELECT id, ?2, ?3 FROM streams WHERE id = ?1
                ON CONFLICT (stream, parent) DO UPDATE SET keys = excluded.keys
                WHERE keys IS NULL OR keys = 'unknown' OR excluded.keys = 'other'";
-    execute(connection, sql, (stream, list, keys_code(keys)))
-}
-
-const fn keys_code(keys: ReportedKeys) -> &'static str {
-    match keys {
-        ReportedKeys::Unknown => "unknown",
-        ReportedKeys::OfList => "of_list",
-        ReportedKeys::Other => "other",
-    }
-}
-
-fn keys_from_code(code: &str) -> ReportedKeys {
-    let all = [ReportedKeys::Unknown, ReportedKeys::OfList];
-    all.into_iter().find(|keys| keys_code(*keys) == code).unwrap_or(ReportedKeys::Other)
+    execute(connection, sql, (stream, list, keys.code()))
 }
 
 /// Forgets the oldest scoped tracks of a connection. A run with such a scope lists all of it again.

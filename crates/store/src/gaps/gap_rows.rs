@@ -44,16 +44,9 @@ pub(crate) fn gap_id(identity: &[u8]) -> GapId {
 
 /// The hash in a gap's id; `None` for a text that is none of ours.
 pub(crate) fn parse_gap_id(id: &GapId) -> Option<Identity> {
-    let text = id.as_str().as_bytes();
-    if text.len() != 2 * IDENTITY_BYTES {
-        return None;
-    }
-    let mut identity = [0; IDENTITY_BYTES];
-    for (byte, pair) in identity.iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        *byte = digit(0)? << 4 | digit(1)?;
-    }
-    Some(identity)
+    let text = id.as_str();
+    let is_ours = text.len() == 2 * IDENTITY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(text, 16).ok().filter(|_| is_ours).map(u128::to_be_bytes)
 }
 
 /// A gap and where its row is.

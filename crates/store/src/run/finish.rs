@@ -14,11 +14,11 @@ use crate::run::session::{RunTables, Session};
 use crate::sql::{execute, first};
 use crate::store::Store;
 use gleaner_engine::{
-    Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track, WallTime,
-    Warning,
+    Cooldown, CooldownPolicy, Counts, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track,
+    WallTime, Warning,
 };
 use gleaner_protocol::{PressureReason, TerminalReason};
-use rusqlite::Connection;
+use rusqlite::{Connection, params_from_iter};
 use serde_json::json;
 
 /// How often the end of a run waits for a lock that others hold. More than once, because with it go the
@@ -139,38 +139,24 @@ impl<T: Track> RunTables<'_, T> {
 }
 
 fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
-    let counts = &outcome.counts;
+    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, commit_is_unknown = ?6
+               WHERE id = ?1";
+    let (violation, pressure) = (outcome.violation.as_ref(), outcome.pressure.map(PressureReason::code));
+    let violation = violation.map(ToString::to_string);
+    let values = (run, date_to_sql(now), outcome.reason.code(), violation, pressure, outcome.commit_is_unknown);
+    execute(connection, sql, values)?;
     // The slices have counted themselves. A device that failed right after a sync left one that the outcome does not
     // know: so the larger figure is the durable one.
-    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, seen = max(seen, ?6),
-               new_records = max(ifnull(new_records, 0), ?7), changed_records = max(ifnull(changed_records, 0), ?8),
-               unchanged = max(unchanged, ?9), collected = max(collected, ?7 + ?8 + ?9), deleted = max(deleted, ?10),
-               rejected = max(rejected, ?11), gaps = max(gaps, ?12), recovered = max(recovered, ?13),
-               unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15,
-               times_unreadable = max(times_unreadable, ?16) WHERE id = ?1";
-    let (violation, pressure) = (outcome.violation.as_ref(), outcome.pressure.map(PressureReason::code));
-    let [new, changed, unchanged] = [counts.new, counts.changed, counts.unchanged].map(to_sql);
-    let [seen, deleted, rejected] = [counts.seen, counts.deleted, counts.rejected].map(to_sql);
-    let [gaps, recovered, unaccounted] = [counts.gaps, counts.recovered, counts.unaccounted].map(to_sql);
-    let values = rusqlite::params![
-        run,
-        date_to_sql(now),
-        outcome.reason.code(),
-        violation.map(ToString::to_string),
-        pressure,
-        seen,
-        new,
-        changed,
-        unchanged,
-        deleted,
-        rejected,
-        gaps,
-        recovered,
-        unaccounted,
-        outcome.commit_is_unknown,
-        to_sql(counts.times_unreadable),
-    ];
-    execute(connection, sql, values)?;
+    let sql = "UPDATE runs SET seen = max(seen, ?2), new_records = max(ifnull(new_records, 0), ?3),
+               changed_records = max(ifnull(changed_records, 0), ?4), unchanged = max(unchanged, ?5),
+               collected = max(collected, ?3 + ?4 + ?5), deleted = max(deleted, ?6), rejected = max(rejected, ?7),
+               gaps = max(gaps, ?8), recovered = max(recovered, ?9), unaccounted = max(unaccounted, ?10),
+               times_unreadable = max(times_unreadable, ?11) WHERE id = ?1";
+    let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, .. } = outcome.counts;
+    let times_unreadable = outcome.counts.times_unreadable;
+    let counts =
+        [seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, times_unreadable].map(to_sql);
+    execute(connection, sql, params_from_iter([run].into_iter().chain(counts)))?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, held.why.code())).collect::<Vec<_>>();
     let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,

@@ -345,22 +345,12 @@ fn insert_run(
                (run_id, connection, track, epoch, lease, started_at, purpose, connector_version, credential,
                 scope, grant_scope, partial)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (run_id) DO NOTHING";
-    let (lease, about) = (start.lease.as_str(), &start.about);
-    let reach = about.reach.as_deref();
-    let values = (
-        start.run_id.as_str(),
-        of,
-        track,
-        to_sql(epoch.get()),
-        lease,
-        date_to_sql(now),
-        about.purpose.code(),
-        &about.connector_version,
-        &about.credential,
-        reach.map(|reach| reach.asked().to_text()),
-        reach.map(|reach| reach.grant().to_text()),
-        reach.and_then(Reach::partial_streams),
-    );
+    let RunAbout { purpose, connector_version: version, credential, reach } = &start.about;
+    let (run_id, lease, epoch) = (start.run_id.as_str(), start.lease.as_str(), to_sql(epoch.get()));
+    let (purpose, began, reach) = (purpose.code(), date_to_sql(now), reach.as_deref());
+    let (scope, grant) = (reach.map(|reach| reach.asked().to_text()), reach.map(|reach| reach.grant().to_text()));
+    let partial = reach.and_then(Reach::partial_streams);
+    let values = (run_id, of, track, epoch, lease, began, purpose, version, credential, scope, grant, partial);
     if connection.execute(sql, values)? == 0 {
         return Err(StoreError::RunExists(start.run_id.as_str().to_owned()).into());
     }
@@ -384,12 +374,11 @@ fn end_interrupted(connection: &Connection, of: i64, now: WallTime) -> Result<u6
     Ok(u64::try_from(ended).unwrap_or(u64::MAX))
 }
 
-pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Result<Vec<Cursor<T>>, Failure> {
-    let bookmarks = read_with_basis(connection, of, T::NAME)?;
-    Ok(bookmarks.into_iter().map(|bookmark| bookmark.cursor).collect())
-}
-
-fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
+pub(crate) fn read_with_basis<T: Track>(
+    connection: &Connection,
+    of: i64,
+    track: &str,
+) -> Result<Vec<Bookmark<T>>, Failure> {
     let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.is_complete, c.run FROM cursors c
                JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";

@@ -224,29 +224,14 @@ impl<'c, T: Track> SliceWriter<'c, T> {
     fn insert(&mut self, stream: i64, record: SliceRecord<'_>, previous: Option<u64>) -> Result<(), Failure> {
         let deleted = record.op == Op::Delete;
         let (seq, previous) = (to_sql(self.next_seq), previous.map(to_sql));
-        let hash = row_hash([
-            ValueRef::Integer(seq),
-            ValueRef::Integer(stream),
-            text(record.key),
-            optional_text(record.body),
-            ValueRef::Integer(deleted.into()),
-            optional_text(record.emitted_at),
-            ValueRef::Integer(self.now),
-            ValueRef::Integer(self.run),
-            previous.map_or(ValueRef::Null, ValueRef::Integer),
-        ]);
-        self.insert_version.execute((
-            seq,
-            stream,
-            record.key,
-            record.body,
-            deleted,
-            record.emitted_at,
-            self.now,
-            self.run,
-            previous,
-            hash,
-        ))?;
+        let SliceRecord { key, body, emitted_at, .. } = record;
+        let number = ValueRef::Integer;
+        let names = [number(seq), number(stream), text(key)];
+        let content = [optional_text(body), number(deleted.into()), optional_text(emitted_at)];
+        let origin = [number(self.now), number(self.run), previous.map_or(ValueRef::Null, number)];
+        let hash = row_hash([names, content, origin].into_iter().flatten());
+        let values = (seq, stream, key, body, deleted, emitted_at, self.now, self.run, previous, hash);
+        self.insert_version.execute(values)?;
         Ok(())
     }
 

@@ -12,8 +12,9 @@ use crate::model::lines::{self, CAUSES, Cause, RUN_CAP};
 use crate::model::trace::CONNECTION;
 use crate::model::world::{CHUNK, NEW, STREAMS, TAIL};
 use crate::promise;
+use gleaner_engine::testing::backlog::{Backlog, expand, fold};
 use gleaner_engine::testing::promises::{Durable, Fact};
-use gleaner_engine::{Backlog, CommitSeq, RunId, Steady, Track, expand, fold};
+use gleaner_engine::{CommitSeq, RunId, Steady, Track};
 
 impl World {
     /// What must be carried out first is looked at one by one: two at once would hide what each did.
