@@ -3,9 +3,10 @@
 //! Lines are kept as values because checks compare runs with each other. What a connector may write is
 //! not bounded, so what is kept is: lines after that are judged by the engine alone.
 
+use crate::keeper::Kept;
 use crate::report::Fault;
 use gleaner_engine::{Exit, RunOutcome};
-use gleaner_protocol::{ConnectorMessage, RecordKey, ServedGap, TerminalReason, Violation};
+use gleaner_protocol::{ConnectorMessage, RecordKey, TerminalReason, Violation};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -140,11 +141,7 @@ pub(crate) struct Observed {
     pub(crate) is_cut: bool,
     /// Nothing was stored before it.
     pub(crate) is_fresh: bool,
-    pub(crate) served: Vec<ServedGap>,
-    /// It was told that there are no more gaps.
-    pub(crate) drained: bool,
-    /// The streams whose cursor it was given.
-    pub(crate) gone_on_from: Vec<String>,
+    pub(crate) kept: Kept,
     pub(crate) outcome: RunOutcome,
     pub(crate) exit: Exit,
     pub(crate) errors: Vec<u8>,

@@ -53,7 +53,7 @@ pub(crate) fn go_on(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, boa
 fn judge_little(plan: &Plan<'_>, full: &Observed, run: &Observed, board: &mut Board<'_>) {
     let (before, again) = (full.records(), run.records());
     let incremental = |name: &String| {
-        run.gone_on_from.contains(name) && plan.manifest.stream(name).is_some_and(|stream| stream.incremental)
+        run.kept.gone_on_from.contains(name) && plan.manifest.stream(name).is_some_and(|stream| stream.incremental)
     };
     for name in plan.streams.iter().filter(|name| incremental(name)) {
         let of_stream = |(stream, _): &&Place| stream == name;
@@ -184,7 +184,7 @@ fn judge_bounded(full: &Observed, killed: &Observed, resumed: &Observed, point: 
         let saved = saved.iter().filter(is_its).filter_map(Line::place).collect::<BTreeSet<_>>();
         // One slice may come again, so more than one must be saved to see anything. A stream whose cursor was not given
         // back, because no report stands behind it, begins again.
-        if saved.len() <= largest || !resumed.gone_on_from.contains(&stream) {
+        if saved.len() <= largest || !resumed.kept.gone_on_from.contains(&stream) {
             continue;
         }
         let repeated = saved.iter().filter(|place| again.contains_key(*place)).count();

@@ -113,24 +113,14 @@ impl<T: Track> Cursor<T> {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "without its receipt no cursor of the slice is ever committed"]
 pub struct Receipt<T: Track> {
-    slice: SliceId,
-    epoch: Epoch,
-    staged: Vec<Cursor<T>>,
-    committed: Vec<Cursor<T>>,
-    written: Counts,
+    pub(crate) slice: SliceId,
+    pub(crate) epoch: Epoch,
+    pub(crate) staged: Vec<Cursor<T>>,
+    pub(crate) committed: Vec<Cursor<T>>,
+    pub(crate) written: Counts,
 }
 
 impl<T: Track> Receipt<T> {
-    pub(crate) const fn new(
-        slice: SliceId,
-        epoch: Epoch,
-        staged: Vec<Cursor<T>>,
-        committed: Vec<Cursor<T>>,
-        written: Counts,
-    ) -> Self {
-        Self { slice, epoch, staged, committed, written }
-    }
-
     /// What became of its records and gaps.
     #[must_use]
     pub const fn written(&self) -> Counts {
@@ -342,7 +332,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn receipt<T: Track>(slice: u64, staged: Vec<Cursor<T>>, committed: Vec<Cursor<T>>) -> Receipt<T> {
-        Receipt::new(SliceId::new(slice), Epoch::new(1), staged, committed, Counts::default())
+        let (slice, epoch, written) = (SliceId::new(slice), Epoch::new(1), Counts::default());
+        Receipt { slice, epoch, staged, committed, written }
     }
 
     /// A ledger in which `trips`, `photos` and `comments` have a durable staged cursor.

@@ -102,7 +102,7 @@ fn scalar(value: &Value) -> Option<String> {
 
 /// Every answer to a gap that was served names the gap's stream, and every recovered gap has its record.
 fn judge_gaps(run: &Observed, board: &mut Board<'_>) {
-    let served = run.served.iter().map(|gap| (gap.gap_id.as_str(), gap)).collect::<BTreeMap<_, _>>();
+    let served = run.kept.served.iter().map(|gap| (gap.gap_id.as_str(), gap)).collect::<BTreeMap<_, _>>();
     let mut sent = Sent::default();
     for line in &run.lines {
         sent.add(line);

@@ -372,7 +372,8 @@ impl<T: Track> Run<T> {
             self.finish(Vec::new(), false);
             return;
         }
-        self.phase = Phase::Committing { cursors: RunOutcome::committed_of(plan.cursors()) };
+        let cursors = plan.cursors().iter().map(|cursor| (cursor.stream().to_owned(), cursor.seq())).collect();
+        self.phase = Phase::Committing { cursors };
         self.want_stored(StoreEffect::Commit(plan));
     }
 

@@ -185,8 +185,10 @@ const fn repeat(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
+/// Eight bytes as a number, the first one lowest.
 #[inline]
-fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+#[must_use]
+pub fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     let (word, _) = bytes.get(at..)?.split_first_chunk::<8>()?;
     Some(u64::from_le_bytes(*word))
 }

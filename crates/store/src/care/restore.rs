@@ -62,7 +62,7 @@ pub fn restore(
     let old = if fs::symlink_metadata(store).is_ok() { Old::open(store)? } else { Old::Absent };
     match old {
         Old::Usable(mut old) => {
-            let known = Known::of(&old)?;
+            let known = Known { id: old.id()?, epoch: old.epoch()?.get(), next_seq: old.next_seq()? };
             let leases = match old.shut_everybody_out(holder, now)? {
                 Ok(leases) => leases,
                 Err(by) => return Ok(RestoreOutcome::Held(by)),
@@ -120,12 +120,6 @@ struct Known {
     id: String,
     epoch: u64,
     next_seq: u64,
-}
-
-impl Known {
-    fn of(store: &Store) -> Result<Self, StoreError> {
-        Ok(Self { id: store.id()?, epoch: store.epoch()?.get(), next_seq: store.next_seq()? })
-    }
 }
 
 /// Copies the backup and looks at it.
