@@ -5,7 +5,7 @@
 
 use crate::ask::{Ask, Treatment};
 use crate::child::{Child, Output};
-use crate::keeper::{self, CONNECTION, Ground, Keep, Kept, Order};
+use crate::keeper::{self, CONNECTION, Ground, Keep, Order};
 use crate::observed::{Late, Lines, Observed};
 use crate::report::{Board, Finding};
 use crate::subject::Subject;
@@ -286,16 +286,14 @@ impl<'t, 's> Trial<'t, 's> {
         if let Some(breach) = self.keeper.violation().and_then(|violation| violation.position) {
             self.lines.lines.retain(|line| line.number <= breach.line);
         }
-        let Kept { outcome, served, drained, gone_on_from } = self.keeper.outcome()?;
+        let (outcome, kept) = self.keeper.outcome()?;
         Ok(Observed {
             name: self.ask.name,
             line_count: self.lines.count(),
             is_cut: self.lines.is_cut(),
             lines: self.lines.lines,
             is_fresh: false,
-            served,
-            drained,
-            gone_on_from,
+            kept,
             outcome,
             exit,
             errors,

@@ -45,7 +45,7 @@ pub(crate) enum Output {
 /// A running connector.
 pub(crate) struct Child {
     process: std::process::Child,
-    group: Option<Pid>,
+    group: Pid,
     input: Option<Sender<Vec<u8>>>,
     output: Receiver<Vec<u8>>,
     errors: Arc<Mutex<Vec<u8>>>,
@@ -71,7 +71,7 @@ impl Child {
             command.current_dir(folder);
         }
         let mut process = command.spawn().map_err(|error| format!("it could not be started: {error}"))?;
-        let group = i32::try_from(process.id()).ok().and_then(Pid::from_raw);
+        let group = Pid::from_child(&process);
         let (input, messages) = channel();
         if let Some(pipe) = process.stdin.take() {
             thread::spawn(move || write_input(pipe, &messages));
@@ -111,9 +111,9 @@ impl Child {
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group.filter(|_| self.exit.is_none()) {
+        if self.exit.is_none() {
             // It may be gone already.
-            let _ = kill_process_group(group, signal);
+            let _ = kill_process_group(self.group, signal);
         }
     }
 

@@ -70,12 +70,12 @@ pub(crate) trait Keep {
     /// The breach that was found so far.
     fn violation(&self) -> Option<&Violation>;
     /// How it ended; an error is the store's.
-    fn outcome(self: Box<Self>) -> Result<Kept, String>;
+    fn outcome(self: Box<Self>) -> Result<(RunOutcome, Kept), String>;
 }
 
-/// What is known of a run that has ended.
+/// What a connector was given.
+#[derive(Debug, Default)]
 pub(crate) struct Kept {
-    pub(crate) outcome: RunOutcome,
     /// Every gap that was served, in order.
     pub(crate) served: Vec<ServedGap>,
     /// Whether the connector was told that there are no more.
@@ -91,9 +91,7 @@ struct Keeper<'s, T: Track> {
     run: Run<T>,
     decoder: Decoder,
     began: Instant,
-    served: Vec<ServedGap>,
-    drained: bool,
-    gone_on_from: Vec<String>,
+    kept: Kept,
     outcome: Option<RunOutcome>,
     store_error: Option<String>,
 }
@@ -150,9 +148,7 @@ impl<'s, T: Track> Keeper<'s, T> {
             run,
             decoder: Decoder::new(Limits::default()),
             began,
-            served: Vec::new(),
-            drained: false,
-            gone_on_from: Vec::new(),
+            kept: Kept::default(),
             outcome: None,
             store_error: None,
         };
@@ -166,9 +162,9 @@ impl<'s, T: Track> Keeper<'s, T> {
         let cursors = session.state().filter(|cursor| scope.stream(cursor.stream()).is_some());
         let state = cursors.map(|cursor| (cursor.stream().to_owned(), cursor.token().clone())).collect::<Vec<_>>();
         let from_cursor = ask.mode == CollectionMode::Incremental && !state.is_empty();
-        self.gone_on_from = state.iter().filter(|_| from_cursor).map(|(stream, _)| stream.clone()).collect();
+        self.kept.gone_on_from = state.iter().filter(|_| from_cursor).map(|(stream, _)| stream.clone()).collect();
         let detail_gaps = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now(self.began).wall)?;
-        self.served.extend(detail_gaps.iter().cloned());
+        self.kept.served.extend(detail_gaps.iter().cloned());
         let start = Start {
             run_id: session.run_id().as_str().to_owned(),
             collection_mode: ask.mode,
@@ -215,11 +211,10 @@ impl<T: Track> Keep for Keeper<'_, T> {
         self.settle(&mut Vec::new());
     }
 
-    fn outcome(self: Box<Self>) -> Result<Kept, String> {
-        let Self { served, drained, gone_on_from, outcome, store_error, .. } = *self;
-        match (outcome, store_error) {
+    fn outcome(self: Box<Self>) -> Result<(RunOutcome, Kept), String> {
+        match (self.outcome, self.store_error) {
             (_, Some(error)) => Err(format!("the scratch store failed: {error}")),
-            (Some(outcome), None) => Ok(Kept { outcome, served, drained, gone_on_from }),
+            (Some(outcome), None) => Ok((outcome, self.kept)),
             (None, None) => Err("the run has no outcome".to_owned()),
         }
     }
@@ -268,8 +263,8 @@ impl<T: Track> Keeper<'_, T> {
         match effect {
             StoreEffect::LeaseGapsPage { streams, .. } => {
                 let page = self.store.lease_gaps_page(session, &streams, PAGE_BYTES, now.wall)?;
-                self.drained |= page.is_empty();
-                self.served.extend(page.iter().cloned());
+                self.kept.drained |= page.is_empty();
+                self.kept.served.extend(page.iter().cloned());
                 self.run.handle_gaps_page(page, now);
             }
             other => self.store.carry_out(session, &mut self.run, other, now)?,

@@ -3,8 +3,10 @@
 //! Lines are kept as values because checks compare runs with each other. What a connector may write is
 //! not bounded, so what is kept is: lines after that are judged by the engine alone.
 
+use crate::keeper::Kept;
+use crate::report::Fault;
 use gleaner_engine::{Exit, RunOutcome};
-use gleaner_protocol::{ConnectorMessage, RecordKey, ServedGap, TerminalReason, Violation};
+use gleaner_protocol::{ConnectorMessage, RecordKey, TerminalReason, Violation};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,6 +63,12 @@ impl Line {
             _ => return None,
         };
         Some((self.text("stream")?.to_owned(), key))
+    }
+
+    /// The keys in a list of a coverage report.
+    pub(crate) fn keys(&self, field: &str) -> impl Iterator<Item = &str> {
+        let list = self.value.as_ref().and_then(|value| value.get(field)?.as_array());
+        list.into_iter().flatten().filter_map(Value::as_str)
     }
 
     pub(crate) fn is_delete(&self) -> bool {
@@ -133,11 +141,7 @@ pub(crate) struct Observed {
     pub(crate) is_cut: bool,
     /// Nothing was stored before it.
     pub(crate) is_fresh: bool,
-    pub(crate) served: Vec<ServedGap>,
-    /// It was told that there are no more gaps.
-    pub(crate) drained: bool,
-    /// The streams whose cursor it was given.
-    pub(crate) gone_on_from: Vec<String>,
+    pub(crate) kept: Kept,
     pub(crate) outcome: RunOutcome,
     pub(crate) exit: Exit,
     pub(crate) errors: Vec<u8>,
@@ -182,14 +186,23 @@ impl Observed {
         self.lines.iter().find(|line| line.number == number)
     }
 
+    pub(crate) fn last_line(&self) -> Option<u64> {
+        self.lines.last().map(|line| line.number)
+    }
+
+    /// Something that was seen in this run.
+    pub(crate) fn say(&self, what: &str) -> String {
+        format!("in the run {:?}: {what}", self.name)
+    }
+
     pub(crate) fn of_type<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Line> {
         self.lines.iter().filter(move |line| line.is(kind))
     }
 
     /// Why it did not succeed, with the line if there is one.
-    pub(crate) fn trouble(&self) -> Option<(String, Option<u64>)> {
+    pub(crate) fn trouble(&self) -> Option<Fault> {
         if let Some(late) = self.late {
-            return Some((late.words().to_owned(), self.lines.last().map(|line| line.number)));
+            return Some((late.words().to_owned(), self.last_line()));
         }
         if let Some(violation) = self.violation() {
             return Some((violation.to_string(), violation.position.map(|position| position.line)));

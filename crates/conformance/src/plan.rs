@@ -117,15 +117,12 @@ impl<'a> Plan<'a> {
     /// The run from the beginning. `None` when the others need not be tried.
     fn full(&mut self, board: &mut Board<'_>) -> Option<(Observed, Store)> {
         let ask = Ask { linger: self.bench.subject.limits.linger, ..Ask::full("everything", &self.streams) };
-        let mut store = match self.bench.fresh_store() {
-            Ok(store) => store,
-            Err(why) => {
-                board.not_reached = why;
-                return None;
-            }
-        };
-        let full = match self.bench.start_in_fresh(&ask, &mut store, board) {
-            Ok(full) => full,
+        let started = self.bench.fresh_store().and_then(|mut store| {
+            let full = self.bench.start_in_fresh(&ask, &mut store, board)?;
+            Ok((full, store))
+        });
+        let (full, store) = match started {
+            Ok(started) => started,
             Err(why) => {
                 if self.bench.spawn_failed {
                     board.fail("starts", why.clone(), None);
@@ -159,10 +156,32 @@ impl<'a> Plan<'a> {
 
     /// Starts it in a store of its own for one check, which fails if the run does not succeed.
     pub(crate) fn start_for(&mut self, id: &'static str, ask: &Ask, board: &mut Board<'_>) -> Option<Observed> {
-        match self.bench.start_fresh(ask, board) {
+        self.start_fresh(id, ask, board).filter(|run| judge_success(id, run, board))
+    }
+
+    /// The same for a run that need not succeed.
+    pub(crate) fn start_fresh(&mut self, id: &'static str, ask: &Ask, board: &mut Board<'_>) -> Option<Observed> {
+        let run = self.bench.start_fresh(ask, board);
+        self.judged(id, run, board)
+    }
+
+    /// The same in this store.
+    pub(crate) fn start_in(
+        &mut self,
+        id: &'static str,
+        ask: &Ask,
+        store: &mut Store,
+        board: &mut Board<'_>,
+    ) -> Option<Observed> {
+        let run = self.bench.start(ask, store, board);
+        self.judged(id, run, board)
+    }
+
+    fn judged(&self, id: &'static str, run: Result<Observed, String>, board: &mut Board<'_>) -> Option<Observed> {
+        match run {
             Ok(run) => {
                 self.judge_always(&run, board);
-                judge_success(id, &run, board).then_some(run)
+                Some(run)
             }
             Err(why) => {
                 board.skip(id, why);
@@ -177,7 +196,7 @@ pub(crate) fn judge_success(id: &'static str, run: &Observed, board: &mut Board<
     match run.trouble() {
         None => true,
         Some((what, line)) => {
-            board.fail(id, format!("in the run {:?}: {what}", run.name), line);
+            board.fail(id, run.say(&what), line);
             false
         }
     }

@@ -109,6 +109,9 @@ pub enum Finding {
     Decided(CheckResult),
 }
 
+/// What was seen, and in which line.
+pub(crate) type Fault = (String, Option<u64>);
+
 /// Verdicts while they are being found. A check may be judged by several runs: the worst counts.
 pub(crate) struct Board<'p> {
     verdicts: BTreeMap<&'static str, Verdict>,
@@ -155,7 +158,7 @@ impl<'p> Board<'p> {
     }
 
     /// A fault, or none: then it holds.
-    pub(crate) fn judge(&mut self, id: &'static str, fault: Option<(String, Option<u64>)>) {
+    pub(crate) fn judge(&mut self, id: &'static str, fault: Option<Fault>) {
         match fault {
             Some((what, line)) => self.fail(id, what, line),
             None => self.pass(id),

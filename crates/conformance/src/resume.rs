@@ -25,14 +25,10 @@ pub(crate) fn recover(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, b
         return;
     }
     let ask = Ask { recovery_only: true, ..Ask::from_state("gaps only", &plan.streams) };
-    match plan.bench.start(&ask, store, board) {
-        Ok(run) => {
-            plan.judge_always(&run, board);
-            if judge_success("gaps_answered", &run, board) {
-                judge::gaps::judge(&run, waiting, board);
-            }
-        }
-        Err(why) => board.skip("gaps_answered", why),
+    if let Some(run) = plan.start_in("gaps_answered", &ask, store, board)
+        && judge_success("gaps_answered", &run, board)
+    {
+        judge::gaps::judge(&run, waiting, board);
     }
     let ask = Ask { recovery_only: true, ..Ask::full("gaps only, and there are none", &plan.streams) };
     if let Some(run) = plan.start_for("recovery_only", &ask, board) {
@@ -45,11 +41,7 @@ pub(crate) fn recover(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, b
 /// A run from the state that the full run left.
 pub(crate) fn go_on(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, board: &mut Board<'_>) {
     let ask = Ask::from_state("from the saved state", &plan.streams);
-    let run = match plan.bench.start(&ask, store, board) {
-        Ok(run) => run,
-        Err(why) => return board.skip("continues", why),
-    };
-    plan.judge_always(&run, board);
+    let Some(run) = plan.start_in("continues", &ask, store, board) else { return };
     if !judge_success("continues", &run, board) {
         return;
     }
@@ -61,7 +53,7 @@ pub(crate) fn go_on(plan: &mut Plan<'_>, full: &Observed, store: &mut Store, boa
 fn judge_little(plan: &Plan<'_>, full: &Observed, run: &Observed, board: &mut Board<'_>) {
     let (before, again) = (full.records(), run.records());
     let incremental = |name: &String| {
-        run.gone_on_from.contains(name) && plan.manifest.stream(name).is_some_and(|stream| stream.incremental)
+        run.kept.gone_on_from.contains(name) && plan.manifest.stream(name).is_some_and(|stream| stream.incremental)
     };
     for name in plan.streams.iter().filter(|name| incremental(name)) {
         let of_stream = |(stream, _): &&Place| stream == name;
@@ -192,7 +184,7 @@ fn judge_bounded(full: &Observed, killed: &Observed, resumed: &Observed, point: 
         let saved = saved.iter().filter(is_its).filter_map(Line::place).collect::<BTreeSet<_>>();
         // One slice may come again, so more than one must be saved to see anything. A stream whose cursor was not given
         // back, because no report stands behind it, begins again.
-        if saved.len() <= largest || !resumed.gone_on_from.contains(&stream) {
+        if saved.len() <= largest || !resumed.kept.gone_on_from.contains(&stream) {
             continue;
         }
         let repeated = saved.iter().filter(|place| again.contains_key(*place)).count();

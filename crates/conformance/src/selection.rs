@@ -89,20 +89,11 @@ pub(crate) fn everything_after(plan: &mut Plan<'_>, full: &Observed, board: &mut
     };
     let mut known = BTreeSet::new();
     for ask in asks_for_less(plan, full) {
-        match plan.bench.start(&ask, &mut store, board) {
-            Ok(run) => {
-                plan.judge_always(&run, board);
-                known.extend(run.known());
-            }
-            Err(why) => return board.skip(ID, why),
-        }
+        let Some(run) = plan.start_in(ID, &ask, &mut store, board) else { return };
+        known.extend(run.known());
     }
     let ask = Ask::from_state("everything, after runs that asked for less", &plan.streams);
-    let run = match plan.bench.start(&ask, &mut store, board) {
-        Ok(run) => run,
-        Err(why) => return board.skip(ID, why),
-    };
-    plan.judge_always(&run, board);
+    let Some(run) = plan.start_in(ID, &ask, &mut store, board) else { return };
     if !judge_success(ID, &run, board) {
         return;
     }

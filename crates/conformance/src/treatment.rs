@@ -17,16 +17,12 @@ pub(crate) fn missing_credentials(plan: &mut Plan<'_>, board: &mut Board<'_>) {
         return board.skip(ID, "the manifest declares no credentials (`capabilities.auth`)");
     }
     let ask = Ask { without: names, ..Ask::full("no credentials", &plan.streams) };
-    let run = match plan.bench.start_fresh(&ask, board) {
-        Ok(run) => run,
-        Err(why) => return board.skip(ID, why),
-    };
-    plan.judge_always(&run, board);
+    let Some(run) = plan.start_fresh(ID, &ask, board) else { return };
     let done = run.of_type("DONE").last();
     let line = done.map(|line| line.number);
     let error = done.and_then(|line| line.value.as_ref()?.get("error")?.get("message")?.as_str());
     if let Some((what, line)) = run.trouble().filter(|_| run.violation().is_some() || run.late.is_some()) {
-        board.fail(ID, format!("in the run {:?}: {what}", run.name), line);
+        board.fail(ID, run.say(&what), line);
     } else if run.succeeded() {
         board.fail(ID, "it succeeded without its credentials", line);
     } else if error.is_none_or(str::is_empty) {
@@ -78,13 +74,9 @@ pub(crate) fn slow_reader(plan: &mut Plan<'_>, full: &Observed, board: &mut Boar
 pub(crate) fn end_of_input(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>) {
     const ID: &str = "early_end_of_input";
     let ask = Ask::full("no more input", &plan.streams).treated(Treatment::EndOfInput);
-    let run = match plan.bench.start_fresh(&ask, board) {
-        Ok(run) => run,
-        Err(why) => return board.skip(ID, why),
-    };
-    plan.judge_always(&run, board);
+    let Some(run) = plan.start_fresh(ID, &ask, board) else { return };
     judge_end(plan, &run, full, board);
-    let last = run.lines.last().map(|line| line.number);
+    let last = run.last_line();
     if run.late.is_some() {
         board.fail(ID, "its input ended, and it did not", last);
     } else if run.of_type("DONE").next().is_none() {
@@ -102,14 +94,10 @@ pub(crate) fn terminate(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<
     let linger = plan.bench.subject.limits.after_term * 2;
     let ask = Ask { linger, ..Ask::full("SIGTERM in the middle", &plan.streams) };
     let ask = ask.treated(Treatment::Terminate(after));
-    let run = match plan.bench.start_fresh(&ask, board) {
-        Ok(run) => run,
-        Err(why) => return board.skip(ID, why),
-    };
-    plan.judge_always(&run, board);
+    let Some(run) = plan.start_fresh(ID, &ask, board) else { return };
     judge_end(plan, &run, full, board);
     let limit = plan.bench.subject.limits.after_term;
     let ignored = run.late == Some(Late::ExitAfterTerm);
-    let what = || (format!("it still ran {limit:?} after SIGTERM"), run.lines.last().map(|line| line.number));
+    let what = || (format!("it still ran {limit:?} after SIGTERM"), run.last_line());
     board.judge(ID, ignored.then(what));
 }

@@ -9,7 +9,7 @@
 
 use crate::ids::{CommitSeq, Epoch, SliceId};
 use crate::run::Counts;
-use gleaner_protocol::{Manifest, RawJson};
+use gleaner_protocol::{Manifest, RawJson, coded_enum};
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 
@@ -113,24 +113,14 @@ impl<T: Track> Cursor<T> {
 #[derive(Debug, PartialEq, Eq)]
 #[must_use = "without its receipt no cursor of the slice is ever committed"]
 pub struct Receipt<T: Track> {
-    slice: SliceId,
-    epoch: Epoch,
-    staged: Vec<Cursor<T>>,
-    committed: Vec<Cursor<T>>,
-    written: Counts,
+    pub(crate) slice: SliceId,
+    pub(crate) epoch: Epoch,
+    pub(crate) staged: Vec<Cursor<T>>,
+    pub(crate) committed: Vec<Cursor<T>>,
+    pub(crate) written: Counts,
 }
 
 impl<T: Track> Receipt<T> {
-    pub(crate) const fn new(
-        slice: SliceId,
-        epoch: Epoch,
-        staged: Vec<Cursor<T>>,
-        committed: Vec<Cursor<T>>,
-        written: Counts,
-    ) -> Self {
-        Self { slice, epoch, staged, committed, written }
-    }
-
     /// What became of its records and gaps.
     #[must_use]
     pub const fn written(&self) -> Counts {
@@ -321,40 +311,29 @@ pub struct Withheld {
     pub why: WithheldBecause,
 }
 
-/// Why a checkpoint stays where it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WithheldBecause {
-    /// The coverage report is missing or leaves keys without an outcome.
-    CoverageShortfall,
-    /// The stream failed, or one that depends on this checkpoint.
-    StreamFailed,
-    /// The run failed.
-    RunFailed,
-    /// The run was cancelled.
-    RunCancelled,
-}
-
-impl WithheldBecause {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::CoverageShortfall => "coverage_shortfall",
-            Self::StreamFailed => "stream_failed",
-            Self::RunFailed => "run_failed",
-            Self::RunCancelled => "run_cancelled",
-        }
+coded_enum! {
+    /// Why a checkpoint stays where it was.
+    pub enum WithheldBecause {
+        /// The coverage report is missing or leaves keys without an outcome.
+        CoverageShortfall = "coverage_shortfall";
+        /// The stream failed, or one that depends on this checkpoint.
+        StreamFailed = "stream_failed";
+        /// The run failed.
+        RunFailed = "run_failed";
+        /// The run was cancelled.
+        RunCancelled = "run_cancelled";
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::{manifest, token};
+    use crate::testing::{manifest, token};
     use proptest::prelude::*;
 
     fn receipt<T: Track>(slice: u64, staged: Vec<Cursor<T>>, committed: Vec<Cursor<T>>) -> Receipt<T> {
-        Receipt::new(SliceId::new(slice), Epoch::new(1), staged, committed, Counts::default())
+        let (slice, epoch, written) = (SliceId::new(slice), Epoch::new(1), Counts::default());
+        Receipt { slice, epoch, staged, committed, written }
     }
 
     /// A ledger in which `trips`, `photos` and `comments` have a durable staged cursor.

@@ -11,7 +11,9 @@ use crate::ids::LeaseId;
 use crate::instant::Instant;
 use crate::note::Note;
 use crate::time::WallTime;
-use gleaner_protocol::{AbsenceReason, DeferReason, DetailGap, GapKey, GapReason, LastError, RawJson, RefreshPolicy};
+use gleaner_protocol::{
+    AbsenceReason, DeferReason, DetailGap, GapKey, GapReason, LastError, RawJson, RefreshPolicy, coded_enum,
+};
 use std::time::Duration;
 
 /// What makes two gaps the same one.
@@ -147,18 +149,23 @@ impl GapCause {
     /// Whether trying again is expected to end the same way, so that a few tries are enough.
     #[must_use]
     pub const fn is_permanent(self) -> bool {
-        let by_status = matches!(self.http_status, Some(401 | 404 | 410));
-        let by_reason = matches!(
-            self.reason,
-            Some(GapReason::Absence(
-                AbsenceReason::AuthFailure
-                    | AbsenceReason::Gone
-                    | AbsenceReason::NotFound
-                    | AbsenceReason::PermanentForbidden
-            ))
-        );
-        // Pressure is never permanent, whatever status came with it.
-        !matches!(self.reason, Some(GapReason::Pressure(_))) && (by_reason || by_status)
+        self.permanent_reason().is_some()
+    }
+
+    /// What a gap is given up for, where trying again is expected to end the same way.
+    const fn permanent_reason(self) -> Option<AbsenceReason> {
+        use AbsenceReason::{AuthFailure, Gone, NotFound, PermanentForbidden};
+        match (self.reason, self.http_status) {
+            // Pressure is never permanent, whatever status came with it.
+            (Some(GapReason::Pressure(_)), _) => None,
+            (Some(GapReason::Absence(reason @ (AuthFailure | Gone | NotFound | PermanentForbidden))), _) => {
+                Some(reason)
+            }
+            (_, Some(401)) => Some(AuthFailure),
+            (_, Some(404)) => Some(NotFound),
+            (_, Some(410)) => Some(Gone),
+            _ => None,
+        }
     }
 
     /// Whether it may pass by itself: an error of the provider or of the network, or one that nobody named. However often
@@ -215,32 +222,15 @@ pub enum Evidence {
     List,
 }
 
-/// What a closed gap was closed by.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Confirmation {
-    /// The record is here.
-    Record,
-    /// There is nothing to collect: only another stream knows the key.
-    Empty,
-    /// It stood for a part of a list, and its connector says that it has been through it.
-    List,
-}
-
-impl Confirmation {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Record => "record",
-            Self::Empty => "empty",
-            Self::List => "list",
-        }
-    }
-
-    /// The confirmation with this code.
-    #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
-        [Self::Record, Self::Empty, Self::List].into_iter().find(|by| by.code() == code)
+coded_enum! {
+    /// What a closed gap was closed by.
+    pub enum Confirmation {
+        /// The record is here.
+        Record = "record";
+        /// There is nothing to collect: only another stream knows the key.
+        Empty = "empty";
+        /// It stood for a part of a list, and its connector says that it has been through it.
+        List = "list";
     }
 }
 
@@ -540,26 +530,9 @@ impl Gap {
     }
 
     fn resting_state(&self, limits: AttemptLimits) -> GapState {
-        if self.cause.is_permanent() && self.attempts >= limits.terminal_after {
-            return GapState::Terminal { reason: self.terminal_reason() };
-        }
-        GapState::Pending
-    }
-
-    fn terminal_reason(&self) -> AbsenceReason {
-        match (self.cause.reason, self.cause.http_status) {
-            (
-                Some(GapReason::Absence(
-                    reason @ (AbsenceReason::AuthFailure
-                    | AbsenceReason::Gone
-                    | AbsenceReason::NotFound
-                    | AbsenceReason::PermanentForbidden),
-                )),
-                _,
-            ) => reason,
-            (_, Some(401)) => AbsenceReason::AuthFailure,
-            (_, Some(410)) => AbsenceReason::Gone,
-            _ => AbsenceReason::NotFound,
+        match self.cause.permanent_reason() {
+            Some(reason) if self.attempts >= limits.terminal_after => GapState::Terminal { reason },
+            Some(_) | None => GapState::Pending,
         }
     }
 }

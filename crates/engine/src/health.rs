@@ -12,7 +12,7 @@ use crate::cooldown::Rest;
 use crate::time::WallTime;
 use gleaner_protocol::{
     CircuitState, CollectionRate, Manifest, PressureReason, ProviderBudget, RecoveryAction, RefreshPolicy,
-    TerminalReason,
+    TerminalReason, coded_enum,
 };
 use std::time::Duration;
 
@@ -75,23 +75,24 @@ pub struct Health {
     pub pace: Option<f64>,
 }
 
-/// From best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Grade {
-    /// Nothing that anybody has to do something about.
-    Healthy,
-    /// No run has collected everything yet.
-    Unknown,
-    /// It goes on by itself, with something still to come.
-    CatchingUp,
-    /// It rests by itself.
-    Resting,
-    /// Something is missing that does not come by itself.
-    Degraded,
-    /// The last run failed.
-    Failing,
-    /// Only the owner can help.
-    NeedsOwner,
+coded_enum! {
+    /// From best to worst.
+    pub enum Grade {
+        /// Nothing that anybody has to do something about.
+        Healthy = "healthy";
+        /// No run has collected everything yet.
+        Unknown = "unknown";
+        /// It goes on by itself, with something still to come.
+        CatchingUp = "catching_up";
+        /// It rests by itself.
+        Resting = "resting";
+        /// Something is missing that does not come by itself.
+        Degraded = "incomplete";
+        /// The last run failed.
+        Failing = "failing";
+        /// Only the owner can help.
+        NeedsOwner = "needs_you";
+    }
 }
 
 /// One thing worth saying.
@@ -298,7 +299,7 @@ fn of_owner(evidence: &HealthEvidence<'_>) -> Vec<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::manifest;
+    use crate::testing::manifest;
     use gleaner_protocol::ManifestOrigin;
 
     fn at(seconds: u64) -> WallTime {

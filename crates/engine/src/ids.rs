@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-macro_rules! text_id {
-    ($(#[$meta:meta])* $name:ident) => {
+macro_rules! text_ids {
+    ($($(#[$meta:meta])* $name:ident;)+) => {$(
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(String);
@@ -26,11 +26,11 @@ macro_rules! text_id {
                 f.write_str(&self.0)
             }
         }
-    };
+    )+};
 }
 
-macro_rules! number_id {
-    ($(#[$meta:meta])* $name:ident) => {
+macro_rules! number_ids {
+    ($($(#[$meta:meta])* $name:ident;)+) => {$(
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(u64);
@@ -54,34 +54,25 @@ macro_rules! number_id {
                 Self(self.0.saturating_add(1))
             }
         }
-    };
+    )+};
 }
 
-text_id! {
+text_ids! {
     /// One execution of a connector.
-    RunId
-}
-text_id! {
+    RunId;
     /// One gap of a store.
-    GapId
-}
-text_id! {
+    GapId;
     /// The right of one run to work on gaps.
-    LeaseId
+    LeaseId;
 }
-number_id! {
+
+number_ids! {
     /// One slice, or part of one, of a run: counted from 1 in the order of writing.
-    SliceId
-}
-number_id! {
+    SliceId;
     /// Counts the cursors of one stream, over all runs. Opaque cursors cannot be compared; these can.
-    CommitSeq
-}
-number_id! {
+    CommitSeq;
     /// Counts the holders of a connection's lease. Checked in every committing transaction.
-    Epoch
-}
-number_id! {
+    Epoch;
     /// One coverage report of a run.
-    ReportId
+    ReportId;
 }

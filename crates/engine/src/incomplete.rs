@@ -4,7 +4,7 @@
 //! being called complete. All lists are bounded; beyond their bound there is a number.
 
 use crate::scope::ScopeRules;
-use gleaner_protocol::{AbsenceReason, CoveragePolicy, Manifest, SkipResult};
+use gleaner_protocol::{AbsenceReason, CoveragePolicy, Manifest, SkipResult, coded_enum};
 use std::collections::BTreeMap;
 
 /// A checkpoint whose account falls short.
@@ -116,32 +116,19 @@ pub struct Warning {
     pub count: u64,
 }
 
-/// What a connector did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WarningCode {
-    /// Records or gaps of a stream came after its last coverage report.
-    CoverageEarly,
-    /// A coverage report leaves gaps out of its `gap_keys` that the run wrote.
-    GapKeysIncomplete,
-    /// A coverage report names records, and calls every one of them an optional skip.
-    EverythingSkipped,
-    /// A coverage report considered more records than it covers, and names them nowhere.
-    NotCovered,
-    /// A coverage report calls records hydrated of which only the list has the key: they count as empty.
-    HydratedEmpty,
-}
-
-impl WarningCode {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::CoverageEarly => "coverage_early",
-            Self::GapKeysIncomplete => "gap_keys_incomplete",
-            Self::EverythingSkipped => "everything_skipped",
-            Self::NotCovered => "not_covered",
-            Self::HydratedEmpty => "hydrated_empty",
-        }
+coded_enum! {
+    /// What a connector did.
+    pub enum WarningCode {
+        /// Records or gaps of a stream came after its last coverage report.
+        CoverageEarly = "coverage_early";
+        /// A coverage report leaves gaps out of its `gap_keys` that the run wrote.
+        GapKeysIncomplete = "gap_keys_incomplete";
+        /// A coverage report names records, and calls every one of them an optional skip.
+        EverythingSkipped = "everything_skipped";
+        /// A coverage report considered more records than it covers, and names them nowhere.
+        NotCovered = "not_covered";
+        /// A coverage report calls records hydrated of which only the list has the key: they count as empty.
+        HydratedEmpty = "hydrated_empty";
     }
 }
 
@@ -150,25 +137,20 @@ impl Warning {
     #[must_use]
     pub fn sentence(&self) -> String {
         let Self { code, stream, count } = self;
-        match code {
-            WarningCode::CoverageEarly => {
-                format!("{stream}: {count} records or gaps came after the last coverage report")
-            }
-            WarningCode::GapKeysIncomplete => {
-                format!("{stream}: the coverage report leaves out {count} gaps that the run wrote")
-            }
+        let (before, after) = match code {
+            WarningCode::CoverageEarly => ("", "records or gaps came after the last coverage report"),
+            WarningCode::GapKeysIncomplete => ("the coverage report leaves out ", "gaps that the run wrote"),
             WarningCode::EverythingSkipped => {
-                format!("{stream}: the connector skipped all {count} listed records as optional; none was stored")
+                ("the connector skipped all ", "listed records as optional; none was stored")
             }
             WarningCode::NotCovered => {
-                format!("{stream}: the coverage report leaves {count} of the records that it considered without a word")
+                ("the coverage report leaves ", "of the records that it considered without a word")
             }
             WarningCode::HydratedEmpty => {
-                format!(
-                    "{stream}: {count} listed keys were reported as collected and no record came; they count as empty"
-                )
+                ("", "listed keys were reported as collected and no record came; they count as empty")
             }
-        }
+        };
+        format!("{stream}: {before}{count} {after}")
     }
 }
 

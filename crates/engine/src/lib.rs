@@ -8,8 +8,8 @@
 //! |---|---|
 //! | which cursors are committed | [`Ledger`], [`CommitPlan`], [`Receipt`] |
 //! | what becomes durable together | [`Slice`] |
-//! | whether a report accounts for every key | [`CoverageTally`], [`KeysInMemory`] |
-//! | what a gap may become | [`Gap`], [`GapIdentity`], [`fold`], [`page_bytes`] |
+//! | whether a report accounts for every key | [`CoverageTally`] |
+//! | what a gap may become | [`Gap`], [`GapIdentity`], [`page_bytes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`] (for the store, the process or the owner), [`RunOutcome`] |
 //! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
 //! | what a scope leaves of a record, for whoever writes records | [`ScopeFilter`] |
@@ -48,7 +48,6 @@
 //! - `invariants.rs`, `invariants/facts.rs`: the promises as predicates over a durable state and a list of facts
 //! - `time.rs`, `ids.rs`: two clocks as numbers; a type for every name
 
-mod backlog;
 mod checkpoint;
 mod cooldown;
 mod coverage;
@@ -71,10 +70,9 @@ mod scope_filter;
 mod slice;
 mod time;
 
-#[cfg(test)]
-mod support;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
-pub use backlog::{Backlog, Folded, Listed, expand, fold};
 pub use checkpoint::{
     CatchUp, CommitPlan, Cursor, Ending, FoundBy, Ledger, Receipt, ReceiptOutOfOrder, Scoped, Steady, Track, Withheld,
     WithheldBecause,
@@ -82,10 +80,7 @@ pub use checkpoint::{
 pub use cooldown::{
     Cooldown, CooldownPolicy, EVIDENCE_WINDOW, Permission, PressureBacklog, PressureSeen, REST_MAX, Rest, Trigger,
 };
-pub use coverage::{
-    CoveragePair, CoverageTally, CoverageVerdict, KeyFacts, KeysInMemory, Presence, TooManyKeys, check_pair,
-    gaps_need_no_parent, missing_reports,
-};
+pub use coverage::{CoveragePair, CoverageTally, CoverageVerdict, check_pair, gaps_need_no_parent, missing_reports};
 pub use ended::Ended;
 pub use gap::{
     AttemptLimits, Confirmation, Evidence, Gap, GapCause, GapIdentity, GapState, GapsConfirmed, NOT_BEFORE_MAX,

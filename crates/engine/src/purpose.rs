@@ -4,22 +4,23 @@
 //! refused makes no rest longer, that it failed makes no row of failures longer, and that it worked says that another
 //! run may. The type is here so that store, schedule and runtime mean the same by it.
 
-/// What a run is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum RunPurpose {
-    /// Everything: gaps first, then forward.
-    #[default]
-    Full,
-    /// Gaps that are not pressure, while the provider rests.
-    RecoveryOnly,
-    /// One request, to see whether the provider is back.
-    Probe,
+use gleaner_protocol::coded_enum;
+
+coded_enum! {
+    /// What a run is for.
+    #[derive(Default)]
+    pub enum RunPurpose {
+        /// Everything: gaps first, then forward.
+        #[default]
+        Full = "full";
+        /// Gaps that are not pressure, while the provider rests.
+        RecoveryOnly = "recovery_only";
+        /// One request, to see whether the provider is back.
+        Probe = "probe";
+    }
 }
 
 impl RunPurpose {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Full, Self::RecoveryOnly, Self::Probe];
-
     /// Whether a run is for a time in which the provider is not to be pressed: then it is handed no gap whose reason is
     /// source pressure.
     #[must_use]
@@ -28,21 +29,5 @@ impl RunPurpose {
             Self::Full => false,
             Self::RecoveryOnly | Self::Probe => true,
         }
-    }
-
-    /// Its name where it is stored.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::RecoveryOnly => "recovery_only",
-            Self::Probe => "probe",
-        }
-    }
-
-    /// The purpose of this name.
-    #[must_use]
-    pub fn from_code(code: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|purpose| purpose.code() == code)
     }
 }

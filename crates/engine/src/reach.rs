@@ -10,8 +10,11 @@
 use crate::checkpoint::FoundBy;
 use crate::coverage::{CoveragePair, gaps_need_no_parent};
 use crate::instant::Instant;
-use gleaner_protocol::{Checkpoint, CoveragePolicy, Manifest, Scope, StreamManifest, StreamScope, TimeRange};
-use serde_json::{Value, json};
+use gleaner_protocol::{
+    Checkpoint, CoveragePolicy, Manifest, Scope, StreamManifest, StreamScope, TimeRange, coded_enum,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a run asks for, beside what the owner allows.
@@ -68,16 +71,18 @@ pub struct SeenStreams {
     pub reports: BTreeMap<(String, String), ReportedKeys>,
 }
 
-/// Whether the required keys of the coverage reports about a list are keys of the list's records.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ReportedKeys {
-    /// No report named a key so far.
-    #[default]
-    Unknown,
-    /// All of them are.
-    OfList,
-    /// Some are not.
-    Other,
+coded_enum! {
+    /// Whether the required keys of the coverage reports about a list are keys of the list's records.
+    #[derive(Default)]
+    pub enum ReportedKeys {
+        /// No report named a key so far.
+        #[default]
+        Unknown = "unknown";
+        /// All of them are.
+        OfList = "of_list";
+        /// Some are not.
+        Other = "other";
+    }
 }
 
 /// A coverage report that a run owes before the cursor of a list counts.
@@ -174,13 +179,18 @@ fn strategy(stream: &StreamManifest) -> &str {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Extent(BTreeMap<String, StreamExtent>);
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct StreamExtent {
+    name: String,
     /// Empty means all.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     resources: BTreeSet<String>,
     /// Empty means all.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     fields: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     since: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<String>,
 }
 
@@ -194,15 +204,14 @@ impl Extent {
     /// As a store writes it: the same text for the same extent.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let streams = self.0.iter().map(|(name, part)| part.to_json(name)).collect::<Vec<_>>();
-        json!({ "streams": streams }).to_string()
+        json!({ "streams": self.0.values().collect::<Vec<_>>() }).to_string()
     }
 
     /// Reads it back; nothing where the text makes no sense.
     #[must_use]
     pub fn from_text(text: &str) -> Option<Self> {
-        let value = serde_json::from_str::<Value>(text).ok()?;
-        value.get("streams")?.as_array()?.iter().map(StreamExtent::from_json).collect::<Option<_>>().map(Self)
+        let mut lists = serde_json::from_str::<BTreeMap<String, Vec<StreamExtent>>>(text).ok()?;
+        Some(Self(lists.remove("streams")?.into_iter().map(|part| (part.name.clone(), part)).collect()))
     }
 
     /// The options of `gleaner run` that ask for this part of what the owner allows.
@@ -261,7 +270,8 @@ impl StreamExtent {
     fn of(stream: &StreamScope) -> Self {
         let TimeRange { since, until } = stream.time_range.clone().unwrap_or_default();
         let set = |texts: &[String]| texts.iter().cloned().collect();
-        Self { resources: set(&stream.resources), fields: set(&stream.fields), since, until }
+        let (resources, fields) = (set(&stream.resources), set(&stream.fields));
+        Self { name: stream.name.clone(), resources, fields, since, until }
     }
 
     fn covers(&self, other: &Self) -> bool {
@@ -272,40 +282,6 @@ impl StreamExtent {
             && all(&self.fields, &other.fields)
             && starts_no_later(self.since.as_deref(), other.since.as_deref())
             && ends_no_earlier(self.until.as_deref(), other.until.as_deref())
-    }
-
-    fn to_json(&self, name: &str) -> Value {
-        let mut members = serde_json::Map::new();
-        members.insert("name".to_owned(), name.into());
-        for (member, texts) in [("resources", &self.resources), ("fields", &self.fields)] {
-            if !texts.is_empty() {
-                members.insert(member.to_owned(), texts.iter().cloned().collect());
-            }
-        }
-        for (member, time) in [("since", &self.since), ("until", &self.until)] {
-            if let Some(time) = time {
-                members.insert(member.to_owned(), time.as_str().into());
-            }
-        }
-        Value::Object(members)
-    }
-
-    fn from_json(value: &Value) -> Option<(String, Self)> {
-        let texts = |member: &str| match value.get(member) {
-            None => Some(BTreeSet::new()),
-            Some(texts) => texts.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect(),
-        };
-        let time = |member: &str| match value.get(member) {
-            None => Some(None),
-            Some(time) => time.as_str().map(|time| Some(time.to_owned())),
-        };
-        let part = Self {
-            resources: texts("resources")?,
-            fields: texts("fields")?,
-            since: time("since")?,
-            until: time("until")?,
-        };
-        Some((value.get("name")?.as_str()?.to_owned(), part))
     }
 }
 
@@ -465,10 +441,10 @@ impl Reach {
     }
 
     fn is_limited_in_time(&self, stream: &str) -> bool {
-        let times = |part: &StreamExtent| (part.since.clone(), part.until.clone());
-        self.is_narrower(stream, |part| {
-            let (since, until) = times(part);
-            StreamExtent { since, until, ..StreamExtent::default() }
+        self.is_narrower(stream, |part| StreamExtent {
+            since: part.since.clone(),
+            until: part.until.clone(),
+            ..StreamExtent::default()
         })
     }
 

@@ -343,7 +343,7 @@ impl<T: Track> Run<T> {
         self.flush_at = None;
         if let Some(slice) = self.slice.take() {
             self.owed += 1;
-            self.want(StoreEffect::WriteSlice(slice));
+            self.want_stored(StoreEffect::WriteSlice(slice));
         }
     }
 
@@ -357,12 +357,16 @@ impl<T: Track> Run<T> {
     }
 
     /// Gives out an effect, after those that were given out before.
-    fn want(&mut self, effect: impl Into<Effect<T>>) {
-        self.effects.push_back(effect.into());
+    fn want(&mut self, effect: Effect<T>) {
+        self.effects.push_back(effect);
+    }
+
+    fn want_stored(&mut self, effect: StoreEffect<T>) {
+        self.want(Effect::Store(effect));
     }
 
     fn send(&mut self, message: RuntimeMessage) {
-        self.want(ProcessEffect::Send(message));
+        self.want(Effect::Process(ProcessEffect::Send(message)));
     }
 }
 

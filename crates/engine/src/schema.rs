@@ -19,9 +19,6 @@ mod text;
 mod value;
 mod walk;
 
-#[cfg(test)]
-mod agreement;
-
 use crate::scope::{Misfit, Validate};
 use gleaner_protocol::{Manifest, RawJson};
 use library::Library;
@@ -153,67 +150,54 @@ pub struct SchemaFault {
 impl fmt::Display for SchemaFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = if self.path.is_empty() { "the top" } else { &self.path };
-        write!(f, "the schema of stream {:?} cannot be used, at {place}: {}", self.stream, self.code.text())
+        write!(f, "the schema of stream {:?} cannot be used, at {place}: {}", self.stream, self.code)
     }
 }
 
-/// Why a schema cannot be used.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Why a schema cannot be used, and what to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum SchemaFaultCode {
     /// Larger than allowed.
+    #[error("it is larger than 512 KiB. Remove descriptions and examples, or split the stream")]
     TooLarge,
     /// The draft does not allow what stands there.
+    #[error("JSON Schema does not allow what stands there. Correct it, or remove it")]
     NotASchema,
     /// `$schema` names a draft that is not known.
+    #[error(
+        "the draft is not known. Use draft 4, 6, 7, 2019-09 or 2020-12, or remove \"$schema\" (then it is 2020-12)"
+    )]
     UnknownDraft,
     /// A reference leads out of the document.
+    #[error(
+        "it refers to something outside of this schema, and nothing is fetched. Copy that under \"$defs\" and refer to it as \"#/$defs/NAME\""
+    )]
     RemoteReference,
     /// A reference goes by name, not by path.
+    #[error("it refers by name. Refer by path instead: \"$ref\" with \"#/$defs/NAME\", or \"#\" for the whole")]
     NamedReference,
     /// A reference leads to nothing.
+    #[error("it refers to a place that does not exist. Correct the path, or add what is missing")]
     NothingThere,
     /// An identifier inside a schema that has references.
+    #[error("an identifier inside the schema changes what its references mean. Remove the identifier")]
     NestedIdentifier,
     /// A pattern is longer than allowed.
+    #[error("the pattern is longer than 1024 bytes. Shorten it, or remove it")]
     PatternTooLong,
     /// More patterns than allowed.
+    #[error("the manifest has more than 256 patterns. Remove those that are not needed")]
     TooManyPatterns,
     /// A pattern that cannot be matched in linear time, or becomes too large.
+    #[error(
+        "the pattern is not valid, becomes too large, or looks around or back, which has no bound in time. Simplify it, or remove it"
+    )]
     PatternRefused,
     /// References and choices are nested so that checking could take for ever.
+    #[error(
+        "references and choices are nested so that a check could take for ever. Refer to fewer schemas from each other"
+    )]
     TooEntangled,
-}
-
-impl SchemaFaultCode {
-    /// What is wrong, and what to do.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::TooLarge => "it is larger than 512 KiB. Remove descriptions and examples, or split the stream",
-            Self::NotASchema => "JSON Schema does not allow what stands there. Correct it, or remove it",
-            Self::UnknownDraft => {
-                "the draft is not known. Use draft 4, 6, 7, 2019-09 or 2020-12, or remove \"$schema\" (then it is 2020-12)"
-            }
-            Self::RemoteReference => {
-                "it refers to something outside of this schema, and nothing is fetched. Copy that under \"$defs\" and refer to it as \"#/$defs/NAME\""
-            }
-            Self::NamedReference => {
-                "it refers by name. Refer by path instead: \"$ref\" with \"#/$defs/NAME\", or \"#\" for the whole"
-            }
-            Self::NothingThere => "it refers to a place that does not exist. Correct the path, or add what is missing",
-            Self::NestedIdentifier => {
-                "an identifier inside the schema changes what its references mean. Remove the identifier"
-            }
-            Self::PatternTooLong => "the pattern is longer than 1024 bytes. Shorten it, or remove it",
-            Self::TooManyPatterns => "the manifest has more than 256 patterns. Remove those that are not needed",
-            Self::PatternRefused => {
-                "the pattern is not valid, becomes too large, or looks around or back, which has no bound in time. Simplify it, or remove it"
-            }
-            Self::TooEntangled => {
-                "references and choices are nested so that a check could take for ever. Refer to fewer schemas from each other"
-            }
-        }
-    }
 }
 
 #[cfg(test)]

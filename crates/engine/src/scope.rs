@@ -329,12 +329,11 @@ fn required_by(schema: &RawJson<'_>) -> BTreeSet<String> {
 }
 
 #[cfg(test)]
-mod times;
-
-#[cfg(test)]
 mod tests {
+    mod times;
+
     use super::*;
-    use crate::support::manifest;
+    use crate::testing::manifest;
     use gleaner_protocol::{ConnectorMessage, StreamScope};
 
     fn scope(trips: StreamScope) -> Scope {

@@ -75,7 +75,7 @@ impl ScopeFilter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::manifest;
+    use crate::testing::manifest;
     use gleaner_protocol::{StreamScope, TimeRange};
 
     fn select(trips: StreamScope, key: &str, body: &str) -> Option<String> {

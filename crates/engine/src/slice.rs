@@ -159,7 +159,7 @@ impl<T: Track> Slice<T> {
 
     /// The proof that the slice is durable. For stores, after the transaction was synced, never before.
     pub fn into_receipt(self, epoch: Epoch, written: Counts) -> Receipt<T> {
-        Receipt::new(self.id, epoch, self.staged, self.committed, written)
+        Receipt { slice: self.id, epoch, staged: self.staged, committed: self.committed, written }
     }
 
     fn view(&self, entry: &Entry) -> SliceRecord<'_> {
@@ -178,14 +178,9 @@ impl<T: Track> Slice<T> {
 /// How much, never what.
 impl<T: Track> std::fmt::Debug for Slice<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Slice")
-            .field("id", &self.id)
-            .field("records", &self.records.len())
-            .field("rejected", &self.rejected.len())
-            .field("gap_changes", &self.gap_changes.len())
-            .field("staged", &self.staged.len())
-            .field("committed", &self.committed.len())
-            .finish()
+        let Self { id, records, rejected, gap_changes, .. } = self;
+        let counts = (records.len(), rejected.len(), gap_changes.len());
+        write!(f, "Slice({}: {} records, {} rejected, {} changes of gaps)", id.get(), counts.0, counts.1, counts.2)
     }
 }
 

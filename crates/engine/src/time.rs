@@ -65,24 +65,17 @@ impl WallTime {
     }
 }
 
-impl std::ops::Add<Duration> for Time {
-    type Output = Self;
+macro_rules! add_durations {
+    ($($clock:ident)+) => {$(
+        impl std::ops::Add<Duration> for $clock {
+            type Output = Self;
 
-    /// Saturates.
-    fn add(self, wait: Duration) -> Self {
-        Self(self.0.saturating_add(millis(wait)))
-    }
+            /// Saturates.
+            fn add(self, wait: Duration) -> Self {
+                Self(self.0.saturating_add(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
+            }
+        }
+    )+};
 }
 
-impl std::ops::Add<Duration> for WallTime {
-    type Output = Self;
-
-    /// Saturates.
-    fn add(self, wait: Duration) -> Self {
-        Self(self.0.saturating_add(millis(wait)))
-    }
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
+add_durations!(Time WallTime);

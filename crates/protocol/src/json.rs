@@ -11,7 +11,7 @@ pub(crate) mod scan;
 pub(crate) mod view;
 
 use json_string::LoneSurrogate;
-pub use lex::skip_whitespace;
+pub use lex::{skip_whitespace, word_at};
 use std::borrow::Cow;
 
 /// The string whose opening quote stands at `at`: one past its closing quote, and whether it has escapes.

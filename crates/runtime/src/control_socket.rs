@@ -43,11 +43,6 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 const CANCEL: &str = "CANCEL";
 const CANCEL_NOW: &str = "CANCEL_NOW";
-const REPLIES: [(AnswerTaken, &str); 3] = [
-    (AnswerTaken::Yes, "taken"),
-    (AnswerTaken::AlreadyAnswered, "already_answered"),
-    (AnswerTaken::NoSuchQuestion, "no_such_question"),
-];
 
 /// Why a run could not be told something.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +82,7 @@ pub fn tell(folder: &Path, epoch: Epoch, order: &Control) -> Result<AnswerTaken,
     stream.set_write_timeout(Some(CLIENT_MAX))?;
     stream.write_all(&line_of(order))?;
     let reply = read_line(&mut stream, CLIENT_MAX + REPLY_MAX)?.ok_or(ControlError::HungUp)?;
-    let word = field(&reply, "reply");
-    let known = REPLIES.into_iter().find(|(_, code)| word.as_deref() == Some(*code));
-    known.map(|(taken, _)| taken).ok_or(ControlError::HungUp)
+    field(&reply, "reply").as_deref().and_then(AnswerTaken::from_code).ok_or(ControlError::HungUp)
 }
 
 fn line_of(order: &Control) -> Vec<u8> {
@@ -269,7 +262,7 @@ fn attend(mut stream: UnixStream, deliver: &Deliver) -> io::Result<()> {
             }
             // Without a reply the run is over, or stuck; the client hears that nobody replies.
             let Ok(taken) = replies.recv_timeout(REPLY_MAX) else { return Ok(()) };
-            REPLIES.into_iter().find(|(known, _)| *known == taken).map_or("not_understood", |(_, code)| code)
+            taken.code()
         }
     };
     stream.write_all(format!("{{\"reply\":\"{code}\"}}\n").as_bytes())

@@ -22,7 +22,7 @@ use rustix::process::{Pid, Signal, getppid, kill_process, kill_process_group};
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub fn guard_main(exec_command: &[OsString]) -> i32 {
             return CANNOT_START;
         }
     };
-    let group = pid_of(&child);
+    let group = Pid::from_child(&child);
     let input = child.stdin.take();
     let (to_input, input_frames) = channel();
     let started = start_thread("input", move || write_input(input, &input_frames))
@@ -87,10 +87,6 @@ pub fn exec_main(command: &[OsString]) -> i32 {
     CANNOT_START
 }
 
-fn pid_of(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-}
-
 /// Where the connector's own errors go, which the runtime keeps.
 fn report(what: &str) {
     let written = writeln!(io::stderr(), "gleaner: {what}");
@@ -98,7 +94,7 @@ fn report(what: &str) {
 }
 
 /// Carries out what the runtime says, until it says nothing any more.
-fn obey(group: Option<Pid>, to_input: &Sender<Frame>) {
+fn obey(group: Pid, to_input: &Sender<Frame>) {
     let mut control = io::stdin().lock();
     loop {
         match read_frame(&mut control) {
@@ -125,11 +121,9 @@ fn write_input(input: Option<ChildStdin>, frames: &Receiver<Frame>) {
     // Dropping it closes it.
 }
 
-fn signal_group(group: Option<Pid>, signal: Signal) {
-    if let Some(group) = group {
-        // It may be gone already.
-        let _ = kill_process_group(group, signal);
-    }
+fn signal_group(group: Pid, signal: Signal) {
+    // It may be gone already.
+    let _ = kill_process_group(group, signal);
 }
 
 /// Everything that came out of us, in whatever group it is, until there is nothing.

@@ -124,21 +124,10 @@ impl Process {
         }
     }
 
-    /// Sends bytes to its input. They wait in memory until it reads; the engine bounds how many.
-    pub(crate) fn send(&self, bytes: Vec<u8>) {
-        self.order(Frame::Input(bytes));
-    }
-
-    pub(crate) fn close_input(&self) {
-        self.order(Frame::CloseInput);
-    }
-
-    pub(crate) fn stop(&self) {
-        self.order(Frame::Stop);
-    }
-
-    pub(crate) fn kill(&self) {
-        self.order(Frame::Kill);
+    /// Tells its guard what to do. Bytes for its input wait in memory until it reads; the engine bounds how many.
+    pub(crate) fn order(&self, frame: Frame) {
+        // Nobody is there any more: its end is on the way as an event.
+        drop(self.orders.send(frame));
     }
 
     /// The end of what it wrote to its errors. For a process that has ended: its last words may still
@@ -151,11 +140,6 @@ impl Process {
             waited += LOOK_AGAIN;
         }
         self.errors.lock().map(|tail| tail.text()).unwrap_or_default()
-    }
-
-    fn order(&self, frame: Frame) {
-        // Nobody is there any more: its end is on the way as an event.
-        drop(self.orders.send(frame));
     }
 }
 

@@ -8,6 +8,7 @@
 mod effects;
 
 use crate::control_socket::ControlSocket;
+use crate::frames::Frame;
 use crate::observer::Observer;
 use crate::process::{LaunchError, Process, ProcessEvent, start_thread};
 use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
@@ -275,14 +276,8 @@ impl<T: Track> Supervisor<'_, T> {
         let (Some(folder), Some(session)) = (self.request.control.clone(), &self.session) else { return Ok(None) };
         let events = events.clone();
         let deliver = move |order: Control, reply: Sender<_>| events.send(Input::Control(order, Some(reply))).is_ok();
-        match ControlSocket::bind(&folder, session.epoch(), Arc::new(deliver)) {
-            Ok(socket) => Ok(Some(socket)),
-            Err(error) => {
-                let error = RunError::Control { folder, error };
-                self.give_up(&error)?;
-                Err(error)
-            }
-        }
+        let bound = ControlSocket::bind(&folder, session.epoch(), Arc::new(deliver));
+        bound.map(Some).map_err(|error| self.give_up(RunError::Control { folder, error }))
     }
 
     /// Orders come from anywhere; here they join the output, so that there is one queue and one order.
@@ -294,14 +289,7 @@ impl<T: Track> Supervisor<'_, T> {
                 }
             }
         });
-        match started {
-            Ok(_) => Ok(()),
-            Err(error) => {
-                let error = RunError::from(LaunchError::Thread(error));
-                self.give_up(&error)?;
-                Err(error)
-            }
-        }
+        started.map(drop).map_err(|error| self.give_up(LaunchError::Thread(error)))
     }
 
     /// A wait is worth a write of its own: no slice comes while it lasts.
@@ -312,13 +300,13 @@ impl<T: Track> Supervisor<'_, T> {
     }
 
     /// Ends a run that could not begin, and keeps why.
-    fn give_up(&mut self, error: &RunError) -> Result<(), RunError> {
-        if let Some(session) = self.session.take() {
-            let error = Some(effects::runtime_error(error.to_string()));
-            let outcome = RunOutcome { error, ..RunOutcome::refused(TerminalReason::RuntimeError) };
-            self.store.finish_run(session, &outcome, self.clock.now().wall)?;
-        }
-        Ok(())
+    fn give_up(&mut self, error: impl Into<RunError>) -> RunError {
+        let error = error.into();
+        let Some(session) = self.session.take() else { return error };
+        let told = Some(effects::runtime_error(error.to_string()));
+        let outcome = RunOutcome { error: told, ..RunOutcome::refused(TerminalReason::RuntimeError) };
+        let ended = self.store.finish_run(session, &outcome, self.clock.now().wall);
+        ended.map_or_else(Into::into, |()| error)
     }
 
     /// Starts the process and tells it what to do.
@@ -327,18 +315,11 @@ impl<T: Track> Supervisor<'_, T> {
         let now = self.clock.now();
         let Some(session) = &self.session else { return Ok(()) };
         let start = start::message(self.store, session, &self.request, now.wall)?;
-        match Process::start(&self.request.launch, tail, events, Input::Process) {
-            Ok(process) => {
-                process.send(start);
-                self.process = Some(process);
-                Ok(())
-            }
-            Err(error) => {
-                let error = RunError::from(error);
-                self.give_up(&error)?;
-                Err(error)
-            }
-        }
+        let process = Process::start(&self.request.launch, tail, events, Input::Process);
+        let process = process.map_err(|error| self.give_up(error))?;
+        process.order(Frame::Input(start));
+        self.process = Some(process);
+        Ok(())
     }
 
     /// Goes round until the run has ended and nothing of it is left.
@@ -511,7 +492,7 @@ impl<T: Track> Supervisor<'_, T> {
         if !std::mem::replace(&mut self.is_stopping, true) {
             self.stop_by = Some(Instant::now() + STOP_MAX);
             if let Some(process) = &self.process {
-                process.stop();
+                process.order(Frame::Stop);
             }
         }
     }
@@ -521,7 +502,7 @@ impl<T: Track> Supervisor<'_, T> {
         self.was_told_to_stop = true;
         self.run.handle_cancel(self.clock.now());
         if let Some(process) = &self.process {
-            process.kill();
+            process.order(Frame::Kill);
         }
     }
 

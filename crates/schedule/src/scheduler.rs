@@ -180,8 +180,11 @@ impl Scheduler {
 
     /// A run to start now, if there is one. Ask until there is none.
     pub fn poll(&mut self, now: WallTime) -> Option<Launch> {
+        // The calendar was set back: what was computed with it is void.
         if now < self.last_look {
-            self.learn_all_again(now);
+            for name in self.entries.keys().cloned().collect::<Vec<_>>() {
+                self.look_again(&name, now);
+            }
         }
         self.last_look = now;
         self.collect_due(now);
@@ -207,14 +210,6 @@ impl Scheduler {
             self.entries.get(*name).and_then(|entry| entry.running.as_ref()).is_some_and(|running| !running.parked)
         };
         self.running.iter().filter(is_at_work).count() < self.limits.runs
-    }
-
-    /// The calendar was set back: what was computed with it is void.
-    fn learn_all_again(&mut self, now: WallTime) {
-        let names = self.entries.keys().cloned().collect::<Vec<_>>();
-        for name in names {
-            self.look_again(&name, now);
-        }
     }
 
     fn look_again(&mut self, name: &str, now: WallTime) {

@@ -260,25 +260,20 @@ impl StoreError {
 }
 
 /// Inside of a transaction: an error of SQLite's, or one of ours. The path is added outside.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    Sql(rusqlite::Error),
-    Ours(StoreError),
-}
-
-impl From<rusqlite::Error> for Failure {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sql(error)
-    }
-}
-
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Ours(error)
-    }
+    #[error(transparent)]
+    Sql(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Ours(#[from] StoreError),
 }
 
 impl Failure {
+    /// Somebody else is in the way.
+    pub(crate) fn busy() -> Self {
+        rusqlite::Error::SqliteFailure(rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY), None).into()
+    }
+
     pub(crate) fn at(self, path: &Path) -> StoreError {
         match self {
             Self::Sql(error) => StoreError::of(error, path),

@@ -262,38 +262,24 @@ pub(crate) enum Standing {
 pub(crate) fn judge(connection: &Connection, name: &str, asking: &Holder, now: WallTime) -> Result<Standing, Failure> {
     let sql = "SELECT pid, process_started, boot, pid_namespace, since, heartbeat_boot_ms, expires_boot_ms, epoch
                FROM leases WHERE name = ?1 AND released = 0";
-    let Some(row) = first(connection, sql, [name], HeldRow::read)? else {
+    let read = |row: &Row<'_>| {
+        let [started, heartbeat, expires, epoch] = [row.get(1)?, row.get(5)?, row.get(6)?, row.get(7)?].map(from_sql);
+        let holder = Holder { pid: row.get(0)?, started, boot: row.get(2)?, pid_namespace: row.get(3)? };
+        Ok((holder, date_from_sql(row.get(4)?), heartbeat, expires, Epoch::new(epoch)))
+    };
+    let Some((holder, since, heartbeat, expires, epoch)) = first(connection, sql, [name], read)? else {
         return Ok(Standing::Free);
     };
     // Read after the row and not before waiting for the lock: a sign that was given meanwhile would
     // seem to come from the future.
     let boot_now = boot_millis();
     // A clock that is behind the last sign was set to zero: the machine started again.
-    let is_over = row.expires <= boot_now || boot_now < row.heartbeat;
-    if is_over || row.holder.is_dead_for(asking) {
+    let is_over = expires <= boot_now || boot_now < heartbeat;
+    if is_over || holder.is_dead_for(asking) {
         return Ok(Standing::Abandoned);
     }
-    let left = Duration::from_millis(row.expires - boot_now);
-    let (lease, pid) = (name.to_owned(), row.holder.pid);
-    Ok(Standing::Held(HeldBy { lease, epoch: row.epoch, pid, since: row.since, until: now + left }))
-}
-
-struct HeldRow {
-    holder: Holder,
-    since: WallTime,
-    heartbeat: u64,
-    expires: u64,
-    epoch: Epoch,
-}
-
-impl HeldRow {
-    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let holder =
-            Holder { pid: row.get(0)?, started: from_sql(row.get(1)?), boot: row.get(2)?, pid_namespace: row.get(3)? };
-        let since = date_from_sql(row.get(4)?);
-        let (heartbeat, expires) = (from_sql(row.get(5)?), from_sql(row.get(6)?));
-        Ok(Self { holder, since, heartbeat, expires, epoch: Epoch::new(from_sql(row.get(7)?)) })
-    }
+    let until = now + Duration::from_millis(expires - boot_now);
+    Ok(Standing::Held(HeldBy { lease: name.to_owned(), epoch, pid: holder.pid, since, until }))
 }
 
 pub(crate) fn take(
@@ -303,23 +289,12 @@ pub(crate) fn take(
     holder: &Holder,
     now: WallTime,
 ) -> Result<(), Failure> {
-    let boot_now = boot_millis();
+    let Holder { pid, started, boot, pid_namespace } = holder;
     let sql = "INSERT OR REPLACE INTO leases VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0)";
-    execute(
-        connection,
-        sql,
-        (
-            name,
-            to_sql(epoch),
-            holder.pid,
-            to_sql(holder.started),
-            &holder.boot,
-            &holder.pid_namespace,
-            date_to_sql(now),
-            to_sql(boot_now),
-            to_sql(boot_now + ttl()),
-        ),
-    )
+    let boot_now = boot_millis();
+    let [epoch, started, heartbeat, expires] = [epoch, *started, boot_now, boot_now + ttl()].map(to_sql);
+    let values = (name, epoch, pid, started, boot, pid_namespace, date_to_sql(now), heartbeat, expires);
+    execute(connection, sql, values)
 }
 
 fn ttl() -> u64 {

@@ -77,7 +77,7 @@ mod views;
 pub use care::backup::CopyStep;
 pub use care::repair::{Doubt, DoubtAbout, Repaired};
 pub use care::restore::{RestoreOutcome, restore};
-pub use care::verify::{Account, Damage};
+pub use care::verify::Damage;
 pub use error::StoreError;
 pub use export::{ExportForm, ExportOf, ExportStopped, Formulas};
 pub use gaps::owners_gaps::GapsMeant;

@@ -10,6 +10,7 @@ use crate::error::{Failure, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::Wal;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -59,26 +60,23 @@ pub(crate) fn writer(path: &Path) -> Result<(Connection, LogLength), StoreError>
 pub(crate) fn reader(path: &Path) -> Result<Connection, StoreError> {
     let (connection, path, version) = read_only(path)?;
     match version {
-        Version::Known(version) if version == MIGRATIONS.len() => Ok(connection),
+        Some(version) if version == MIGRATIONS.len() => Ok(connection),
         // Only a writer may change it.
         other => {
             let count = |schema: usize| u32::try_from(schema).unwrap_or(u32::MAX);
-            let found = if let Version::Known(version) = other { count(version) } else { 0 };
-            Err(StoreError::OlderSchema { path, found, known: count(MIGRATIONS.len()) })
+            Err(StoreError::OlderSchema { path, found: other.map_or(0, count), known: count(MIGRATIONS.len()) })
         }
     }
 }
 
-enum Version {
-    Empty,
-    Known(usize),
-}
+/// How many steps of the schema a file has; none of an empty file.
+type Version = Option<usize>;
 
 /// Opens a file that is to be copied: ours, and not newer than we are. It may be older.
 pub(crate) fn source(path: &Path) -> Result<Connection, StoreError> {
     match read_only(path)? {
-        (connection, _, Version::Known(_)) => Ok(connection),
-        (_, path, Version::Empty) => Err(StoreError::NotAStore(path)),
+        (connection, _, Some(_)) => Ok(connection),
+        (_, path, None) => Err(StoreError::NotAStore(path)),
     }
 }
 
@@ -104,16 +102,23 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(parent.canonicalize().map_err(|error| cannot(error.to_string()))?.join(name))
 }
 
+/// The file whose name is this one with an ending.
+pub(crate) fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
 /// SQLite would create it with whatever the process allows; its log files take after it.
 fn create_for_owner_only(path: &Path) -> Result<(), StoreError> {
     match gleaner_base::private::create_new(path) {
         Ok(_) => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::StorageFull => Err(StoreError::DiskFull(path.to_owned())),
-        Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => {
-            Err(StoreError::ReadOnly(path.to_owned()))
-        }
-        Err(error) => Err(StoreError::CannotOpen { path: path.to_owned(), detail: error.to_string() }),
+        Err(error) => match error.kind() {
+            ErrorKind::AlreadyExists => Ok(()),
+            ErrorKind::StorageFull => Err(StoreError::DiskFull(path.to_owned())),
+            ErrorKind::ReadOnlyFilesystem => Err(StoreError::ReadOnly(path.to_owned())),
+            _ => Err(StoreError::CannotOpen { path: path.to_owned(), detail: error.to_string() }),
+        },
     }
 }
 
@@ -211,13 +216,13 @@ fn check_owner_and_version(connection: &Connection, path: &Path) -> Result<Versi
     let (owner, version, tables) = connection
         .query_row(sql, [], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
     if owner == 0 && version == 0 && tables == 0 {
-        return Ok(Version::Empty);
+        return Ok(None);
     }
     if owner != APPLICATION_ID {
         return Err(StoreError::NotAStore(path.to_owned()).into());
     }
     match usize::try_from(version) {
-        Ok(version) if version <= MIGRATIONS.len() => Ok(Version::Known(version)),
+        Ok(version) if version <= MIGRATIONS.len() => Ok(Some(version)),
         _ => {
             let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
             let found = u32::try_from(version).unwrap_or(u32::MAX);
@@ -228,15 +233,12 @@ fn check_owner_and_version(connection: &Connection, path: &Path) -> Result<Versi
 
 /// All steps that are missing, in one transaction: a crash leaves the old schema or the new one.
 fn migrate(connection: &mut Connection, path: &Path) -> Result<(), Failure> {
-    if matches!(check_owner_and_version(connection, path)?, Version::Known(version) if version == MIGRATIONS.len()) {
+    if check_owner_and_version(connection, path)? == Some(MIGRATIONS.len()) {
         return Ok(());
     }
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     // Another process may have done it meanwhile.
-    let done = match check_owner_and_version(&transaction, path)? {
-        Version::Empty => 0,
-        Version::Known(version) => version,
-    };
+    let done = check_owner_and_version(&transaction, path)?.unwrap_or(0);
     for step in &MIGRATIONS[done..] {
         transaction.execute_batch(step)?;
     }

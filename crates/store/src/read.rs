@@ -5,8 +5,6 @@
 //! bounded in rows and in bytes, each from an index, or row by row. Texts are as they came from outside: whoever shows them escapes them.
 
 mod connections;
-#[cfg(test)]
-mod cost;
 mod coverage;
 mod export;
 mod feed;
@@ -40,7 +38,7 @@ use crate::error::{Failure, StoreError};
 use crate::lease::holder::Holder;
 use crate::lease::{self, HeldBy, LeaseOn};
 use crate::registry;
-use crate::run::interactions::{self, OpenQuestion};
+use crate::run::interactions::OpenQuestion;
 use gleaner_engine::WallTime;
 use rusqlite::Connection;
 use std::path::{Path, PathBuf};
@@ -74,15 +72,6 @@ impl Reader {
         &self.path
     }
 
-    /// All questions that wait for the owner, the oldest first.
-    ///
-    /// # Errors
-    ///
-    /// When the store cannot be read.
-    pub fn open_questions(&self) -> Result<Vec<OpenQuestion>, StoreError> {
-        self.ask(interactions::open_questions)
-    }
-
     /// The questions whose run still waits, the oldest first, each with who waits. A run that was killed asks nothing
     /// any more.
     ///
@@ -96,15 +85,6 @@ impl Reader {
             waiting.extend(holder.map(|holder| (question, holder)));
         }
         Ok(waiting)
-    }
-
-    /// One question, if it waits.
-    ///
-    /// # Errors
-    ///
-    /// When the store cannot be read.
-    pub fn open_question(&self, id: i64) -> Result<Option<OpenQuestion>, StoreError> {
-        self.ask(|connection| interactions::open_question(connection, id))
     }
 
     /// Who holds this, if anybody does, seen from the process that asks.
@@ -167,4 +147,9 @@ fn length(text: Option<&String>) -> usize {
 
 fn page(limit: usize) -> i64 {
     i64::try_from(limit.clamp(1, PAGE_ROWS_MAX)).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    mod cost;
 }

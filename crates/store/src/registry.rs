@@ -31,26 +31,15 @@ impl Store {
         manifest: &Manifest,
         now: WallTime,
     ) -> Result<(), StoreError> {
-        self.register_with(name, manifest_text, manifest, None, now)
+        self.add(name, manifest_text, manifest, None, now)
     }
 
     /// The same together with how it is started: nobody who looks in between finds the one without the other.
     ///
     /// # Errors
     ///
-    /// As [`register`](Self::register).
+    /// The same.
     pub fn add(
-        &mut self,
-        name: &str,
-        manifest_text: &str,
-        manifest: &Manifest,
-        settings: &str,
-        now: WallTime,
-    ) -> Result<(), StoreError> {
-        self.register_with(name, manifest_text, manifest, Some(settings), now)
-    }
-
-    fn register_with(
         &mut self,
         name: &str,
         manifest_text: &str,
@@ -64,7 +53,10 @@ impl Store {
         self.write(&[], |transaction| {
             let id = match find(transaction, name) {
                 Err(Failure::Ours(StoreError::UnknownConnection(_))) => {
-                    insert(transaction, name, manifest_text, manifest, now)?
+                    let sql =
+                        "INSERT INTO connections (name, connector_id, manifest, created_at) VALUES (?1, ?2, ?3, ?4)";
+                    transaction.execute(sql, (name, &manifest.connector_id, manifest_text, date_to_sql(now)))?;
+                    transaction.last_insert_rowid()
                 }
                 Err(other) => return Err(other),
                 Ok(id) => {
@@ -160,18 +152,6 @@ pub(crate) fn find(connection: &Connection, name: &str) -> Result<i64, Failure> 
         Some((id, _)) => Ok(id),
         None => Err(StoreError::UnknownConnection(name.to_owned()).into()),
     }
-}
-
-fn insert(
-    connection: &Connection,
-    name: &str,
-    manifest_text: &str,
-    manifest: &Manifest,
-    now: WallTime,
-) -> Result<i64, Failure> {
-    let sql = "INSERT INTO connections (name, connector_id, manifest, created_at) VALUES (?1, ?2, ?3, ?4)";
-    connection.execute(sql, (name, &manifest.connector_id, manifest_text, date_to_sql(now)))?;
-    Ok(connection.last_insert_rowid())
 }
 
 fn register_stream(connection: &Connection, of: i64, name: &str, stream: &StreamManifest) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use crate::registry;
 use crate::sql::{execute, first, rows};
 use crate::store::Store;
 use gleaner_engine::WallTime;
+use gleaner_protocol::coded_enum;
 use rusqlite::Connection;
 use std::time::Duration;
 
@@ -27,13 +28,14 @@ pub struct OwnerSchedule {
     pub zone: Option<String>,
 }
 
-/// Who wants a run before its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WantedBy {
-    /// The owner.
-    Owner,
-    /// A service that was stopped in the middle of it.
-    HandedOver,
+coded_enum! {
+    /// Who wants a run before its time.
+    pub enum WantedBy {
+        /// The owner.
+        Owner = "owner";
+        /// A service that was stopped in the middle of it.
+        HandedOver = "handed_over";
+    }
 }
 
 /// A run that is wanted before its time.
@@ -43,15 +45,6 @@ pub struct Wanted {
     pub by: WantedBy,
     /// Since when.
     pub at: WallTime,
-}
-
-impl WantedBy {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Owner => "owner",
-            Self::HandedOver => "handed_over",
-        }
-    }
 }
 
 impl Store {
@@ -152,8 +145,7 @@ impl Reader {
         self.ask_of(name, |connection, id| {
             let sql = "SELECT by, at FROM wanted WHERE connection = ?1";
             let row = |row: &rusqlite::Row<'_>| {
-                let is_owner = row.get::<_, String>(0)? == WantedBy::Owner.code();
-                let by = if is_owner { WantedBy::Owner } else { WantedBy::HandedOver };
+                let by = WantedBy::from_code(&row.get::<_, String>(0)?).unwrap_or(WantedBy::HandedOver);
                 Ok(Wanted { by, at: date_from_sql(row.get(1)?) })
             };
             first(connection, sql, [id], row)

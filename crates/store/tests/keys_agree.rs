@@ -5,9 +5,8 @@
 
 mod world;
 
-use gleaner_engine::{
-    CoveragePair, CoverageTally, KeyFacts, KeysInMemory, Misfit, Presence, ReportId, Steady, Validate,
-};
+use gleaner_engine::testing::keys_in_memory::{KeyFacts, KeysInMemory, Presence};
+use gleaner_engine::{CoveragePair, CoverageTally, Misfit, ReportId, Steady, Validate};
 use gleaner_protocol::{CoverageField, RawJson};
 use gleaner_store::GapFilter;
 use proptest::prelude::*;

@@ -8,6 +8,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be started has failed")]
 
+mod account;
 mod crash;
 
 use crash::cores::in_parallel;

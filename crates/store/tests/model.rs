@@ -3,13 +3,14 @@
 //! Why a model on top of all the single tests: what loses records is rarely one operation, it is an
 //! order of several (a gap deferred, its run killed, another one taking over, the first one waking up).
 //! Lists of operations are made up at random and shortened when they fail; after each operation all that
-//! can be seen of the store is compared, and at the end every promise of `gleaner_engine::invariants` and
+//! can be seen of the store is compared, and at the end every promise of `gleaner_engine::testing::promises` and
 //! of `promise` is checked on the file itself. No test here looks at how the store does it, and none writes to the
 //! file except to kill a holder or, as a control, to break something on purpose.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![allow(missing_debug_implementations, reason = "nobody prints the harness")]
 
+mod account;
 mod promise;
 
 mod model {

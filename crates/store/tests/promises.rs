@@ -2,7 +2,7 @@
 
 mod promise;
 
-use gleaner_engine::invariants::{Durable, Fact};
+use gleaner_engine::testing::promises::{Durable, Fact};
 use gleaner_engine::{CommitSeq, GapCause, GapId, LeaseId, RunId};
 use gleaner_protocol::{GapReason, Semantics};
 use promise::*;

@@ -139,7 +139,7 @@ impl Output {
 /// A command with its group. Nothing of it is left when this is dropped.
 struct Running {
     child: Child,
-    group: Option<Pid>,
+    group: Pid,
     /// Then its number may be somebody else's, and nothing is killed any more.
     is_waited_for: bool,
 }
@@ -149,14 +149,13 @@ impl Running {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = shell.process_group(0).spawn()?;
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-        Ok(Self { child, group, is_waited_for: false })
+        Ok(Self { group: Pid::from_child(&child), child, is_waited_for: false })
     }
 
     /// Looks without taking notice: until that is done its number, and so the group's, is nobody else's.
     fn has_ended(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
-        self.group.is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
+        !matches!(waitid(WaitId::Pid(self.group), options), Ok(None))
     }
 
     fn wait(&mut self) -> io::Result<ExitStatus> {
@@ -165,10 +164,8 @@ impl Running {
     }
 
     fn kill_group(&self) {
-        if let Some(group) = self.group {
-            // It may be gone already.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        // It may be gone already.
+        let _ = kill_process_group(self.group, Signal::KILL);
     }
 
     /// Reads once from whichever pipe has something, and whether one had.

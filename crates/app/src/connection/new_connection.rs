@@ -139,7 +139,7 @@ impl App {
         let mut store = self.store()?;
         let is_new = matches!(self.reader()?.connection(name), Err(StoreError::UnknownConnection(_)));
         let key_place = new.credentials.store_new(self, name)?;
-        let added = store.add(name, text, manifest, &settings.to_json(), dates::now());
+        let added = store.add(name, text, manifest, Some(&settings.to_json()), dates::now());
         if let (Err(_), true, true) = (&added, is_new, key_place.is_some()) {
             // Secrets of something that is not there help nobody.
             Vault::open(self.root())?.remove(name)?;

@@ -5,12 +5,10 @@
 //! claims too much.
 
 use crate::observed::{Line, Observed, Place};
-use crate::report::Board;
+use crate::report::{Board, Fault};
 use gleaner_protocol::{STREAM_COLLECTION_FAILED, ServedGap};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-type Fault = Option<(String, Option<u64>)>;
 
 /// Judges any run.
 pub(crate) fn judge(run: &Observed, board: &mut Board<'_>) {
@@ -28,7 +26,7 @@ pub(crate) fn judge(run: &Observed, board: &mut Board<'_>) {
         board.judge("coverage_names_gaps", counted.iter().find_map(|line| unnamed_gap(run, line)));
     }
     // With records of earlier runs in the store, a key may be hydrated although nothing is sent for it.
-    if run.is_fresh && reports.iter().any(|line| keys(line, "hydrated_keys").next().is_some()) {
+    if run.is_fresh && reports.iter().any(|line| line.keys("hydrated_keys").next().is_some()) {
         let sent = Sent::of(&run.lines);
         board.judge("hydrated_with_record", reports.iter().find_map(|line| hydrated_without_record(&sent, line)));
     }
@@ -43,9 +41,8 @@ pub(crate) fn judge_end(run: &Observed, full: &Observed, board: &mut Board<'_>) 
     let failed = run.of_type("SKIP_RESULT").find(|line| line.text("reason") == Some(STREAM_COLLECTION_FAILED));
     if let Some(line) = failed {
         let stream = line.text("stream").unwrap_or_default();
-        let what =
-            format!("in the run {:?}: stream {stream:?} could not be collected, and DONE says `succeeded`", run.name);
-        return board.fail("honest_end", what, done);
+        let what = format!("stream {stream:?} could not be collected, and DONE says `succeeded`");
+        return board.fail("honest_end", run.say(&what), done);
     }
     let (expected, known) = (full.known(), run.known());
     let missing = expected.difference(&known).collect::<Vec<_>>();
@@ -55,10 +52,9 @@ pub(crate) fn judge_end(run: &Observed, full: &Observed, board: &mut Board<'_>) 
     let what = |(stream, key): &&Place| {
         let number = missing.len();
         let what = format!(
-            "in the run {:?}: {number} records are missing, for instance stream {stream:?}, key {key:?}; there is no gap and no skip, and DONE says `succeeded`",
-            run.name
+            "{number} records are missing, for instance stream {stream:?}, key {key:?}; there is no gap and no skip, and DONE says `succeeded`"
         );
-        (what, done)
+        (run.say(&what), done)
     };
     board.judge("honest_end", silent.map(what));
 }
@@ -106,7 +102,7 @@ fn scalar(value: &Value) -> Option<String> {
 
 /// Every answer to a gap that was served names the gap's stream, and every recovered gap has its record.
 fn judge_gaps(run: &Observed, board: &mut Board<'_>) {
-    let served = run.served.iter().map(|gap| (gap.gap_id.as_str(), gap)).collect::<BTreeMap<_, _>>();
+    let served = run.kept.served.iter().map(|gap| (gap.gap_id.as_str(), gap)).collect::<BTreeMap<_, _>>();
     let mut sent = Sent::default();
     for line in &run.lines {
         sent.add(line);
@@ -115,7 +111,7 @@ fn judge_gaps(run: &Observed, board: &mut Board<'_>) {
             let said = line.text("stream").unwrap_or_default();
             let what =
                 format!("gap {:?} is one of stream {:?}, and was answered as one of {said:?}", gap.gap_id, gap.stream);
-            board.fail("gap_streams", in_run(run, &what), Some(line.number));
+            board.fail("gap_streams", run.say(&what), Some(line.number));
             continue;
         }
         board.pass("gap_streams");
@@ -143,18 +139,14 @@ fn judge_recovered(run: &Observed, gap: &ServedGap, sent: &Sent<'_>, line: &Line
         Some(stream) => {
             let what =
                 format!("gap {:?} of stream {:?} was recovered with a record of {stream:?}", gap.gap_id, gap.stream);
-            board.fail("gap_streams", in_run(run, &what), Some(line.number));
+            board.fail("gap_streams", run.say(&what), Some(line.number));
         }
         None => {
             let what =
                 format!("stream {:?}, key {key:?} is called recovered, and no record of it was sent", gap.stream);
-            board.fail("recovered_with_record", in_run(run, &what), Some(line.number));
+            board.fail("recovered_with_record", run.say(&what), Some(line.number));
         }
     }
-}
-
-fn in_run(run: &Observed, what: &str) -> String {
-    format!("in the run {:?}: {what}", run.name)
 }
 
 /// A reserved key, or a locator with a `kind`: a backlog, or the rest of a list.
@@ -162,19 +154,14 @@ fn stands_for_many(key: &str, locator: Option<&Value>) -> bool {
     key.starts_with("gleaner:") || locator.is_some_and(|locator| locator.get("kind").is_some())
 }
 
-fn keys<'a>(line: &'a Line, field: &str) -> impl Iterator<Item = &'a str> {
-    let list = line.value.as_ref().and_then(|value| value.get(field)?.as_array());
-    list.into_iter().flatten().filter_map(Value::as_str)
-}
-
 /// A report that says how many there were, and not which.
 fn counts_only(line: &Line) -> bool {
     let counts = line.value.as_ref().is_some_and(|value| value.get("considered").is_some_and(Value::is_number));
-    counts && keys(line, "required_keys").next().is_none()
+    counts && line.keys("required_keys").next().is_none()
 }
 
 /// A record or gap of a stream after the stream's last report.
-fn after_report(run: &Observed, reports: &[&Line]) -> Fault {
+fn after_report(run: &Observed, reports: &[&Line]) -> Option<Fault> {
     let last = reports.iter().filter_map(|line| Some((line.text("stream")?, line.number))).collect::<BTreeMap<_, _>>();
     let late = run.lines.iter().find(|line| {
         let report = line.text("stream").and_then(|stream| last.get(stream));
@@ -182,13 +169,13 @@ fn after_report(run: &Observed, reports: &[&Line]) -> Fault {
     })?;
     let (stream, kind) = (late.text("stream")?, late.text("type")?);
     let what = format!("a {kind} of stream {stream:?} comes after the report of its coverage");
-    Some((in_run(run, &what), Some(late.number)))
+    Some((run.say(&what), Some(late.number)))
 }
 
 /// A gap that was sent and is not in the report of its stream.
-fn unnamed_gap(run: &Observed, report: &Line) -> Fault {
+fn unnamed_gap(run: &Observed, report: &Line) -> Option<Fault> {
     let (stream, parent) = (report.text("stream")?, report.text("state_stream"));
-    let named = keys(report, "gap_keys").collect::<BTreeSet<_>>();
+    let named = report.keys("gap_keys").collect::<BTreeSet<_>>();
     let is_its = |line: &&Line| {
         let of_parent = line.text("parent_stream").is_none_or(|of| Some(of) == parent);
         line.is("DETAIL_GAP") && line.text("stream") == Some(stream) && of_parent
@@ -205,15 +192,15 @@ fn unnamed_gap(run: &Observed, report: &Line) -> Fault {
                 "stream {stream:?}, key {key:?}: a gap was sent (line {}), and `gap_keys` does not have it",
                 line.number
             );
-            return Some((in_run(run, &what), Some(report.number)));
+            return Some((run.say(&what), Some(report.number)));
         }
     }
     None
 }
 
-fn hydrated_without_record(sent: &Sent<'_>, report: &Line) -> Fault {
+fn hydrated_without_record(sent: &Sent<'_>, report: &Line) -> Option<Fault> {
     let stream = report.text("stream")?;
-    let key = keys(report, "hydrated_keys").find(|key| !sent.has(stream, key))?;
+    let key = report.keys("hydrated_keys").find(|key| !sent.has(stream, key))?;
     let what = format!("stream {stream:?}, key {key:?} is called hydrated, and no record of it was sent");
     Some((what, Some(report.number)))
 }

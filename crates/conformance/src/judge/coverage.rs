@@ -1,9 +1,8 @@
 //! Coverage reports: that every key has an outcome, and that no parent waits for a report.
 
 use crate::observed::{Line, Observed, Place};
-use crate::report::Board;
+use crate::report::{Board, Fault};
 use gleaner_protocol::{Checkpoint, Manifest};
-use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Judges the reports of a run that succeeded from the beginning.
@@ -19,19 +18,14 @@ pub(crate) fn judge(run: &Observed, manifest: &Manifest, asked: &[String], board
     judge_parents(&reports, manifest, asked, board);
 }
 
-fn keys<'a>(line: &'a Line, field: &str) -> impl Iterator<Item = &'a str> {
-    let list = line.value.as_ref().and_then(|value| value.get(field)?.as_array());
-    list.into_iter().flatten().filter_map(Value::as_str)
-}
-
-fn shortfall(line: &Line, gaps: &BTreeSet<Place>) -> Option<(String, Option<u64>)> {
+fn shortfall(line: &Line, gaps: &BTreeSet<Place>) -> Option<Fault> {
     let stream = line.text("stream")?;
-    let mut open = keys(line, "required_keys").collect::<BTreeSet<_>>();
-    for key in keys(line, "hydrated_keys").chain(keys(line, "optional_skip_keys")) {
+    let mut open = line.keys("required_keys").collect::<BTreeSet<_>>();
+    for key in line.keys("hydrated_keys").chain(line.keys("optional_skip_keys")) {
         open.remove(key);
     }
     let backed = |key: &str| gaps.contains(&(stream.to_owned(), key.to_owned()));
-    for key in keys(line, "gap_keys") {
+    for key in line.keys("gap_keys") {
         if !backed(key) {
             let what = format!("stream {stream:?}, key {key:?} is called a gap, and no DETAIL_GAP was sent for it");
             return Some((what, Some(line.number)));

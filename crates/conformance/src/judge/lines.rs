@@ -80,7 +80,7 @@ fn judge_lateness(run: &Observed, board: &mut Board<'_>) {
         Late::ExitAfterAck => "exits_after_ack",
         Late::ExitAfterTerm => "stops_on_sigterm",
     };
-    board.fail(id, late.words(), run.lines.last().map(|line| line.number));
+    board.fail(id, late.words(), run.last_line());
 }
 
 fn judge_end(run: &Observed, board: &mut Board<'_>) {
@@ -91,17 +91,13 @@ fn judge_end(run: &Observed, board: &mut Board<'_>) {
     for id in PROVEN_BY_THE_END {
         board.pass(id);
     }
-    let left = run.left_early.then(|| ("it exited while its input was still open".to_owned(), last_line(run)));
+    let left = run.left_early.then(|| ("it exited while its input was still open".to_owned(), run.last_line()));
     board.judge("waits_for_ack", left);
     if run.succeeded() {
         board.pass("full_run");
     } else if let Some((what, line)) = run.trouble() {
         board.warn("full_run", what, line);
     }
-}
-
-fn last_line(run: &Observed) -> Option<u64> {
-    run.lines.last().map(|line| line.number)
 }
 
 /// The check that a breach belongs to.

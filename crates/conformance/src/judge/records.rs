@@ -1,13 +1,11 @@
 //! Records, one by one and compared between two runs.
 
 use crate::observed::{Line, Observed, Place};
-use crate::report::Board;
+use crate::report::{Board, Fault};
 use gleaner_engine::{Misfit, Schemas, Validate};
 use gleaner_protocol::{ConnectorMessage, Evidence, Manifest, Semantics, StreamManifest};
 use serde_json::Value;
 use std::collections::BTreeMap;
-
-type Fault = Option<(String, Option<u64>)>;
 
 /// Judges the records of a run.
 pub(crate) fn judge(run: &Observed, manifest: &Manifest, board: &mut Board<'_>) {
@@ -30,7 +28,7 @@ pub(crate) fn judge(run: &Observed, manifest: &Manifest, board: &mut Board<'_>) 
     }
 }
 
-fn at(line: &Line, what: String) -> Fault {
+fn at(line: &Line, what: String) -> Option<Fault> {
     Some((what, Some(line.number)))
 }
 
@@ -40,7 +38,7 @@ fn named(line: &Line) -> String {
     format!("stream {stream:?}, key {key:?}")
 }
 
-fn key_types(run: &Observed) -> Fault {
+fn key_types(run: &Observed) -> Option<Fault> {
     let mut parts_of = BTreeMap::new();
     for line in run.of_type("RECORD") {
         let parts = match line.value.as_ref().and_then(|value| value.get("key")) {
@@ -56,7 +54,7 @@ fn key_types(run: &Observed) -> Fault {
 }
 
 /// The same key with another content, and no state of its stream in between.
-fn contradiction(run: &Observed) -> Fault {
+fn contradiction(run: &Observed) -> Option<Fault> {
     let mut seen = BTreeMap::<Place, &Line>::new();
     for line in &run.lines {
         if line.is("STATE") {
@@ -74,7 +72,7 @@ fn contradiction(run: &Observed) -> Fault {
     None
 }
 
-fn wrong_time(line: &Line) -> Fault {
+fn wrong_time(line: &Line) -> Option<Fault> {
     let text = line.text("emitted_at")?;
     if super::time::is_time(text) { None } else { at(line, format!("{}: `emitted_at` is not a time", named(line))) }
 }
@@ -96,7 +94,7 @@ fn judge_schemas(run: &Observed, manifest: &Manifest, board: &mut Board<'_>) {
     }
 }
 
-fn wrong_key(line: &Line, stream: &StreamManifest) -> Fault {
+fn wrong_key(line: &Line, stream: &StreamManifest) -> Option<Fault> {
     // A key of another kind is another check's.
     line.place().filter(|_| !line.is_delete())?;
     let data = line.data().filter(|data| data.is_object())?;
@@ -123,17 +121,16 @@ fn text_of(value: &Value) -> String {
 fn judge_evidence(run: &Observed, board: &mut Board<'_>) {
     for line in run.of_type("PROGRESS") {
         let Ok(ConnectorMessage::Progress(progress)) = ConnectorMessage::decode(&line.bytes) else { continue };
-        let (rate, budget) = (&progress.collection_rate, &progress.provider_budget);
-        if *rate == Evidence::Malformed {
-            board.warn("evidence", "`collection_rate` cannot be read", Some(line.number));
+        let (rate, budget, waiting) = (&progress.collection_rate, &progress.provider_budget, &progress.waiting);
+        let malformed = [
+            ("collection_rate", *rate == Evidence::Malformed),
+            ("provider_budget", *budget == Evidence::Malformed),
+            ("waiting", *waiting == Evidence::Malformed),
+        ];
+        for (field, _) in malformed.into_iter().filter(|(_, is_malformed)| *is_malformed) {
+            board.warn("evidence", format!("`{field}` cannot be read"), Some(line.number));
         }
-        if *budget == Evidence::Malformed {
-            board.warn("evidence", "`provider_budget` cannot be read", Some(line.number));
-        }
-        if progress.waiting == Evidence::Malformed {
-            board.warn("evidence", "`waiting` cannot be read", Some(line.number));
-        }
-        if rate.valid().is_some() || budget.valid().is_some() || progress.waiting.valid().is_some() {
+        if rate.valid().is_some() || budget.valid().is_some() || waiting.valid().is_some() {
             board.pass("evidence");
         }
     }
@@ -149,7 +146,7 @@ pub(crate) fn judge_append_only(first: &Observed, second: &Observed, manifest: &
         if earlier.data() == line.data() {
             board.pass("append_only_unchanged");
         } else {
-            let what = format!("in the run {:?}: {} was another before", second.name, named(line));
+            let what = second.say(&format!("{} was another before", named(line)));
             board.fail("append_only_unchanged", what, Some(line.number));
         }
     }

@@ -5,11 +5,10 @@ use crate::report::Board;
 
 /// Judges one start. `has_secrets`: whether there is anything to look for.
 pub(crate) fn judge(run: &Observed, redactor: &gleaner_runtime::Redactor, has_secrets: bool, board: &mut Board<'_>) {
-    let left = run.leftovers.first().map(|name| {
-        let what =
-            format!("in the run {:?}: {} processes outlived it, one is called {name:?}", run.name, run.leftovers.len());
-        (what, None)
-    });
+    let left = run
+        .leftovers
+        .first()
+        .map(|name| (run.say(&format!("{} processes outlived it, one is called {name:?}", run.leftovers.len())), None));
     if cfg!(target_os = "linux") {
         board.judge("no_processes_left", left);
     } else {
@@ -23,8 +22,7 @@ pub(crate) fn judge(run: &Observed, redactor: &gleaner_runtime::Redactor, has_se
     }
     let errors = String::from_utf8_lossy(&run.errors);
     let at = errors.lines().position(|line| redactor.reveals(line));
-    let place =
-        |at: usize| (format!("in the run {:?}: line {} of its errors has a credential", run.name, at + 1), None);
+    let place = |at: usize| (run.say(&format!("line {} of its errors has a credential", at + 1)), None);
     board.judge("no_credentials_in_errors", at.map(place));
     if run.violation().is_none() && !run.lines.is_empty() {
         board.pass("no_credentials_in_output");

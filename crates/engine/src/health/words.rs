@@ -7,31 +7,13 @@ use crate::time::WallTime;
 use gleaner_protocol::TerminalReason;
 
 impl Grade {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Unknown => "unknown",
-            Self::CatchingUp => "catching_up",
-            Self::Resting => "resting",
-            Self::Degraded => "incomplete",
-            Self::Failing => "failing",
-            Self::NeedsOwner => "needs_you",
-        }
-    }
-
     /// What a person is told.
     #[must_use]
     pub const fn words(self) -> &'static str {
         match self {
-            Self::Healthy => "healthy",
-            Self::Unknown => "unknown",
             Self::CatchingUp => "catching up",
-            Self::Resting => "resting",
-            Self::Degraded => "incomplete",
-            Self::Failing => "failing",
             Self::NeedsOwner => "needs you",
+            one_word => one_word.code(),
         }
     }
 }

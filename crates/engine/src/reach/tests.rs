@@ -1,7 +1,7 @@
 //! Which track a run moves, and what it may do, case by case.
 
 use super::*;
-use crate::support::manifest;
+use crate::testing::manifest;
 use gleaner_protocol::ManifestOrigin;
 use proptest::prelude::*;
 
@@ -171,6 +171,7 @@ fn part() -> impl Strategy<Value = StreamExtent> {
     let set = || proptest::collection::btree_set(prop_oneof!["a", "b", "c"].prop_map(String::from), 0..3);
     let time = || proptest::option::of(prop_oneof!["2030-01-01", "2030-06-01", "2031-01-01"].prop_map(String::from));
     (set(), set(), time(), time()).prop_map(|(resources, fields, since, until)| StreamExtent {
+        name: String::new(),
         resources,
         fields,
         since,
@@ -179,7 +180,9 @@ fn part() -> impl Strategy<Value = StreamExtent> {
 }
 
 fn extent() -> impl Strategy<Value = Extent> {
-    proptest::collection::btree_map(prop_oneof!["x", "y", "z"].prop_map(String::from), part(), 0..3).prop_map(Extent)
+    let named = |(name, part): (String, StreamExtent)| (name.clone(), StreamExtent { name, ..part });
+    proptest::collection::btree_map(prop_oneof!["x", "y", "z"].prop_map(String::from), part(), 0..3)
+        .prop_map(move |parts| Extent(parts.into_iter().map(named).collect()))
 }
 
 proptest! {

@@ -1,7 +1,7 @@
 //! What a run wants done, and how it ended.
 
 use super::ending::Exit;
-use crate::checkpoint::{CommitPlan, Cursor, Track, Withheld};
+use crate::checkpoint::{CommitPlan, Track, Withheld};
 use crate::coverage::CoveragePair;
 use crate::ended::Ended;
 use crate::gap::GapsConfirmed;
@@ -102,24 +102,6 @@ pub enum OwnerEffect {
         /// Its time is over; else the run is.
         is_over: bool,
     },
-}
-
-impl<T: Track> From<StoreEffect<T>> for Effect<T> {
-    fn from(effect: StoreEffect<T>) -> Self {
-        Self::Store(effect)
-    }
-}
-
-impl<T: Track> From<ProcessEffect> for Effect<T> {
-    fn from(effect: ProcessEffect) -> Self {
-        Self::Process(effect)
-    }
-}
-
-impl<T: Track> From<OwnerEffect> for Effect<T> {
-    fn from(effect: OwnerEffect) -> Self {
-        Self::Owner(effect)
-    }
 }
 
 /// Something that is kept for people and for [`health`](crate::Health), typed.
@@ -276,9 +258,5 @@ impl RunOutcome {
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
         !self.withheld.is_empty() || !self.shortfalls.is_empty() || self.skips.count > 0
-    }
-
-    pub(super) fn committed_of<T: Track>(cursors: &[Cursor<T>]) -> Vec<(String, CommitSeq)> {
-        cursors.iter().map(|cursor| (cursor.stream().to_owned(), cursor.seq())).collect()
     }
 }

@@ -251,7 +251,7 @@ impl<T: Track> Run<T> {
         self.withdraw_question(false);
         if conclusion.weight > Weight::Done && !self.stopped && self.exit.is_none() {
             self.stopped = true;
-            self.want(ProcessEffect::Stop);
+            self.want(Effect::Process(ProcessEffect::Stop));
         }
         self.conclusion = Some(conclusion);
     }
@@ -316,7 +316,7 @@ impl<T: Track> Run<T> {
                 (report.verdict, report.judged_again) = (None, true);
                 self.owed += 1;
                 let tally = StoreEffect::TallyCoverage { report: report.id, pair: report.pair.clone() };
-                self.effects.push_back(tally.into());
+                self.effects.push_back(Effect::Store(tally));
             }
         }
     }
@@ -330,7 +330,8 @@ impl<T: Track> Run<T> {
             if T::ACCOUNTS && short && is_passed {
                 self.owed += 1;
                 let pair = report.pair.clone();
-                self.effects.push_back(StoreEffect::WriteUnaccounted { report: report.id, pair }.into());
+                let effect = StoreEffect::WriteUnaccounted { report: report.id, pair };
+                self.effects.push_back(Effect::Store(effect));
             }
         }
     }
@@ -339,7 +340,7 @@ impl<T: Track> Run<T> {
         let (pressed, wait) = if self.stopped {
             (Pressed::Stopped, GRACE)
         } else {
-            self.want(ProcessEffect::CloseInput);
+            self.want(Effect::Process(ProcessEffect::CloseInput));
             (Pressed::No, EXIT_AFTER)
         };
         self.phase = Phase::AwaitingExit { deadline: now.time + wait, pressed };
@@ -358,7 +359,7 @@ impl<T: Track> Run<T> {
         };
         (*deadline, *pressed) = (now.time + GRACE, next);
         self.stopped = true;
-        self.want(effect);
+        self.want(Effect::Process(effect));
     }
 
     fn commit(&mut self) {
@@ -371,8 +372,9 @@ impl<T: Track> Run<T> {
             self.finish(Vec::new(), false);
             return;
         }
-        self.phase = Phase::Committing { cursors: RunOutcome::committed_of(plan.cursors()) };
-        self.want(StoreEffect::Commit(plan));
+        let cursors = plan.cursors().iter().map(|cursor| (cursor.stream().to_owned(), cursor.seq())).collect();
+        self.phase = Phase::Committing { cursors };
+        self.want_stored(StoreEffect::Commit(plan));
     }
 
     /// The checkpoints that wait for an account that falls short or is missing: that of the list, those by which the list
@@ -399,17 +401,13 @@ impl<T: Track> Run<T> {
     }
 
     fn all_shortfalls(&self) -> Vec<Shortfall> {
-        let complete = |stream: &str, parent: &str| {
-            let of_pair = |report: &&super::Report| report.pair.stream == stream && report.pair.state_stream == parent;
-            self.reports.iter().find(of_pair).is_some_and(|report| report.verdict == Some(CoverageVerdict::Complete))
-        };
-        let missing = missing_reports(&self.manifest, |stream| self.rules.contains(stream), complete);
         let reported = |stream: &str, parent: &str| {
             self.reports.iter().any(|report| report.pair.stream == stream && report.pair.state_stream == parent)
         };
+        let missing = missing_reports(&self.manifest, |stream| self.rules.contains(stream), reported);
         // A run that was not asked for the list owes no report about it.
-        let owed = |stream: &str, parent: &str| self.rules.contains(parent) && !reported(stream, parent);
-        let missing = missing.filter(|(stream, parent)| owed(stream, parent)).map(|(stream, parent)| Shortfall {
+        let owed = missing.filter(|(_, parent)| self.rules.contains(parent));
+        let missing = owed.map(|(stream, parent)| Shortfall {
             stream: stream.to_owned(),
             state_stream: parent.to_owned(),
             unaccounted: None,

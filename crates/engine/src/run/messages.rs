@@ -131,7 +131,7 @@ impl<T: Track> Run<T> {
         // A gap of a stream that this run may not speak of could be neither recovered nor put back.
         let streams = if request.streams.is_empty() { self.rules.names().to_vec() } else { request.streams.clone() };
         let bytes_max = page_bytes(request.max_bytes);
-        self.want(StoreEffect::LeaseGapsPage { streams, bytes_max });
+        self.want_stored(StoreEffect::LeaseGapsPage { streams, bytes_max });
         Ok(())
     }
 
@@ -148,12 +148,12 @@ impl<T: Track> Run<T> {
         {
             self.skips.add(masked);
         }
-        self.want(StoreEffect::Trace(event));
+        self.want_stored(StoreEffect::Trace(event));
         Ok(())
     }
 
     fn trace(&mut self, event: TraceEvent) -> Result<(), Violation> {
-        self.want(StoreEffect::Trace(self.masked_event(event)));
+        self.want_stored(StoreEffect::Trace(self.masked_event(event)));
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl<T: Track> Run<T> {
     fn keep_keys(&mut self, field: CoverageField, keys: &KeyBlock) -> Result<(), Violation> {
         self.check_keys(field, keys)?;
         let report = *self.keys_of.get_or_insert_with(|| next_report(&self.reports));
-        self.want(StoreEffect::KeepCoverageKeys { report, field, keys: keys.clone() });
+        self.want_stored(StoreEffect::KeepCoverageKeys { report, field, keys: keys.clone() });
         Ok(())
     }
 
@@ -187,7 +187,7 @@ impl<T: Track> Run<T> {
         self.owed += 1;
         let any_parent = stream == state_stream || gaps_need_no_parent(&self.manifest, stream);
         let pair = CoveragePair { stream: stream.clone(), state_stream: state_stream.clone(), any_parent };
-        self.want(StoreEffect::TallyCoverage { report: id, pair: pair.clone() });
+        self.want_stored(StoreEffect::TallyCoverage { report: id, pair: pair.clone() });
         self.reports.push(Report {
             id,
             pair,

@@ -4,23 +4,25 @@
 //! away for a day. Nobody else may speak meanwhile, so the connector's next line is a violation.
 
 use super::ending::Conclusion;
-use super::{OwnerEffect, Run};
+use super::{Effect, OwnerEffect, Run};
 use crate::checkpoint::Track;
 use crate::time::{Now, Time, WallTime};
 use gleaner_protocol::{
     Interaction, InteractionResponse, InteractionStatus, RuntimeMessage, TerminalReason, Violation, ViolationCode,
+    coded_enum,
 };
 use std::time::Duration;
 
-/// What became of an answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AnswerTaken {
-    /// It goes to the connector.
-    Yes,
-    /// Somebody was faster, or the question's time was over.
-    AlreadyAnswered,
-    /// There is no such question.
-    NoSuchQuestion,
+coded_enum! {
+    /// What became of an answer.
+    pub enum AnswerTaken {
+        /// It goes to the connector.
+        Yes = "taken";
+        /// Somebody was faster, or the question's time was over.
+        AlreadyAnswered = "already_answered";
+        /// There is no such question.
+        NoSuchQuestion = "no_such_question";
+    }
 }
 
 #[derive(Debug)]
@@ -92,7 +94,7 @@ impl<T: Track> Run<T> {
         let question = self.masked_question(interaction)?;
         let deadline = interaction.timeout_seconds.map(|seconds| now.time + Duration::from_secs(seconds));
         self.questions.open = Some(Question { request_id: interaction.request_id.clone(), deadline });
-        self.want(OwnerEffect::Ask(question));
+        self.want(Effect::Owner(OwnerEffect::Ask(question)));
         Ok(())
     }
 
@@ -123,7 +125,7 @@ impl<T: Track> Run<T> {
     /// Takes an open question back from the owner, because its own time is over or because the run is.
     pub(super) fn withdraw_question(&mut self, is_over: bool) -> Option<String> {
         let request_id = self.questions.close()?;
-        self.want(OwnerEffect::Withdraw { request_id: request_id.clone(), is_over });
+        self.want(Effect::Owner(OwnerEffect::Withdraw { request_id: request_id.clone(), is_over }));
         Some(request_id)
     }
 }

@@ -8,8 +8,8 @@ mod gaps_and_records;
 mod incomplete;
 mod questions;
 
-use crate::invariants::{self, Fact};
-use crate::support::{World, config, coverage, done, failed, gap, record, slice_state, state};
+use crate::testing::promises::{self, Fact};
+use crate::testing::{World, config, coverage, done, failed, gap, record, slice_state, state};
 use crate::{
     AnswerTaken, CatchUp, CommitSeq, Effect, Exit, OwnerEffect, ProcessEffect, Refusal, Run, Steady, StoreEffect,
     Track, WallTime, WithheldBecause,

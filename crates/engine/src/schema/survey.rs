@@ -6,6 +6,7 @@
 //! refused by name. It never follows a reference out of the document.
 
 use super::{SchemaFaultCode, bounds};
+use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -266,7 +267,8 @@ impl<'a> Surveyor<'a> {
         if !pointer.is_empty() && !pointer.starts_with('/') {
             return fault(SchemaFaultCode::NamedReference);
         }
-        let path = percent_decoded(pointer);
+        // A reference is a URI, so its pointer may be written with percent signs.
+        let path = percent_decode_str(pointer).decode_utf8_lossy().into_owned();
         let Some(schema) = self.root.pointer(&path) else { return fault(SchemaFaultCode::NothingThere) };
         children.push(Child { role: Role::Here, schema, path });
         Ok(())
@@ -300,25 +302,6 @@ fn push_named<'a>(children: &mut Vec<Child<'a>>, from: &'a Map<String, Value>, k
     let Some(named) = from.get(keyword).and_then(Value::as_object) else { return };
     let path = join(path, keyword);
     children.extend(named.iter().map(|(name, schema)| Child { role, schema, path: join(&path, name) }));
-}
-
-/// A reference is a URI, so its pointer may be written with percent signs.
-fn percent_decoded(pointer: &str) -> String {
-    let mut bytes = Vec::with_capacity(pointer.len());
-    let mut rest = pointer.as_bytes();
-    while let [first, after @ ..] = rest {
-        let byte = match after {
-            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)).map(|(high, low)| high << 4 | low),
-            _ => None,
-        };
-        bytes.push(byte.unwrap_or(*first));
-        rest = if byte.is_some() { after.get(2..).unwrap_or_default() } else { after };
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 fn join(path: &str, segment: &str) -> String {

@@ -1,5 +1,7 @@
 //! What the schemas of a manifest promise as a whole.
 
+mod agreement;
+
 use super::*;
 use gleaner_protocol::ManifestOrigin;
 
@@ -290,7 +292,8 @@ fn every_fault_says_what_to_do() {
         Code::PatternRefused,
         Code::TooEntangled,
     ] {
-        let (wrong, to_do) = code.text().split_once(". ").unwrap();
+        let text = code.to_string();
+        let (wrong, to_do) = text.split_once(". ").unwrap();
         assert!(!wrong.is_empty() && to_do.starts_with(char::is_uppercase), "{code:?}");
     }
 }

@@ -5,15 +5,8 @@
 //! rely on the grammar for speed only: on anything else they end early or answer `None`. They never
 //! panic, never recurse, and copy a string only when it has escapes.
 
-pub(super) use gleaner_protocol::json::{decode, skip_value, skip_whitespace, string_end};
+pub(super) use gleaner_protocol::json::{decode, skip_value, skip_whitespace, string_end, word_at};
 use std::borrow::Cow;
-
-/// Eight bytes as a number, the first one lowest.
-#[inline]
-pub(super) fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
-    let (word, _) = bytes.get(at..)?.split_first_chunk::<8>()?;
-    Some(u64::from_le_bytes(*word))
-}
 
 /// One past the number that begins at `at`, and whether it has a point or an exponent.
 #[inline]

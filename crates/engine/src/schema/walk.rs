@@ -3,7 +3,7 @@
 //! Why it trusts the text: the decoder has checked its grammar, its depth and its keys. Where the text
 //! is not what was promised, the answer is "does not fit", which only means that the library is asked.
 //! So a mistake here costs time and never a record, as long as it never says "fits" of what does not:
-//! that is what `agreement.rs` tests. It allocates nothing, but for strings and keys with escapes that
+//! that is what `tests/agreement.rs` tests. It allocates nothing, but for strings and keys with escapes that
 //! must be compared or counted.
 
 use super::node::{ArrayRule, Bounds, Node, NodeId, NumberRule, StringRule, Types};

@@ -112,17 +112,9 @@ pub(crate) fn skip_known_value(bytes: &[u8], start: usize) -> usize {
     bytes.len()
 }
 
-/// The first line feed, eight bytes at a time: every byte of every line passes through here.
+/// The first line feed. Every byte of every line passes through here.
 pub(crate) fn find_newline(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    while let Some(word) = word_at(bytes, at) {
-        let hit = zero_bytes(word ^ repeat(b'\n'));
-        if hit != 0 {
-            return Some(at + first_hit(hit));
-        }
-        at += 8;
-    }
-    bytes[at..].iter().position(|&byte| byte == b'\n').map(|rest| at + rest)
+    memchr::memchr(b'\n', bytes)
 }
 
 /// Skips what may stand in a string as it is: anything but a quote, a backslash, a control character.
@@ -193,8 +185,10 @@ const fn repeat(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
+/// Eight bytes as a number, the first one lowest.
 #[inline]
-fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
+#[must_use]
+pub fn word_at(bytes: &[u8], at: usize) -> Option<u64> {
     let (word, _) = bytes.get(at..)?.split_first_chunk::<8>()?;
     Some(u64::from_le_bytes(*word))
 }

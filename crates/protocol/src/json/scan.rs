@@ -49,16 +49,9 @@ enum Frame {
 impl Scanner {
     /// Scans a text that must be one object and nothing else.
     pub(crate) fn object(&mut self, bytes: &[u8]) -> Result<&[FieldSpan], ScanError> {
-        match self.outer_object(bytes) {
-            Ok(end) => {
-                let rest = lex::skip_whitespace(bytes, end);
-                if rest < bytes.len() {
-                    return Err(fault_at(bytes, rest));
-                }
-                Ok(&self.fields)
-            }
-            Err(error) => Err(error),
-        }
+        let end = self.outer_object(bytes)?;
+        let rest = lex::skip_whitespace(bytes, end);
+        if rest < bytes.len() { Err(fault_at(bytes, rest)) } else { Ok(&self.fields) }
     }
 
     /// Scans as far as the text goes and tells the fields that are complete, whatever comes after.

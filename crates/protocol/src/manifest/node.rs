@@ -15,35 +15,25 @@ pub(super) struct Node<'a> {
 impl<'a> Node<'a> {
     /// The whole manifest: checked to be one JSON object of a bounded size, without duplicate keys.
     pub(super) fn root(bytes: &'a [u8], faults: &mut Faults) -> Option<Self> {
-        let mut reject = |code, at: usize, allowed: &str| {
-            faults.error_at(code, "$", &format!("wrong at byte {at}"), allowed);
+        let read = || {
+            if bytes.len() > MANIFEST_BYTES_MAX {
+                return Err((ManifestFaultCode::TooLarge, MANIFEST_BYTES_MAX, "at most 4 MiB"));
+            }
+            let no_text = |error: std::str::Utf8Error| (ManifestFaultCode::NotJson, error.valid_up_to(), "UTF-8 text");
+            let text = std::str::from_utf8(bytes).map_err(no_text)?;
+            Scanner::default().object(bytes).map_err(|error| match error {
+                ScanError::Fault { code: ViolationCode::DuplicateKey, offset } => {
+                    (ManifestFaultCode::DuplicateKey, offset, "each key once")
+                }
+                ScanError::Fault { offset, .. } => {
+                    (ManifestFaultCode::NotJson, offset, "one JSON object, nested less than 128 levels deep")
+                }
+                ScanError::Incomplete => (ManifestFaultCode::NotJson, bytes.len(), "one complete JSON object"),
+            })?;
+            Ok(Self { path: String::new(), view: View::of(text) })
         };
-        if bytes.len() > MANIFEST_BYTES_MAX {
-            reject(ManifestFaultCode::TooLarge, MANIFEST_BYTES_MAX, "at most 4 MiB");
-            return None;
-        }
-        let text = match std::str::from_utf8(bytes) {
-            Ok(text) => text,
-            Err(error) => {
-                reject(ManifestFaultCode::NotJson, error.valid_up_to(), "UTF-8 text");
-                return None;
-            }
-        };
-        match Scanner::default().object(bytes) {
-            Ok(_) => Some(Self { path: String::new(), view: View::of(text) }),
-            Err(ScanError::Fault { code: ViolationCode::DuplicateKey, offset }) => {
-                reject(ManifestFaultCode::DuplicateKey, offset, "each key once");
-                None
-            }
-            Err(ScanError::Fault { offset, .. }) => {
-                reject(ManifestFaultCode::NotJson, offset, "one JSON object, nested less than 128 levels deep");
-                None
-            }
-            Err(ScanError::Incomplete) => {
-                reject(ManifestFaultCode::NotJson, bytes.len(), "one complete JSON object");
-                None
-            }
-        }
+        let rejected = |(code, at, allowed)| faults.error_at(code, "$", &format!("wrong at byte {at}"), allowed);
+        read().map_err(rejected).ok()
     }
 
     pub(super) fn path(&self) -> &str {

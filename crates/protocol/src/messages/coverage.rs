@@ -22,15 +22,6 @@ wire_words! {
 impl CoverageField {
     /// The three lists that say what became of a record.
     pub const OUTCOMES: [Self; 3] = [Self::HydratedKeys, Self::GapKeys, Self::OptionalSkipKeys];
-
-    const fn index(self) -> usize {
-        match self {
-            Self::RequiredKeys => 0,
-            Self::HydratedKeys => 1,
-            Self::GapKeys => 2,
-            Self::OptionalSkipKeys => 3,
-        }
-    }
 }
 
 /// Some keys, one after the other in one text: a key costs its bytes and four more.
@@ -124,10 +115,10 @@ impl CoverageReport {
     /// How many keys a list had.
     #[must_use]
     pub const fn key_count(&self, field: CoverageField) -> u64 {
-        self.key_counts[field.index()]
+        self.key_counts[field as usize]
     }
 
     pub(crate) const fn count_mut(&mut self, field: CoverageField) -> &mut u64 {
-        &mut self.key_counts[field.index()]
+        &mut self.key_counts[field as usize]
     }
 }

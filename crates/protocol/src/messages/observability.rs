@@ -4,7 +4,7 @@
 //! types have no place for an account, a URL or a body. What does not fit the type is dropped, so it
 //! cannot leak; the drop is visible as [`Evidence::Malformed`], so it cannot pass for good news.
 
-use crate::words::vocabulary::wire_words;
+use crate::words::vocabulary::{wire_reasons, wire_words};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -78,36 +78,21 @@ pub struct Backoff {
     pub reason: BackoffReason,
 }
 
-wire_words! {
+wire_reasons! {
     /// Why the pace was lowered.
     pub enum BackoffReason {
         /// A refusal without a time.
-        Throttle = "throttle";
+        Throttle = "throttle", "the service refused requests";
         /// A refusal that says how long to wait.
-        RetryAfter = "retry_after";
+        RetryAfter = "retry_after", "the service asked for a pause";
         /// Late answers.
-        Latency = "latency";
+        Latency = "latency", "the service answered late";
         /// A quota that is used up.
-        Quota = "quota";
+        Quota = "quota", "the service's quota was used up";
         /// The account seems to be shut out.
-        Ban = "ban";
+        Ban = "ban", "the service seemed to shut the account out";
         /// The provider failed.
-        ServerError = "server_error";
-    }
-}
-
-impl BackoffReason {
-    /// What follows "because" when a person is told.
-    #[must_use]
-    pub const fn because(self) -> &'static str {
-        match self {
-            Self::Throttle => "the service refused requests",
-            Self::RetryAfter => "the service asked for a pause",
-            Self::Latency => "the service answered late",
-            Self::Quota => "the service's quota was used up",
-            Self::Ban => "the service seemed to shut the account out",
-            Self::ServerError => "the service failed",
-        }
+        ServerError = "server_error", "the service failed";
     }
 }
 
@@ -194,30 +179,17 @@ wire_words! {
     }
 }
 
-wire_words! {
+wire_reasons! {
     /// Why a circuit changed.
     pub enum CircuitReason {
         /// The provider failed.
-        ProviderFailure = "provider_failure";
+        ProviderFailure = "provider_failure", "most requests had failed";
         /// The provider throttled.
-        ProviderThrottle = "provider_throttle";
+        ProviderThrottle = "provider_throttle", "most requests were refused";
         /// It was open for its time.
-        ResetTimeout = "reset_timeout";
+        ResetTimeout = "reset_timeout", "it tries whether the service is well again";
         /// Probes succeeded.
-        Success = "success";
-    }
-}
-
-impl CircuitReason {
-    /// What follows "because" when a person is told.
-    #[must_use]
-    pub const fn because(self) -> &'static str {
-        match self {
-            Self::ProviderFailure => "most requests had failed",
-            Self::ProviderThrottle => "most requests were refused",
-            Self::ResetTimeout => "it tries whether the service is well again",
-            Self::Success => "requests succeed again",
-        }
+        Success = "success", "requests succeed again";
     }
 }
 

@@ -6,7 +6,7 @@
 
 use crate::messages::done::is_code;
 use crate::messages::observability::{Evidence, Report};
-use crate::words::vocabulary::wire_words;
+use crate::words::vocabulary::wire_reasons;
 use serde::{Deserialize, Serialize};
 
 /// One wait of a connector.
@@ -78,42 +78,25 @@ fn is_like_a_time(text: &str) -> bool {
         && bytes[shape.len()..].iter().all(is_rest)
 }
 
-wire_words! {
+wire_reasons! {
     /// Why a connector waits. A connector may have other reasons; those are shown as their codes.
     pub enum WaitingReason {
         /// The provider said for how long.
-        RetryAfter = "retry_after";
+        RetryAfter = "retry_after", "the provider sent Retry-After";
         /// The provider refused requests without a time.
-        Throttle = "throttle";
+        Throttle = "throttle", "the provider refused requests";
         /// A quota is used up until it resets.
-        Quota = "quota";
+        Quota = "quota", "the provider's quota is used up";
         /// The account seems to be shut out.
-        Ban = "ban";
+        Ban = "ban", "the provider seems to have shut the account out";
         /// The circuit is open: most requests failed.
-        Circuit = "circuit";
+        Circuit = "circuit", "most requests to the provider failed";
         /// The provider failed, and the request is repeated.
-        ServerError = "server_error";
+        ServerError = "server_error", "the provider failed";
         /// The provider answered late.
-        Latency = "latency";
+        Latency = "latency", "the provider answers late";
         /// As many requests were sent as a learned window holds.
-        Window = "window";
-    }
-}
-
-impl WaitingReason {
-    /// What follows "waiting until …: ".
-    #[must_use]
-    pub const fn because(self) -> &'static str {
-        match self {
-            Self::RetryAfter => "the provider sent Retry-After",
-            Self::Throttle => "the provider refused requests",
-            Self::Quota => "the provider's quota is used up",
-            Self::Ban => "the provider seems to have shut the account out",
-            Self::Circuit => "most requests to the provider failed",
-            Self::ServerError => "the provider failed",
-            Self::Latency => "the provider answers late",
-            Self::Window => "the provider's limit for this period is used up",
-        }
+        Window = "window", "the provider's limit for this period is used up";
     }
 }
 

@@ -15,16 +15,12 @@ pub struct Wording {
     pub next: &'static str,
 }
 
-/// Declares an enum whose variants have a code and a [`Wording`].
-macro_rules! vocabulary {
+/// Declares an enum whose variants have a stable code.
+#[macro_export]
+macro_rules! coded_enum {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident {
-            $(
-                $(#[$variant_meta:meta])*
-                $variant:ident = $code:literal, $what:literal, $why:literal, $next:literal;
-            )+
-        }
+        pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $code:literal; )+ }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,7 +29,7 @@ macro_rules! vocabulary {
         }
 
         impl $name {
-            /// Every member of the vocabulary.
+            /// Every member.
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             /// The stable code, as it is written on the wire and in stores.
@@ -47,7 +43,27 @@ macro_rules! vocabulary {
             pub fn from_code(code: &str) -> Option<Self> {
                 match code { $($code => Some(Self::$variant),)+ _ => None }
             }
+        }
+    };
+}
 
+/// Declares an enum whose variants have a code and a [`Wording`].
+macro_rules! vocabulary {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $(
+                $(#[$variant_meta:meta])*
+                $variant:ident = $code:literal, $what:literal, $why:literal, $next:literal;
+            )+
+        }
+    ) => {
+        $crate::coded_enum! {
+            $(#[$meta])*
+            pub enum $name { $( $(#[$variant_meta])* $variant = $code; )+ }
+        }
+
+        impl $name {
             /// What a person is told.
             #[must_use]
             pub const fn wording(self) -> $crate::words::vocabulary::Wording {
@@ -67,32 +83,8 @@ macro_rules! vocabulary {
 
 /// Declares an enum whose variants have a code only: words of the wire that no person is shown.
 macro_rules! wire_words {
-    (
-        $(#[$meta:meta])*
-        pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $code:literal; )+ }
-    ) => {
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name {
-            $( $(#[$variant_meta])* $variant, )+
-        }
-
-        impl $name {
-            /// Every word.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word as it is written on the wire.
-            #[must_use]
-            pub const fn code(self) -> &'static str {
-                match self { $(Self::$variant => $code,)+ }
-            }
-
-            /// The member that is written like this.
-            #[must_use]
-            pub fn from_code(code: &str) -> Option<Self> {
-                match code { $($code => Some(Self::$variant),)+ _ => None }
-            }
-        }
+    ($(#[$meta:meta])* pub enum $name:ident $words:tt) => {
+        $crate::coded_enum! { $(#[$meta])* pub enum $name $words }
 
         $crate::messages::wire::code_value!($name);
 
@@ -112,4 +104,25 @@ macro_rules! wire_words {
     };
 }
 
-pub(crate) use {vocabulary, wire_words};
+/// The same, each with what follows "because" when a person is told.
+macro_rules! wire_reasons {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident { $( $(#[$variant_meta:meta])* $variant:ident = $code:literal, $because:literal; )+ }
+    ) => {
+        $crate::words::vocabulary::wire_words! {
+            $(#[$meta])*
+            pub enum $name { $( $(#[$variant_meta])* $variant = $code; )+ }
+        }
+
+        impl $name {
+            /// What follows "because" when a person is told.
+            #[must_use]
+            pub const fn because(self) -> &'static str {
+                match self { $(Self::$variant => $because,)+ }
+            }
+        }
+    };
+}
+
+pub(crate) use {vocabulary, wire_reasons, wire_words};

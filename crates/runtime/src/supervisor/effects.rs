@@ -1,6 +1,7 @@
 //! Carrying out what the engine wants, one effect at a time.
 
 use super::Supervisor;
+use crate::frames::Frame;
 use crate::observer::Saved;
 use gleaner_engine::{Effect, OwnerEffect, ProcessEffect, StoreEffect, TraceEvent, Track};
 use gleaner_protocol::{DoneError, Interaction};
@@ -41,16 +42,16 @@ impl<T: Track> Supervisor<'_, T> {
 
     fn of_process(&self, effect: &ProcessEffect) {
         let Some(process) = &self.process else { return };
-        match effect {
+        process.order(match effect {
             ProcessEffect::Send(message) => {
                 let mut line = Vec::new();
                 message.encode(&mut line);
-                process.send(line);
+                Frame::Input(line)
             }
-            ProcessEffect::CloseInput => process.close_input(),
-            ProcessEffect::Stop => process.stop(),
-            ProcessEffect::Kill => process.kill(),
-        }
+            ProcessEffect::CloseInput => Frame::CloseInput,
+            ProcessEffect::Stop => Frame::Stop,
+            ProcessEffect::Kill => Frame::Kill,
+        });
     }
 
     fn of_owner(&mut self, effect: &OwnerEffect) -> Result<(), StoreError> {

@@ -9,11 +9,10 @@
 
 use crate::account::coverage_keys::Place;
 use crate::error::{Failure, from_sql};
-use crate::run::session::{Bookmark, Session, raw_json};
+use crate::run::session::{Bookmark, RunTables, Session, raw_json};
 use crate::sql::{execute, exists};
 use gleaner_engine::{CoveragePair, Cursor, ExpectedReport, ReportedKeys, RunOutcome, Track};
 use gleaner_protocol::TerminalReason;
-use rusqlite::Connection;
 use std::collections::BTreeMap;
 
 /// What stands behind the cursor that a run goes on from.
@@ -60,13 +59,6 @@ impl<T: Track> Session<T> {
         }
         Ok(())
     }
-
-    /// Whether the run owes no detail of a list whose cursor it commits, and went on from where nothing was owed.
-    pub(crate) fn is_complete(&self, connection: &Connection, list: &str) -> Result<bool, Failure> {
-        let is_assumed = self.gone_on_from(list).is_some_and(|bookmark| bookmark.lineage == Lineage::Assumed);
-        let id = self.streams.of(list)?;
-        Ok(!is_assumed && self.owed.has_records(connection, id)? && self.owed.is_paid(connection, self, id)?)
-    }
 }
 
 impl<T: Track> Bookmark<T> {
@@ -111,19 +103,28 @@ impl<T: Track> Session<T> {
         let of_list = self.reported.0.iter_mut().filter(|((_, state_stream), _)| state_stream == list);
         of_list.for_each(|(_, report)| report.is_complete = false);
     }
+}
+
+impl<T: Track> RunTables<'_, T> {
+    /// Whether the run owes no detail of a list whose cursor it commits, and went on from where nothing was owed.
+    pub(crate) fn is_complete(&self, list: &str) -> Result<bool, Failure> {
+        let gone_on_from = self.session.gone_on_from(list);
+        let is_assumed = gone_on_from.is_some_and(|bookmark| bookmark.lineage == Lineage::Assumed);
+        let id = self.session.streams.of(list)?;
+        Ok(!is_assumed && self.session.owed.has_records(self.connection, id)? && self.is_paid(id)?)
+    }
 
     /// Whether all reports came that the cursor of this list waits for, and nothing that needs one came after them. A run
     /// that succeeded owes the reports that its manifest demands, and what those left open is a gap by now; another
     /// report that its connector once sent is owed if a record of the list has no detail. Any other run owes all of them.
     fn has_reported(
         &self,
-        connection: &Connection,
         (name, list): (&str, i64),
         expected: &[ExpectedReport],
         has_succeeded: bool,
     ) -> Result<bool, Failure> {
         let report = |of: &ExpectedReport| {
-            let report = self.reported.0.get(&(of.pair.stream.clone(), of.pair.state_stream.clone()));
+            let report = self.session.reported.0.get(&(of.pair.stream.clone(), of.pair.state_stream.clone()));
             report.map(|report| report.is_complete)
         };
         if !has_succeeded {
@@ -132,50 +133,40 @@ impl<T: Track> Session<T> {
         }
         let demanded = expected.iter().all(|of| !of.is_declared || report(of).is_some());
         let all_came = expected.iter().all(|of| report(of).is_some());
-        Ok(demanded
-            && self.owed.is_paid(connection, self, list)?
-            && (all_came || self.is_complete(connection, name)?))
+        Ok(demanded && self.is_paid(list)? && (all_came || self.is_complete(name)?))
     }
-}
 
-/// Vouches for the cursors of a run that gave its account.
-pub(crate) fn settle<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    outcome: &RunOutcome,
-) -> Result<(), Failure> {
-    let reach = session.start.about.reach.as_ref();
-    for (name, stream) in session.streams.all() {
-        let expected = reach.map_or(&[][..], |reach| reach.expected_reports(name));
-        let is_sound = match session.gone_on_from(name).map(|bookmark| bookmark.lineage) {
-            None | Some(Lineage::Proven) => true,
-            Some(Lineage::Complete) => are_keys_of_list(connection, session, name, expected)?,
-            Some(Lineage::Assumed) => false,
-        };
-        let has_succeeded = outcome.reason == TerminalReason::Succeeded;
-        if is_sound && session.has_reported(connection, (name, stream), expected, has_succeeded)? {
-            let sql = "UPDATE cursors SET proven = token WHERE stream = ?1 AND track = ?2 AND run = ?3";
-            execute(connection, sql, (stream, session.track(), session.run))?;
+    /// Vouches for the cursors of a run that gave its account.
+    pub(crate) fn vouch_for_cursors(&self, outcome: &RunOutcome) -> Result<(), Failure> {
+        let Self { connection, session } = *self;
+        let reach = session.start.about.reach.as_ref();
+        for (name, stream) in session.streams.all() {
+            let expected = reach.map_or(&[][..], |reach| reach.expected_reports(name));
+            let is_sound = match session.gone_on_from(name).map(|bookmark| bookmark.lineage) {
+                None | Some(Lineage::Proven) => true,
+                Some(Lineage::Complete) => self.are_keys_of_list(name, expected)?,
+                Some(Lineage::Assumed) => false,
+            };
+            let has_succeeded = outcome.reason == TerminalReason::Succeeded;
+            if is_sound && self.has_reported((name, stream), expected, has_succeeded)? {
+                let sql = "UPDATE cursors SET proven = token WHERE stream = ?1 AND track = ?2 AND run = ?3";
+                execute(connection, sql, (stream, session.track(), session.run))?;
+            }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Whether reports have shown that the store looked for the right keys, and for those of every stream that has reports.
-fn are_keys_of_list<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    list: &str,
-    expected: &[ExpectedReport],
-) -> Result<bool, Failure> {
-    let sql = "SELECT 1 FROM parents WHERE stream = ?1 AND parent = ?2 AND keys = 'of_list'";
-    for report in expected {
-        if !exists(connection, sql, (session.streams.of(&report.pair.stream)?, list))? {
-            return Ok(false);
+    /// Whether reports have shown that the store looked for the right keys, and for those of every stream that has reports.
+    fn are_keys_of_list(&self, list: &str, expected: &[ExpectedReport]) -> Result<bool, Failure> {
+        let sql = "SELECT 1 FROM parents WHERE stream = ?1 AND parent = ?2 AND keys = 'of_list'";
+        for report in expected {
+            if !exists(self.connection, sql, (self.session.streams.of(&report.pair.stream)?, list))? {
+                return Ok(false);
+            }
         }
+        let sql = "SELECT count(*) FROM parents p JOIN streams s ON s.id = p.stream
+                   WHERE s.connection = ?1 AND p.parent = ?2 AND p.keys IS NOT NULL";
+        let reported = self.connection.query_row(sql, (self.session.connection, list), |row| row.get::<_, i64>(0))?;
+        Ok(from_sql(reported) == expected.len() as u64)
     }
-    let sql = "SELECT count(*) FROM parents p JOIN streams s ON s.id = p.stream
-               WHERE s.connection = ?1 AND p.parent = ?2 AND p.keys IS NOT NULL";
-    let reported = connection.query_row(sql, (session.connection, list), |row| row.get::<_, i64>(0))?;
-    Ok(from_sql(reported) == expected.len() as u64)
 }

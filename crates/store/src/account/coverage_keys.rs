@@ -2,21 +2,21 @@
 //!
 //! The table is this connection's own, lies in a file that has no name, and needs no sync: a report
 //! that a crash takes away belongs to a run that the crash took away, too. What counts is what
-//! [`KeysInMemory`](gleaner_engine::KeysInMemory) would count; a test holds the two together.
+//! `KeysInMemory` of the engine's tests would count; a test holds the two together.
 
-use crate::account::hydrated_keys::Where;
+use crate::account::hydrated_keys::ReportKeys;
 use crate::error::{Failure, StoreError, from_sql, to_sql};
-use crate::gaps::gap_rows::{self, GapRow};
+use crate::gaps::gap_rows::{GapRow, identity_hash};
 use crate::gaps::held_gaps::HeldGaps;
 use crate::run::listings::{self, PendingListing};
-use crate::run::session::Session;
-use crate::sql::execute;
+use crate::run::session::{RunTables, Session};
+use crate::sql::{execute, exists, first, rows};
 use crate::store::Store;
 use gleaner_engine::{
     CoveragePair, CoverageTally, CoverageVerdict, GapIdentity, ReportId, ReportedKeys, Track, WallTime,
 };
 use gleaner_protocol::{CoverageField, KeyBlock};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
 pub(crate) const REQUIRED: i64 = 1;
 pub(crate) const HYDRATED: i64 = 2;
@@ -92,13 +92,14 @@ impl Store {
             if !is_kept(connection)? {
                 return Ok((CoverageTally::default(), PendingListing::of_nothing(stream_id, &pair.state_stream)));
             }
-            let keys = Where::of(connection, session, place, pair)?;
+            let tables = session.tables(connection);
+            let keys = tables.keys_of(place, pair)?;
             if session.has_report(pair) {
                 keys.forget_marks()?;
             }
-            let mut tally = all_or_nothing(connection, || count(session, &keys, pair))?;
+            let mut tally = all_or_nothing(connection, || tables.count(&keys, pair))?;
             tally.expands_list = session.held.borrow().as_ref().is_some_and(HeldGaps::has_lists);
-            tally.gaps_unlisted = count_unlisted(connection, session, place, pair)?;
+            tally.gaps_unlisted = tables.count_unlisted(place, pair)?;
             let listing = count_outcomes(connection, place, &tally, (stream_id, &pair.state_stream))?;
             // A run that is not ordinary may ask for a detail and not for its record in the list.
             let is_told = session.is_ordinary() && tally.required > 0;
@@ -139,17 +140,10 @@ impl Store {
             if !is_kept(transaction)? {
                 return Ok(0);
             }
+            let tables = session.tables(transaction);
             // Records may have come after a report that was early.
-            Where::of(transaction, session, place, pair)?.mark_again()?;
-            let mut written = 0;
-            each_key(transaction, place, &without_outcome(), |key| {
-                if has_durable_gap(transaction, session, pair, key)? {
-                    return Ok(());
-                }
-                gap_rows::open_unaccounted(transaction, session, pair, key, now)?;
-                written += 1;
-                Ok(())
-            })?;
+            tables.keys_of(place, pair)?.mark_again()?;
+            let written = tables.open_unaccounted(pair, place, &without_outcome(), now)?;
             let sql = "UPDATE runs SET unaccounted = unaccounted + ?2 WHERE id = ?1";
             execute(transaction, sql, (session.run, to_sql(written)))?;
             Ok(written)
@@ -200,7 +194,7 @@ pub(crate) fn without_outcome() -> String {
 
 fn is_kept(connection: &Connection) -> Result<bool, Failure> {
     let sql = "SELECT 1 FROM sqlite_temp_schema WHERE name = 'coverage_keys'";
-    Ok(connection.query_row(sql, [], |_| Ok(())).optional()?.is_some())
+    exists(connection, sql, [])
 }
 
 fn keep(connection: &Connection, (run, report): Place, field: CoverageField, keys: &KeyBlock) -> Result<(), Failure> {
@@ -215,68 +209,13 @@ fn keep(connection: &Connection, (run, report): Place, field: CoverageField, key
     Ok(())
 }
 
-/// Counts the keys of a report by what the store has for them.
-fn count<T: Track>(session: &Session<T>, keys: &Where<'_>, pair: &CoveragePair) -> Result<CoverageTally, Failure> {
-    let mut tally = count_lists(keys.connection, keys.place)?;
-    keys.mark_missing()?;
-    (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
-    count_gaps(keys.connection, session, keys.place, pair, &mut tally)?;
-    Ok(tally)
-}
-
-/// The keys that are called gaps, have no outcome, or are called hydrated in vain: a durable gap accounts for each.
-fn count_gaps<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    place: Place,
-    pair: &CoveragePair,
-    tally: &mut CoverageTally,
-) -> Result<(), Failure> {
-    let kinds = [
-        format!("lists & {OUTCOMES} = {GAP}"),
-        format!("lists & {OUTCOMES} = 0"),
-        format!("lists & {OUTCOMES} = {HYDRATED} AND lists & {MISSING} != 0"),
-    ];
-    let mut without = [0; 3];
-    for (kind, without) in kinds.iter().zip(&mut without) {
-        each_key(connection, place, &format!("{kind} AND lists & {REQUIRED} != 0"), |key| {
-            if !has_durable_gap(connection, session, pair, key)? {
-                *without += 1;
-                tally.wait_for(key);
-            }
-            Ok(())
-        })?;
-    }
-    [tally.gaps_not_durable, tally.without_outcome, tally.unconfirmed] = without;
-    Ok(())
-}
-
-/// The gaps of the pair that this run wrote and that its report does not name.
-fn count_unlisted<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    (run, report): Place,
-    pair: &CoveragePair,
-) -> Result<u64, Failure> {
-    let sql = format!(
-        "SELECT count(*) FROM gaps g WHERE g.stream = ?1 AND g.state IN ('pending', 'terminal') AND g.deferred_under = ?2
-         AND g.part_of_list = 0 AND substr(g.record_key, 1, 8) != 'gleaner:'
-         AND (g.parent_stream = ?3 OR (g.parent_stream IS NULL AND ?4)) AND NOT EXISTS
-         (SELECT 1 FROM temp.coverage_keys k WHERE k.run = ?5 AND k.report = ?6 AND k.key = g.record_key
-          AND k.lists & {GAP} != 0)"
-    );
-    let stream = session.streams.of(&pair.stream)?;
-    let values = (stream, session.start.lease.as_str(), &pair.state_stream, pair.any_parent, run, report);
-    Ok(from_sql(connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))?))
-}
-
 /// What the lists alone show.
 fn count_lists(connection: &Connection, place: Place) -> Result<CoverageTally, Failure> {
     let one = |condition: String| -> Result<Option<String>, Failure> {
         let sql = format!(
             "SELECT key FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND ({condition}) ORDER BY key LIMIT 1"
         );
-        Ok(connection.query_row(&sql, place, |row| row.get(0)).optional()?)
+        first(connection, &sql, place, |row| row.get(0))
     };
     let several = [HYDRATED | GAP, HYDRATED | SKIPPED, GAP | SKIPPED].map(|two| format!("lists & {two} = {two}"));
     let sql = format!(
@@ -339,9 +278,7 @@ pub(crate) fn each_key(
     // Keys are never empty, so the first is after this.
     let mut after = String::new();
     loop {
-        let mut statement = connection.prepare_cached(&sql)?;
-        let keys = statement.query_map((run, report, &after), |row| row.get::<_, String>(0))?;
-        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        let keys = rows(connection, &sql, (run, report, &after), |row| row.get::<_, String>(0))?;
         for key in &keys {
             call(key)?;
         }
@@ -352,32 +289,70 @@ pub(crate) fn each_key(
     }
 }
 
-/// Whether there is an open gap for this key, of the report's stream and parent, or without a parent where there is
-/// only one that it can mean.
-pub(crate) fn has_durable_gap<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    pair: &CoveragePair,
-    key: &str,
-) -> Result<bool, Failure> {
-    let without = pair.any_parent.then_some(None);
-    let parents = [Some(pair.state_stream.clone())].into_iter().chain(without);
-    // What stands for many may be under the grant of the track.
-    let grants = [session.start.grant.clone(), session.gap_grant(true)];
-    for (parent_stream, grant) in parents.flat_map(|parent| grants.each_ref().map(|grant| (parent.clone(), grant))) {
-        let identity = GapIdentity {
-            connection: session.start.connection.clone(),
-            grant: grant.clone(),
-            stream: pair.stream.clone(),
-            parent_stream,
-            subject: format!("key:{key}"),
-        };
-        let row = GapRow::find(connection, &gap_rows::identity_hash(&identity))?;
-        if row.is_some_and(|row| row.gap.is_open()) {
-            return Ok(true);
+impl<T: Track> RunTables<'_, T> {
+    /// Counts the keys of a report by what the store has for them.
+    fn count(&self, keys: &ReportKeys<'_>, pair: &CoveragePair) -> Result<CoverageTally, Failure> {
+        let mut tally = count_lists(self.connection, keys.place)?;
+        keys.mark_missing()?;
+        (tally.in_quarantine, tally.empty) = (keys.count(QUARANTINED)?, keys.count(EMPTY)?);
+        // Called gaps, without an outcome, or called hydrated in vain: a durable gap accounts for each.
+        let kinds = [
+            format!("lists & {OUTCOMES} = {GAP}"),
+            format!("lists & {OUTCOMES} = 0"),
+            format!("lists & {OUTCOMES} = {HYDRATED} AND lists & {MISSING} != 0"),
+        ];
+        let mut without = [0; 3];
+        for (kind, without) in kinds.iter().zip(&mut without) {
+            each_key(self.connection, keys.place, &format!("{kind} AND lists & {REQUIRED} != 0"), |key| {
+                if !self.has_durable_gap(pair, key)? {
+                    *without += 1;
+                    tally.wait_for(key);
+                }
+                Ok(())
+            })?;
         }
+        [tally.gaps_not_durable, tally.without_outcome, tally.unconfirmed] = without;
+        Ok(tally)
     }
-    Ok(false)
+
+    /// The gaps of the pair that this run wrote and that its report does not name.
+    fn count_unlisted(&self, (run, report): Place, pair: &CoveragePair) -> Result<u64, Failure> {
+        let sql = format!(
+            "SELECT count(*) FROM gaps g WHERE g.stream = ?1 AND g.state IN ('pending', 'terminal') AND g.deferred_under = ?2
+             AND g.part_of_list = 0 AND substr(g.record_key, 1, 8) != 'gleaner:'
+             AND (g.parent_stream = ?3 OR (g.parent_stream IS NULL AND ?4)) AND NOT EXISTS
+             (SELECT 1 FROM temp.coverage_keys k WHERE k.run = ?5 AND k.report = ?6 AND k.key = g.record_key
+              AND k.lists & {GAP} != 0)"
+        );
+        let (stream, lease) = (self.session.streams.of(&pair.stream)?, self.session.start.lease.as_str());
+        let values = (stream, lease, &pair.state_stream, pair.any_parent, run, report);
+        Ok(from_sql(self.connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))?))
+    }
+
+    /// Whether there is an open gap for this key, of the report's stream and parent, or without a parent where there is
+    /// only one that it can mean.
+    pub(crate) fn has_durable_gap(&self, pair: &CoveragePair, key: &str) -> Result<bool, Failure> {
+        let start = &self.session.start;
+        let without = pair.any_parent.then_some(None);
+        let parents = [Some(pair.state_stream.clone())].into_iter().chain(without);
+        // What stands for many may be under the grant of the track.
+        let grants = [start.grant.clone(), self.session.gap_grant(true)];
+        for (parent_stream, grant) in parents.flat_map(|parent| grants.each_ref().map(|grant| (parent.clone(), grant)))
+        {
+            let identity = GapIdentity {
+                connection: start.connection.clone(),
+                grant: grant.clone(),
+                stream: pair.stream.clone(),
+                parent_stream,
+                subject: format!("key:{key}"),
+            };
+            let row = GapRow::find(self.connection, &identity_hash(&identity))?;
+            if row.is_some_and(|row| row.gap.is_open()) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@
 //! the two apart, so each such key stays on record as a gap that closed as empty, until a later report shows a record.
 
 use crate::account::coverage_keys::{EMPTY, HYDRATED, MISSING, OUTCOMES, Place, QUARANTINED, create_table, each_key};
-use crate::account::hydrated_keys::Where;
 use crate::error::Failure;
-use crate::gaps::gap_rows::{COLUMNS, open_empty, read_all};
-use crate::run::session::Session;
+use crate::gaps::gap_rows::{COLUMNS, read_all};
+use crate::run::session::RunTables;
 use crate::sql::exists;
 use gleaner_engine::{Confirmation, CoveragePair, Track, WallTime};
 use rusqlite::Connection;
@@ -15,25 +14,26 @@ use rusqlite::Connection;
 /// Rows that are in memory at a time.
 const BATCH: usize = 500;
 
-/// Keeps the empty keys of this run's reports, and marks those of earlier reports that have a record now.
-pub(crate) fn keep<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) -> Result<(), Failure> {
-    for (pair, place) in session.reports() {
-        // A report without keys made no table.
-        create_table(connection)?;
-        let stream = session.streams.of(&pair.stream)?;
-        let has_empty =
-            format!("SELECT 1 FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {EMPTY} != 0");
-        let had_empty = "SELECT 1 FROM streams WHERE id = ?1 AND gaps_empty > 0";
-        if exists(connection, &has_empty, place)? || exists(connection, had_empty, [stream])? {
-            // Records may have come after a report that was early.
-            Where::of(connection, session, place, pair)?.mark_again()?;
-            confirm(connection, stream, pair, place)?;
-            each_key(connection, place, &format!("lists & {EMPTY} != 0"), |key| {
-                open_empty(connection, session, pair, key, now)
-            })?;
+impl<T: Track> RunTables<'_, T> {
+    /// Keeps the empty keys of this run's reports, and marks those of earlier reports that have a record now.
+    pub(crate) fn keep_empty_details(&self, now: WallTime) -> Result<(), Failure> {
+        for (pair, place) in self.session.reports() {
+            // A report without keys made no table.
+            create_table(self.connection)?;
+            let stream = self.session.streams.of(&pair.stream)?;
+            let has_empty =
+                format!("SELECT 1 FROM temp.coverage_keys WHERE run = ?1 AND report = ?2 AND lists & {EMPTY} != 0");
+            let had_empty = "SELECT 1 FROM streams WHERE id = ?1 AND gaps_empty > 0";
+            if exists(self.connection, &has_empty, place)? || exists(self.connection, had_empty, [stream])? {
+                // Records may have come after a report that was early.
+                self.keys_of(place, pair)?.mark_again()?;
+                confirm(self.connection, stream, pair, place)?;
+                let is_empty = format!("lists & {EMPTY} != 0");
+                each_key(self.connection, place, &is_empty, |key| self.open_empty(pair, key, now))?;
+            }
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A record came for a key that was empty before.
@@ -50,9 +50,7 @@ fn confirm(connection: &Connection, stream: i64, pair: &CoveragePair, (run, repo
             return Ok(());
         }
         for mut row in rows {
-            let before = row.gap.state.clone();
-            row.gap.confirmed_by = Some(Confirmation::Record);
-            row.update(connection, &before)?;
+            row.change(connection, |gap| gap.confirmed_by = Some(Confirmation::Record))?;
         }
     }
 }

@@ -8,15 +8,15 @@
 use crate::account::coverage_keys::{EMPTY, HYDRATED, MISSING, OUTCOMES, Place, QUARANTINED, REQUIRED, each_key};
 use crate::error::{Failure, from_sql, to_sql};
 use crate::gaps::held_gaps::{Sieve, each_field};
-use crate::run::session::Session;
+use crate::run::session::RunTables;
 use crate::sql::{execute, exists};
 use gleaner_engine::{CoveragePair, ReportedKeys, Track};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-/// Whose keys are looked for.
+/// The keys of one report that are looked for.
 #[derive(Clone, Copy)]
-pub(crate) struct Where<'a> {
+pub(crate) struct ReportKeys<'a> {
     pub(crate) connection: &'a Connection,
     /// The report.
     pub(crate) place: Place,
@@ -31,18 +31,16 @@ pub(crate) struct Where<'a> {
 /// Records of a stream whose keys show whether it shares them with its parent.
 const SAMPLE: i64 = 100;
 
-impl<'a> Where<'a> {
-    pub(crate) fn of<T: Track>(
-        connection: &'a Connection,
-        session: &Session<T>,
-        place: Place,
-        pair: &CoveragePair,
-    ) -> Result<Self, Failure> {
+impl<'c, T: Track> RunTables<'c, T> {
+    pub(crate) fn keys_of(&self, place: Place, pair: &CoveragePair) -> Result<ReportKeys<'c>, Failure> {
+        let Self { connection, session } = *self;
         let stream = session.streams.of(&pair.stream)?;
         let parent = session.streams.of(&pair.state_stream).ok().filter(|&parent| parent != stream);
-        Ok(Self { connection, place, stream, parent, first_seq: session.first_seq })
+        Ok(ReportKeys { connection, place, stream, parent, first_seq: session.first_seq })
     }
+}
 
+impl ReportKeys<'_> {
     /// Whether the required keys are keys of the list's records.
     pub(crate) fn whose(&self) -> Result<ReportedKeys, Failure> {
         let (run, report) = self.place;
@@ -163,7 +161,9 @@ impl<'a> Where<'a> {
     /// stream has its records under its parent's keys, one that is not there is missing.
     fn may_be_empty(&self) -> Result<bool, Failure> {
         let Some(parent) = self.parent else { return Ok(false) };
-        Ok(has_records(self.connection, self.stream)? && !shares_keys(self.connection, self.stream, parent)?)
+        let has_records = "SELECT 1 FROM records WHERE stream = ?1 LIMIT 1";
+        let is_filled = exists(self.connection, has_records, [self.stream])?;
+        Ok(is_filled && !shares_keys(self.connection, self.stream, parent)?)
     }
 
     fn mark_empty(&self) -> Result<u64, Failure> {
@@ -192,10 +192,6 @@ const STORED_AS: &str = "(coverage_keys.key, CASE WHEN coverage_keys.key >= '[\"
 /// The keys of a report that it calls hydrated and nothing else.
 fn hydrated() -> String {
     format!("run = ?1 AND report = ?2 AND lists & {OUTCOMES} = {HYDRATED} AND lists & {REQUIRED} != 0")
-}
-
-fn has_records(connection: &Connection, stream: i64) -> Result<bool, Failure> {
-    exists(connection, "SELECT 1 FROM records WHERE stream = ?1 LIMIT 1", [stream])
 }
 
 /// Whether records of one stream have keys of another.

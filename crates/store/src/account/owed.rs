@@ -7,11 +7,10 @@
 //! The keys are in a temporary table, so that a million of them need no memory, and a sieve of fixed size lets most
 //! fields pass without a look into the table. A run whose lists have no details does none of this.
 
-use crate::account::coverage_keys::has_durable_gap;
 use crate::error::Failure;
 use crate::gaps::gap_rows::GapRow;
 use crate::gaps::held_gaps::{Sieve, each_field};
-use crate::run::session::Session;
+use crate::run::session::{RunTables, Session};
 use crate::sql::{execute, exists, first};
 use gleaner_engine::{CoveragePair, SliceRecord, Track};
 use gleaner_protocol::{Op, RecordKey};
@@ -110,45 +109,6 @@ impl Owed {
         Ok(())
     }
 
-    /// Whether the run owes no detail of this list, nor of the lists that are found by it.
-    pub(crate) fn is_paid<T: Track>(
-        &self,
-        connection: &Connection,
-        session: &Session<T>,
-        list: i64,
-    ) -> Result<bool, Failure> {
-        let (mut lists, mut waiting) = (BTreeSet::from([list]), vec![list]);
-        while let Some(list) = waiting.pop() {
-            for pair in self.pairs.iter().filter(|pair| pair.list == list) {
-                if !pair.is_paid(connection, session)? {
-                    return Ok(false);
-                }
-                if lists.insert(pair.detail) {
-                    waiting.push(pair.detail);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Whether the run owes no detail of the list that a gap is a part of.
-    pub(crate) fn is_expanded<T: Track>(
-        &self,
-        connection: &Connection,
-        session: &Session<T>,
-        gap: &GapRow,
-    ) -> Result<bool, Failure> {
-        let list = gap.parent_stream().and_then(|parent| session.streams.of(parent).ok());
-        for pair in
-            self.pairs.iter().filter(|pair| pair.detail == gap.stream && list.is_none_or(|list| list == pair.list))
-        {
-            if !pair.is_paid(connection, session)? {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
     /// Whether records of the list show what is owed. Of a list that has none only a report can tell.
     pub(crate) fn has_records(&self, connection: &Connection, list: i64) -> Result<bool, Failure> {
         let sql = "SELECT 1 FROM streams WHERE id = ?1 AND records + tombstones + quarantined > 0";
@@ -164,19 +124,47 @@ impl Owed {
     }
 }
 
-impl Pair {
+impl<T: Track> RunTables<'_, T> {
+    /// Whether the run owes no detail of this list, nor of the lists that are found by it.
+    pub(crate) fn is_paid(&self, list: i64) -> Result<bool, Failure> {
+        let (mut lists, mut waiting) = (BTreeSet::from([list]), vec![list]);
+        while let Some(list) = waiting.pop() {
+            for pair in self.session.owed.pairs.iter().filter(|pair| pair.list == list) {
+                if !self.is_pair_paid(pair)? {
+                    return Ok(false);
+                }
+                if lists.insert(pair.detail) {
+                    waiting.push(pair.detail);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the run owes no detail of the list that a gap is a part of.
+    pub(crate) fn is_expanded(&self, gap: &GapRow) -> Result<bool, Failure> {
+        let list = gap.parent_stream().and_then(|parent| self.session.streams.of(parent).ok());
+        let is_its = |pair: &&Pair| pair.detail == gap.stream && list.is_none_or(|list| list == pair.list);
+        for pair in self.session.owed.pairs.iter().filter(is_its) {
+            if !self.is_pair_paid(pair)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// A gap pays, too. It is struck out, so that it is looked for once.
-    fn is_paid<T: Track>(&self, connection: &Connection, session: &Session<T>) -> Result<bool, Failure> {
-        let values = (session.run, self.list, self.detail);
+    fn is_pair_paid(&self, Pair { list, detail, pair }: &Pair) -> Result<bool, Failure> {
+        let run = self.session.run;
         let next = "SELECT key FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 LIMIT 1";
         let strike = "DELETE FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 AND key = ?4";
         loop {
-            let key = first(connection, next, values, |row| row.get::<_, String>(0))?;
+            let key = first(self.connection, next, (run, list, detail), |row| row.get::<_, String>(0))?;
             let Some(key) = key else { return Ok(true) };
-            if !has_durable_gap(connection, session, &self.pair, &RecordKey::text_of(&key))? {
+            if !self.has_durable_gap(pair, &RecordKey::text_of(&key))? {
                 return Ok(false);
             }
-            execute(connection, strike, (values.0, values.1, values.2, &key))?;
+            execute(self.connection, strike, (run, list, detail, &key))?;
         }
     }
 }

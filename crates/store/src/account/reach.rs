@@ -4,16 +4,16 @@
 
 use crate::error::{Failure, StoreError};
 use crate::registry;
-use crate::run::session::Session;
-use crate::sql::{execute, exists};
+use crate::run::session::RunTables;
+use crate::sql::{execute, exists, first, rows};
 use crate::store::Store;
 use gleaner_engine::{Reach, ReportedKeys, Scoped, SeenStreams, SliceRecord, Steady, Track};
 use gleaner_protocol::Op;
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How much of the hash of a scope names its track.
-const DIGEST_BYTES: usize = 16;
+const DIGEST_CHARS: usize = 32;
 /// Scoped tracks of a connection that are kept. A scope that has a date in it is another one every day.
 const SCOPED_TRACKS_KEPT: i64 = 50;
 
@@ -28,21 +28,18 @@ impl Store {
             let of = registry::find(connection, name)?;
             let sql = "SELECT s.name, p.parent, p.keys FROM parents p JOIN streams s ON s.id = p.stream
                        WHERE s.connection = ?1";
-            let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query([of])?;
+            let read = |row: &Row<'_>| Ok(((row.get(0)?, row.get(1)?), row.get::<_, Option<String>>(2)?));
             let (mut reported, mut reports) = (BTreeSet::new(), BTreeMap::new());
-            while let Some(row) = rows.next()? {
-                let pair = (row.get::<_, String>(0)?, row.get::<_, String>(1)?);
-                if let Some(keys) = row.get::<_, Option<String>>(2)? {
-                    reports.insert(pair.clone(), keys_from_code(&keys));
+            for (pair, keys) in rows(connection, sql, [of], read)? {
+                if let Some(keys) = keys {
+                    reports.insert(pair.clone(), ReportedKeys::from_code(&keys).unwrap_or(ReportedKeys::Other));
                 }
                 reported.insert(pair);
             }
             let sql = "SELECT s.name FROM cursors c JOIN streams s ON s.id = c.stream
                        WHERE s.connection = ?1 AND c.track = ?2";
-            let mut statement = connection.prepare_cached(sql)?;
-            let with_cursor = statement.query_map((of, Steady::NAME), |row| row.get(0))?;
-            Ok(SeenStreams { reported, with_cursor: with_cursor.collect::<Result<_, _>>()?, reports })
+            let with_cursor = rows(connection, sql, (of, Steady::NAME), |row| row.get(0))?.into_iter().collect();
+            Ok(SeenStreams { reported, with_cursor, reports })
         })
     }
 }
@@ -53,9 +50,7 @@ pub(crate) fn track_name<T: Track>(reach: Option<&Reach>) -> String {
         return T::NAME.to_owned();
     }
     let scope = reach.map(|reach| reach.asked().to_text()).unwrap_or_default();
-    let digest = blake3::hash(scope.as_bytes());
-    let hex = digest.as_bytes()[..DIGEST_BYTES].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    format!("{}:{hex}", T::NAME)
+    format!("{}:{}", T::NAME, &blake3::hash(scope.as_bytes()).to_hex()[..DIGEST_CHARS])
 }
 
 /// Notes that records of one stream are found by the list of another.
@@ -69,20 +64,7 @@ pub(crate) fn note_report(connection: &Connection, stream: i64, list: &str, keys
     let sql = "INSERT INTO parents (stream, parent, keys) SELECT id, ?2, ?3 FROM streams WHERE id = ?1
                ON CONFLICT (stream, parent) DO UPDATE SET keys = excluded.keys
                WHERE keys IS NULL OR keys = 'unknown' OR excluded.keys = 'other'";
-    execute(connection, sql, (stream, list, keys_code(keys)))
-}
-
-const fn keys_code(keys: ReportedKeys) -> &'static str {
-    match keys {
-        ReportedKeys::Unknown => "unknown",
-        ReportedKeys::OfList => "of_list",
-        ReportedKeys::Other => "other",
-    }
-}
-
-fn keys_from_code(code: &str) -> ReportedKeys {
-    let all = [ReportedKeys::Unknown, ReportedKeys::OfList];
-    all.into_iter().find(|keys| keys_code(*keys) == code).unwrap_or(ReportedKeys::Other)
+    execute(connection, sql, (stream, list, keys.code()))
 }
 
 /// Forgets the oldest scoped tracks of a connection. A run with such a scope lists all of it again.
@@ -98,59 +80,32 @@ pub(crate) fn forget_old_tracks(connection: &Connection, of: i64) -> Result<(), 
     Ok(())
 }
 
-impl<T: Track> Session<T> {
+impl<T: Track> RunTables<'_, T> {
     /// Whether a record that its connector sent must not change what is stored: a body that lacks fields does not take
     /// the place of a whole one. A deletion always counts: it has no time that a range could be held against.
-    pub(crate) fn holds_back(
-        &self,
-        connection: &Connection,
-        stream: i64,
-        record: &SliceRecord<'_>,
-    ) -> Result<bool, Failure> {
-        let Some(reach) = &self.start.about.reach else { return Ok(false) };
-        if record.op == Op::Delete || !reach.is_partial(record.stream) {
-            return Ok(false);
-        }
-        Self::has_whole(connection, stream, record)
+    pub(crate) fn holds_back(&self, stream: i64, record: &SliceRecord<'_>) -> Result<bool, Failure> {
+        Ok(record.op != Op::Delete && self.forgives(stream, record)?)
     }
 
     /// Whether a record that does not fit its schema is left out of the quarantine: it lacks fields, and a whole one is
     /// here.
-    pub(crate) fn forgives(
-        &self,
-        connection: &Connection,
-        stream: i64,
-        record: &SliceRecord<'_>,
-    ) -> Result<bool, Failure> {
-        let is_partial = self.start.about.reach.as_ref().is_some_and(|reach| reach.is_partial(record.stream));
-        Ok(is_partial && Self::has_whole(connection, stream, record)?)
-    }
-
-    /// Whether the record is stored with all its fields, or in quarantine.
-    fn has_whole(connection: &Connection, stream: i64, record: &SliceRecord<'_>) -> Result<bool, Failure> {
-        let quarantined = "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2";
-        Ok(exists(connection, quarantined, (stream, record.key))?
-            || stored(connection, stream, record.key)?.is_some_and(|stored| stored.is_whole(record.stream)))
+    pub(crate) fn forgives(&self, stream: i64, record: &SliceRecord<'_>) -> Result<bool, Failure> {
+        let is_partial = self.session.start.about.reach.as_ref().is_some_and(|reach| reach.is_partial(record.stream));
+        Ok(is_partial && has_whole(self.connection, stream, record)?)
     }
 }
 
-struct Stored {
-    deleted: bool,
-    /// The streams of which its run brought only some fields.
-    partial: Option<String>,
-}
-
-impl Stored {
-    fn is_whole(&self, stream: &str) -> bool {
-        let partial = self.partial.as_deref().and_then(|text| serde_json::from_str::<Vec<String>>(text).ok());
-        !self.deleted && !partial.unwrap_or_default().iter().any(|name| name == stream)
+/// Whether the record is stored with all its fields, or in quarantine.
+fn has_whole(connection: &Connection, stream: i64, record: &SliceRecord<'_>) -> Result<bool, Failure> {
+    let quarantined = "SELECT 1 FROM quarantine WHERE stream = ?1 AND key = ?2";
+    if exists(connection, quarantined, (stream, record.key))? {
+        return Ok(true);
     }
-}
-
-fn stored(connection: &Connection, stream: i64, key: &str) -> Result<Option<Stored>, Failure> {
+    // The streams of which its run brought only some fields.
     let sql = "SELECT v.deleted, u.partial FROM records r JOIN versions v ON v.seq = r.seq
                LEFT JOIN runs u ON u.id = v.run WHERE r.stream = ?1 AND r.key = ?2";
-    let mut statement = connection.prepare_cached(sql)?;
-    let read = |row: &rusqlite::Row<'_>| Ok(Stored { deleted: row.get(0)?, partial: row.get(1)? });
-    Ok(statement.query_row((stream, key), read).optional()?)
+    let read = |row: &Row<'_>| Ok((row.get::<_, bool>(0)?, row.get::<_, Option<String>>(1)?));
+    let Some((deleted, partial)) = first(connection, sql, (stream, record.key), read)? else { return Ok(false) };
+    let partial = partial.and_then(|text| serde_json::from_str::<Vec<String>>(&text).ok()).unwrap_or_default();
+    Ok(!deleted && !partial.iter().any(|name| name == record.stream))
 }

@@ -6,6 +6,7 @@
 //! then gets its name: there is never half a backup under it, and nothing that was there is replaced.
 
 use crate::error::{Failure, StoreError};
+use crate::open::beside;
 use crate::read::Reader;
 use gleaner_base::atomic::{is_dead, rename_new};
 use rusqlite::backup::{Backup, StepResult};
@@ -106,8 +107,7 @@ pub(crate) fn copy_pages(
             StepResult::More => {}
             // SQLite has waited already.
             _ => {
-                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-                return Err(Failure::Sql(rusqlite::Error::SqliteFailure(busy, None)));
+                return Err(Failure::busy());
             }
         }
     }
@@ -123,9 +123,7 @@ impl Unfinished {
     /// An empty file in the folder of the one that it will be, for its owner alone.
     pub(crate) fn beside(target: &Path) -> Result<Self, StoreError> {
         let target = crate::open::resolve(target)?;
-        let mut path = target.clone().into_os_string();
-        path.push(format!(".{}{UNFINISHED}", std::process::id()));
-        let path = PathBuf::from(path);
+        let path = beside(&target, &format!(".{}{UNFINISHED}", std::process::id()));
         clear_leftovers(&target);
         let made = gleaner_base::private::create_new(&path);
         made.map_err(|error| StoreError::of_copy(error, &target))?;
@@ -166,10 +164,8 @@ pub(crate) const UNFINISHED: &str = ".unfinished";
 impl Drop for Unfinished {
     fn drop(&mut self) {
         for ending in ["", "-wal", "-shm", "-journal"] {
-            let mut path = self.path.clone().into_os_string();
-            path.push(ending);
             // What has its name by now is not there any more.
-            drop(fs::remove_file(path));
+            drop(fs::remove_file(beside(&self.path, ending)));
         }
     }
 }

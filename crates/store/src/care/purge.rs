@@ -124,8 +124,7 @@ impl Store {
                 return Ok(());
             }
             // A reader holds older pages. It is told, and the purge can be repeated.
-            let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
-            Err(Failure::Sql(rusqlite::Error::SqliteFailure(busy, None)))
+            Err(Failure::busy())
         });
         self.heed(emptied)
     }

@@ -7,12 +7,14 @@
 //! that did not change cost nothing.
 
 use crate::error::{Failure, StoreError, from_sql};
-use crate::gaps::gap_rows::{self, COLUMNS};
+use crate::gaps::gap_rows::GapRow;
 use crate::gaps::held_gaps::{Sieve, comparable, each_field};
 use crate::lease::Lease;
 use crate::read::Reader;
 use crate::registry;
+use crate::sql::rows;
 use crate::store::Store;
+use gleaner_engine::Gap;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 
@@ -72,10 +74,8 @@ impl Reader {
     pub fn doubts(&self) -> Result<Vec<Doubt>, StoreError> {
         self.ask(|connection| {
             let sql = "SELECT id, name FROM connections WHERE state != 'purging' ORDER BY name";
-            let mut statement = connection.prepare(sql)?;
-            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))?;
             let mut found = Vec::new();
-            for (id, name) in rows.collect::<Result<Vec<_>, _>>()? {
+            for (id, name) in rows(connection, sql, [], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)))? {
                 let doubt = |(stream, about)| Doubt { connection: name.clone(), stream, about };
                 let cursors = cursors(connection, id)?;
                 let gaps = closed_gaps(connection, id)?.into_iter();
@@ -103,11 +103,8 @@ impl Store {
             let cursors = transaction.execute(sql, (of, NOTHING, !claimed.is_empty()))? as u64;
             let mut gaps = 0;
             for id in closed_gaps(transaction, of)?.into_values().flatten() {
-                let sql = format!("SELECT {COLUMNS} FROM gaps WHERE id = ?1");
-                for mut row in gap_rows::read_all(transaction, &sql, [id])? {
-                    let before = row.gap.state.clone();
-                    gaps += u64::from(row.gap.reopen_unconfirmed());
-                    row.update(transaction, &before)?;
+                if let Some(mut row) = GapRow::by_id(transaction, id)? {
+                    gaps += u64::from(row.change(transaction, Gap::reopen_unconfirmed)?);
                 }
             }
             Ok(Repaired { cursors, gaps })
@@ -118,9 +115,7 @@ impl Store {
 fn cursors(connection: &Connection, of: i64) -> Result<Vec<(String, DoubtAbout)>, Failure> {
     let sql = "SELECT s.name, c.track FROM cursors c JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.is_assumed = 1 ORDER BY s.id, c.track";
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map([of], |row| Ok((row.get(0)?, DoubtAbout::Cursor { track: row.get(1)? })))?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    rows(connection, sql, [of], |row| Ok((row.get(0)?, DoubtAbout::Cursor { track: row.get(1)? })))
 }
 
 /// Only of reports that no check was behind: since schema 5 hydrated keys are confirmed before they count.
@@ -129,12 +124,10 @@ fn hydrated(connection: &Connection, of: i64) -> Result<Vec<(String, DoubtAbout)
                JOIN runs r ON r.id = l.run
                WHERE s.connection = ?1 AND r.scope IS NULL AND l.hydrated > s.records + s.tombstones + s.quarantined
                ORDER BY s.id";
-    let mut statement = connection.prepare_cached(sql)?;
-    let read = |row: &rusqlite::Row<'_>| {
+    rows(connection, sql, [of], |row| {
         let about = DoubtAbout::Hydrated { claimed: from_sql(row.get(1)?), stored: from_sql(row.get(2)?) };
         Ok((row.get(0)?, about))
-    };
-    Ok(statement.query_map([of], read)?.collect::<Result<_, _>>()?)
+    })
 }
 
 /// The gaps of a connection that were closed on a connector's word and for which the store has nothing, by stream.

@@ -12,6 +12,7 @@ use crate::error::{Failure, StoreError};
 use crate::lease::holder::Holder;
 use crate::lease::seen::SeenNote;
 use crate::lease::{HeldBy, Lease, LeaseOn, Standing, judge, take};
+use crate::open::beside;
 use crate::read::Reader;
 use crate::sql::rows;
 use crate::store::{Store, meta_number, meta_text, set_meta_number};
@@ -61,7 +62,7 @@ pub fn restore(
     let old = if fs::symlink_metadata(store).is_ok() { Old::open(store)? } else { Old::Absent };
     match old {
         Old::Usable(mut old) => {
-            let known = Known::of(&old)?;
+            let known = Known { id: old.id()?, epoch: old.epoch()?.get(), next_seq: old.next_seq()? };
             let leases = match old.shut_everybody_out(holder, now)? {
                 Ok(leases) => leases,
                 Err(by) => return Ok(RestoreOutcome::Held(by)),
@@ -73,16 +74,14 @@ pub fn restore(
             }
             Ok(RestoreOutcome::Restored { kept: Some(kept), was_older: replaced?, settings })
         }
-        Old::Broken => {
+        Old::Broken | Old::Absent => {
             let was_older = fresh.go_on_from(SeenNote::beside(store, fresh.id()?).epoch(), 0)?;
-            move_aside(store, &kept).map_err(|error| StoreError::of_copy(error, store))?;
+            let kept = matches!(old, Old::Broken).then_some(kept);
+            if let Some(kept) = &kept {
+                move_aside(store, kept).map_err(|error| StoreError::of_copy(error, store))?;
+            }
             move_in(fresh, unfinished, store)?;
-            Ok(RestoreOutcome::Restored { kept: Some(kept), was_older, settings })
-        }
-        Old::Absent => {
-            let was_older = fresh.go_on_from(SeenNote::beside(store, fresh.id()?).epoch(), 0)?;
-            move_in(fresh, unfinished, store)?;
-            Ok(RestoreOutcome::Restored { kept: None, was_older, settings })
+            Ok(RestoreOutcome::Restored { kept, was_older, settings })
         }
     }
 }
@@ -121,12 +120,6 @@ struct Known {
     id: String,
     epoch: u64,
     next_seq: u64,
-}
-
-impl Known {
-    fn of(store: &Store) -> Result<Self, StoreError> {
-        Ok(Self { id: store.id()?, epoch: store.epoch()?.get(), next_seq: store.next_seq()? })
-    }
 }
 
 /// Copies the backup and looks at it.
@@ -201,12 +194,6 @@ fn move_in(fresh: Store, copy: Unfinished, store: &Path) -> Result<(), StoreErro
         drop(fs::remove_file(beside(store, ending)));
     }
     copy.give_name(store).map_err(|error| StoreError::of_copy(error, store))
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 impl Store {

@@ -10,15 +10,11 @@ mod schema;
 
 use crate::care::row_hash::row_hash;
 use crate::error::{Failure, StoreError, from_sql};
-use crate::gaps::gap_rows::{CONFIRMED, HASHED, NOTE, gap_id};
+use crate::gaps::gap_rows::{CONFIRMED, HASHED, NOTE};
 use crate::read::Reader;
-use crate::sql::{first, rows};
-use gleaner_engine::invariants::Durable;
-use gleaner_engine::{CommitSeq, GapId, Steady, Track};
-use gleaner_protocol::{RecordKey, Semantics};
+use crate::sql::rows;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
-use std::collections::BTreeSet;
 
 /// One thing that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -62,20 +58,10 @@ impl Reader {
             Ok(found)
         })?;
         if !found.iter().any(|damage| damage.row.is_none()) {
-            promises::check(self, &mut found)?;
+            self.ask(|connection| promises::check(connection, &mut found))?;
         }
         found.truncate(DAMAGE_MAX);
         Ok(found)
-    }
-
-    /// What is durable of one connection, for the engine's invariants.
-    ///
-    /// # Errors
-    ///
-    /// When there is no such connection.
-    pub fn account(&self, name: &str) -> Result<Account<'_>, StoreError> {
-        let of = self.ask(|connection| crate::registry::find(connection, name))?;
-        Ok(Account { reader: self, of })
     }
 }
 
@@ -138,15 +124,14 @@ fn is_what_was_hashed(row: &rusqlite::Row<'_>, values: usize) -> Result<bool, Fa
 }
 
 fn check_gaps(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let kinds: [(&[&str], &str); 3] = [
-        (&[], "state != 'ignored' AND confirmed_by IS NULL"),
-        (&NOTE, "state = 'ignored'"),
-        (&[CONFIRMED], "state != 'ignored' AND confirmed_by IS NOT NULL"),
+    let kinds = [
+        (HASHED.to_owned(), "state != 'ignored' AND confirmed_by IS NULL"),
+        (format!("{HASHED}, {NOTE}"), "state = 'ignored'"),
+        (format!("{HASHED}, {CONFIRMED}"), "state != 'ignored' AND confirmed_by IS NOT NULL"),
     ];
-    for (also, which) in kinds {
-        let columns = HASHED.iter().chain(also).copied().collect::<Vec<_>>();
-        let hashed = columns.len();
-        let sql = format!("SELECT {}, hash, id FROM gaps WHERE {which}", columns.join(", "));
+    for (columns, which) in kinds {
+        let hashed = columns.split(", ").count();
+        let sql = format!("SELECT {columns}, hash, id FROM gaps WHERE {which}");
         let mut statement = connection.prepare(&sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
@@ -283,87 +268,4 @@ fn check_cursors(connection: &Connection, found: &mut Vec<Damage>) -> Result<(),
         }
     }
     Ok(())
-}
-
-/// What is durable of one connection. A store that cannot be read answers like an empty one: the
-/// invariants then say that something is missing, which is true.
-#[derive(Debug)]
-pub struct Account<'r> {
-    reader: &'r Reader,
-    of: i64,
-}
-
-impl Account<'_> {
-    fn one<R>(
-        &self,
-        sql: &str,
-        values: impl rusqlite::Params,
-        read: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
-    ) -> Option<R> {
-        self.reader.ask(|connection| first(connection, sql, values, read)).ok().flatten()
-    }
-
-    fn many<R>(
-        &self,
-        sql: &str,
-        values: impl rusqlite::Params,
-        read: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<R>,
-    ) -> Vec<R> {
-        self.reader.ask(|connection| rows(connection, sql, values, read)).unwrap_or_default()
-    }
-}
-
-/// For the steady track.
-impl Durable for Account<'_> {
-    fn checkpoint(&self, stream: &str) -> Option<CommitSeq> {
-        let sql = "SELECT c.seq FROM cursors c JOIN streams s ON s.id = c.stream
-                   WHERE s.connection = ?1 AND s.name = ?2 AND c.track = ?3";
-        self.one(sql, (self.of, stream, Steady::NAME), |row| Ok(CommitSeq::new(from_sql(row.get(0)?))))
-    }
-
-    fn whole_slices(&self, stream: &str) -> Vec<CommitSeq> {
-        let sql = "SELECT c.seq FROM commits c JOIN streams s ON s.id = c.stream
-                   WHERE s.connection = ?1 AND s.name = ?2 AND c.track = ?3 ORDER BY c.id";
-        self.many(sql, (self.of, stream, Steady::NAME), |row| Ok(CommitSeq::new(from_sql(row.get(0)?))))
-    }
-
-    fn accounts_for(&self, stream: &str, key: &str) -> bool {
-        let places = [
-            "SELECT 1 FROM records r JOIN streams s ON s.id = r.stream
-             WHERE s.connection = ?1 AND s.name = ?2 AND r.key = ?3",
-            "SELECT 1 FROM gaps g JOIN streams s ON s.id = g.stream
-             WHERE s.connection = ?1 AND s.name = ?2 AND g.record_key = ?3
-             AND (g.state != 'recovered' OR g.confirmed_by IN ('record', 'empty'))",
-            "SELECT 1 FROM quarantine q JOIN streams s ON s.id = q.stream
-             WHERE s.connection = ?1 AND s.name = ?2 AND q.key = ?3",
-        ];
-        let is_there = |sql: &str, key: &str| self.one(sql, (self.of, stream, key), |_| Ok(())).is_some();
-        RecordKey::forms_of(key).any(|key| places.iter().any(|sql| is_there(sql, &key)))
-    }
-
-    fn backlog_covers(&self, stream: &str, position: i64) -> bool {
-        // A backlog gap says in its locator up to where it stands for the list. To SQLite any text is
-        // larger than any number, and would cover everything.
-        let sql = "SELECT 1 FROM gaps g JOIN streams s ON s.id = g.stream WHERE s.connection = ?1 AND s.name = ?2
-                   AND g.state != 'recovered' AND json_extract(g.locator, '$.watermark') >= ?3
-                   AND json_type(g.locator, '$.watermark') IN ('integer', 'real') LIMIT 1";
-        self.one(sql, (self.of, stream, position), |_| Ok(())).is_some()
-    }
-
-    fn tombstones(&self) -> Vec<(String, String)> {
-        let sql = "SELECT s.name, r.key FROM records r JOIN versions v ON v.seq = r.seq
-                   JOIN streams s ON s.id = r.stream WHERE s.connection = ?1 AND v.deleted = 1";
-        self.many(sql, [self.of], |row| Ok((row.get(0)?, row.get(1)?)))
-    }
-
-    fn semantics(&self, stream: &str) -> Option<Semantics> {
-        let sql = "SELECT semantics FROM streams WHERE connection = ?1 AND name = ?2";
-        let code = self.one(sql, (self.of, stream), |row| row.get::<_, String>(0))?;
-        Semantics::from_code(&code)
-    }
-
-    fn open_gaps(&self) -> BTreeSet<GapId> {
-        let sql = "SELECT identity FROM gaps WHERE connection = ?1 AND state != 'recovered'";
-        self.many(sql, [self.of], |row| Ok(gap_id(&row.get::<_, Vec<u8>>(0)?))).into_iter().collect()
-    }
 }

@@ -4,20 +4,20 @@
 //! change it, and it becomes a row again, with the counters of its stream. A row is never deleted
 //! but by a purge.
 
-use crate::account::coverage_keys::has_durable_gap;
+use crate::account::coverage_keys::{Place, each_key};
 use crate::account::reach::note_parent;
 use crate::care::row_hash::row_hash;
 use crate::error::{Failure, date_from_sql, date_to_sql};
-use crate::gaps::held_gaps::Brought;
-use crate::run::session::{Session, optional_raw_json};
-use crate::sql::{execute, exists};
+use crate::gaps::held_gaps::{Brought, HeldGaps};
+use crate::run::session::{RunTables, Session, optional_raw_json};
+use crate::sql::{execute, exists, first};
 use gleaner_engine::{
     AttemptLimits, Confirmation, CoveragePair, Evidence, Gap, GapCause, GapChange, GapId, GapIdentity, GapState,
     LeaseId, Note, Recovery, Track, WallTime,
 };
 use gleaner_protocol::{AbsenceReason, DetailGap, GapKey, GapReason, RawJson};
 use rusqlite::types::{Value, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
 /// How much of the hash makes a gap's id.
 pub(crate) const IDENTITY_BYTES: usize = 16;
@@ -44,16 +44,9 @@ pub(crate) fn gap_id(identity: &[u8]) -> GapId {
 
 /// The hash in a gap's id; `None` for a text that is none of ours.
 pub(crate) fn parse_gap_id(id: &GapId) -> Option<Identity> {
-    let text = id.as_str().as_bytes();
-    if text.len() != 2 * IDENTITY_BYTES {
-        return None;
-    }
-    let mut identity = [0; IDENTITY_BYTES];
-    for (byte, pair) in identity.iter_mut().zip(text.chunks_exact(2)) {
-        let digit = |at: usize| char::from(pair[at]).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        *byte = digit(0)? << 4 | digit(1)?;
-    }
-    Some(identity)
+    let text = id.as_str();
+    let is_ours = text.len() == 2 * IDENTITY_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(text, 16).ok().filter(|_| is_ours).map(u128::to_be_bytes)
 }
 
 /// A gap and where its row is.
@@ -62,8 +55,8 @@ pub(crate) struct GapRow {
     pub(crate) id: i64,
     pub(crate) stream: i64,
     pub(crate) gap: Gap,
-    /// Whether it was closed as empty when it was read.
-    was_empty: bool,
+    /// As it is stored: where it stands, and whether it was closed as empty.
+    stored: (GapState, bool),
     fixed: Fixed,
 }
 
@@ -88,44 +81,22 @@ pub(crate) const COLUMNS: &str = "id, stream, state, lease, attempts, counted_un
 
 /// What a row is hashed by, in this order; and after it the note of an ignored one ([`NOTE`]), or what a closed one was
 /// confirmed by ([`CONFIRMED`]).
-pub(crate) const HASHED: [&str; 23] = [
-    "identity",
-    "connection",
-    "stream",
-    "grant_id",
-    "parent_stream",
-    "record_key",
-    "record_key_is_number",
-    "state",
-    "lease",
-    "attempts",
-    "counted_under",
-    "deferred_under",
-    "reason",
-    "run_cap",
-    "http_status",
-    "terminal_reason",
-    "last_error",
-    "not_before",
-    "since",
-    "due",
-    "locator",
-    "list_cursor",
-    "run",
-];
+pub(crate) const HASHED: &str = "identity, connection, stream, grant_id, parent_stream, record_key, record_key_is_number, \
+                                 state, lease, attempts, counted_under, deferred_under, reason, run_cap, http_status, \
+                                 terminal_reason, last_error, not_before, since, due, locator, list_cursor, run";
 
 /// What only an ignored gap has. It is hashed where it is there.
-pub(crate) const NOTE: [&str; 2] = ["ignored_note", "ignored_at"];
+pub(crate) const NOTE: &str = "ignored_note, ignored_at";
 
 /// What only a closed gap has. It is hashed where it is there.
 pub(crate) const CONFIRMED: &str = "confirmed_by";
 
 /// What follows from the rest.
-const DERIVED: [&str; 2] = ["hash", "part_of_list"];
+const DERIVED: &str = "hash, part_of_list";
 
 /// All columns that are written.
 fn written() -> impl Iterator<Item = &'static str> {
-    HASHED.into_iter().chain(NOTE).chain([CONFIRMED]).chain(DERIVED)
+    [HASHED, NOTE, CONFIRMED, DERIVED].into_iter().flat_map(|columns| columns.split(", "))
 }
 
 impl GapRow {
@@ -184,12 +155,12 @@ impl GapRow {
             run: row.get(21)?,
             last_error: row.get(22)?,
         };
-        let was_empty = is_empty(&gap);
-        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap, was_empty, fixed })
+        let stored = (gap.state.clone(), is_empty(&gap));
+        Ok(Self { id: row.get(0)?, stream: row.get(1)?, gap, stored, fixed })
     }
 
     /// In the order of [`HASHED`].
-    fn values(&self) -> [Value; HASHED.len()] {
+    fn values(&self) -> [Value; 23] {
         let (gap, fixed) = (&self.gap, &self.fixed);
         let text = |text: Option<&str>| text.map(str::to_owned).into();
         let raw = |raw: &Option<RawJson<'static>>| raw.as_ref().map(|raw| raw.as_str().to_owned()).into();
@@ -221,7 +192,7 @@ impl GapRow {
     }
 
     /// In the order of [`NOTE`]; nothing where there is none.
-    fn note(&self) -> Option<[Value; NOTE.len()]> {
+    fn note(&self) -> Option<[Value; 2]> {
         match &self.gap.state {
             GapState::Ignored { note, at, .. } => Some([note.as_str().to_owned().into(), date_to_sql(*at).into()]),
             GapState::Pending | GapState::InProgress { .. } | GapState::Recovered | GapState::Terminal { .. } => None,
@@ -268,24 +239,38 @@ impl GapRow {
 
     pub(crate) fn find(connection: &Connection, identity: &Identity) -> Result<Option<Self>, Failure> {
         let sql = format!("SELECT {COLUMNS} FROM gaps WHERE identity = ?1");
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query([&identity[..]])?;
-        rows.next()?.map(Self::read).transpose()
+        Ok(read_all(connection, &sql, [&identity[..]])?.pop())
+    }
+
+    /// The gap with this number.
+    pub(crate) fn by_id(connection: &Connection, id: i64) -> Result<Option<Self>, Failure> {
+        Ok(read_all(connection, &format!("SELECT {COLUMNS} FROM gaps WHERE id = ?1"), [id])?.pop())
+    }
+
+    /// Changes it by a rule of the engine.
+    pub(crate) fn change<R>(
+        &mut self,
+        connection: &Connection,
+        rule: impl FnOnce(&mut Gap) -> R,
+    ) -> Result<R, Failure> {
+        let result = rule(&mut self.gap);
+        self.update(connection)?;
+        Ok(result)
     }
 
     /// Writes back what may have changed.
-    pub(crate) fn update(&self, connection: &Connection, before: &GapState) -> Result<(), Failure> {
+    pub(crate) fn update(&mut self, connection: &Connection) -> Result<(), Failure> {
         // Ours, not anybody else's.
         let columns = written().map(|column| format!("{column} = ?")).collect::<Vec<_>>().join(", ");
         let sql = format!("UPDATE gaps SET {columns} WHERE id = ?");
         let values = self.all_values().chain([Value::Integer(self.id)]);
         execute(connection, &sql, params_from_iter(values))?;
-        let is_empty = is_empty(&self.gap);
-        if is_empty != self.was_empty {
+        let (before, was_empty) = std::mem::replace(&mut self.stored, (self.gap.state.clone(), is_empty(&self.gap)));
+        if self.stored.1 != was_empty {
             let sql = "UPDATE streams SET gaps_empty = gaps_empty + ?2 WHERE id = ?1";
-            execute(connection, sql, (self.stream, if is_empty { 1 } else { -1 }))?;
+            execute(connection, sql, (self.stream, if was_empty { -1 } else { 1 }))?;
         }
-        count(connection, self.stream, Some(before), &self.gap.state)
+        count(connection, self.stream, Some(&before), &self.gap.state)
     }
 }
 
@@ -335,144 +320,205 @@ fn count(connection: &Connection, stream: i64, from: Option<&GapState>, to: &Gap
     execute(connection, &sql, [stream])
 }
 
-/// Carries out one change of a slice.
-pub(crate) fn change<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    change: &GapChange,
-    brought: &mut Brought<'_>,
-    now: WallTime,
-) -> Result<(), Failure> {
-    match change {
-        GapChange::Open(gap) => {
-            brought.gap(session.streams.of(&gap.stream)?);
-            open(connection, session, gap, now).map(|_| ())
+impl<T: Track> RunTables<'_, T> {
+    /// Carries out one change of a slice.
+    pub(crate) fn change_gap(
+        &self,
+        change: &GapChange,
+        brought: &mut Brought<'_>,
+        now: WallTime,
+    ) -> Result<(), Failure> {
+        match change {
+            GapChange::Open(gap) => {
+                brought.gap(self.session.streams.of(&gap.stream)?);
+                self.open_gap(gap, now).map(drop)
+            }
+            GapChange::Attempt { gap_id, lease } => match self.served(gap_id)? {
+                Some(mut row) => row.change(self.connection, |gap| gap.attempt(lease)),
+                None => Ok(()),
+            },
+            GapChange::Recover { gap_id, stream, lease } => {
+                // One that nobody knows is as little recovered as one that this run does not hold.
+                let Some(mut row) = self.served(gap_id)? else { return brought.count(None, Recovery::NotHeld) };
+                let streams = &self.session.streams;
+                let evidence = brought.evidence(&row, streams.of(stream)?, streams)?;
+                // Its run may be killed before the report that would name the details which did not come.
+                if evidence == Evidence::List && !self.is_expanded(&row)? {
+                    brought.wait(&row);
+                    return Ok(());
+                }
+                let recovery = row.change(self.connection, |gap| gap.recover(lease, evidence))?;
+                brought.count(Some(&row), recovery)
+            }
         }
-        GapChange::Attempt { gap_id, lease } => {
-            if let Some(mut row) = served(connection, session, gap_id)? {
-                let before = row.gap.state.clone();
-                row.gap.attempt(lease);
-                row.update(connection, &before)?;
+    }
+
+    /// Closes the parts of lists that were called recovered before their details came. The reports of a run that succeeded
+    /// speak for those details; without a report they must have come.
+    pub(crate) fn close_early(&self) -> Result<(), Failure> {
+        let held = self.session.held.borrow();
+        for id in held.as_ref().into_iter().flat_map(HeldGaps::early) {
+            let Some(mut row) = GapRow::by_id(self.connection, id)? else { continue };
+            let lease = &self.session.start.lease;
+            if self.is_expanded(&row)? && matches!(row.gap.recover(lease, Evidence::List), Recovery::Settled(_)) {
+                row.update(self.connection)?;
+                let sql =
+                    "UPDATE runs SET recovered = recovered + 1, recovered_lists = recovered_lists + 1 WHERE id = ?1";
+                execute(self.connection, sql, [self.session.run])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A gap is there, or there again. Answers whether it is a new one.
+    pub(crate) fn open_gap(&self, gap: &DetailGap, now: WallTime) -> Result<bool, Failure> {
+        let Self { connection, session } = *self;
+        let stream = session.streams.of(&gap.stream)?;
+        // A scoped run that leaves something out because of its scope has found nothing that is missing.
+        if !session.is_ordinary() && gap.reason == Some(GapReason::Absence(AbsenceReason::OutOfScope)) {
+            return Ok(false);
+        }
+        let key = gap.record_key.as_ref().map(GapKey::as_str);
+        let grant = session.gap_grant(stands_for_many(key, gap.detail_locator.as_ref()));
+        let mut identity = GapIdentity::of(&session.start.connection, &grant, gap);
+        // One that was served is put back under its id, whatever else the connector says about it; unless it
+        // says that another record is missing, which must not be lost.
+        let is_ours = |row: &GapRow| [&session.start.grant, &session.gap_grant(true)].contains(&&row.fixed.grant);
+        let is_meant = |row: &GapRow| {
+            row.stream == stream && is_ours(row) && (key.is_none() || key == row.fixed.record_key.as_deref())
+        };
+        let by_id = gap.gap_id.as_ref().and_then(|id| parse_gap_id(&GapId::new(id)));
+        let served = match by_id {
+            Some(id) => GapRow::find(connection, &id)?.filter(is_meant),
+            None => None,
+        };
+        let known = match served {
+            Some(row) => Some(row),
+            None => self.find_meant(gap, &mut identity)?,
+        };
+        let Some(mut row) = known else {
+            let fresh = Gap::open(gap, &session.start.lease, now);
+            self.insert_gap(gap, (stream, &identity_hash(&identity), grant), fresh)?;
+            return Ok(true);
+        };
+        // What a run was not served is not its to put off: it knows less of it than the run that was.
+        if !session.is_ordinary() && row.gap.is_open() && !row.was_served_to(session) {
+            return Ok(false);
+        }
+        row.gap.defer(gap, &session.start.lease, session.start.limits, now);
+        row.fixed.last_error = last_error_of(gap).or(row.fixed.last_error);
+        row.update(connection)?;
+        Ok(false)
+    }
+
+    /// Opens a gap for each key of a report that fits and that no gap accounts for. Answers how many.
+    pub(crate) fn open_unaccounted(
+        &self,
+        pair: &CoveragePair,
+        place: Place,
+        condition: &str,
+        now: WallTime,
+    ) -> Result<u64, Failure> {
+        let mut opened = 0;
+        each_key(self.connection, place, condition, |key| {
+            if !self.has_durable_gap(pair, key)? {
+                self.open_gap(&unaccounted(pair, key), now)?;
+                opened += 1;
             }
             Ok(())
-        }
-        GapChange::Recover { gap_id, stream, lease } => {
-            // One that nobody knows is as little recovered as one that this run does not hold.
-            let Some(mut row) = served(connection, session, gap_id)? else {
-                return brought.count(None, Recovery::NotHeld);
-            };
-            let evidence = brought.evidence(&row, session.streams.of(stream)?, &session.streams)?;
-            // Its run may be killed before the report that would name the details which did not come.
-            if evidence == Evidence::List && !session.owed.is_expanded(connection, session, &row)? {
-                brought.wait(&row);
-                return Ok(());
-            }
-            let before = row.gap.state.clone();
-            let recovery = row.gap.recover(lease, evidence);
-            row.update(connection, &before)?;
-            brought.count(Some(&row), recovery)
-        }
+        })?;
+        Ok(opened)
     }
-}
 
-/// Closes the parts of lists that were called recovered before their details came. The reports of a run that succeeded speak
-/// for those details; without a report they must have come.
-pub(crate) fn close_early<T: Track>(connection: &Connection, session: &Session<T>) -> Result<(), Failure> {
-    let early = session.held.borrow().as_ref().map(|held| held.early().collect::<Vec<_>>()).unwrap_or_default();
-    for id in early {
-        let sql = format!("SELECT {COLUMNS} FROM gaps WHERE id = ?1");
-        let Some(mut row) = read_all(connection, &sql, [id])?.pop() else { continue };
-        let before = row.gap.state.clone();
-        let is_expanded = session.owed.is_expanded(connection, session, &row)?;
-        if is_expanded && matches!(row.gap.recover(&session.start.lease, Evidence::List), Recovery::Settled(_)) {
-            row.update(connection, &before)?;
-            let sql = "UPDATE runs SET recovered = recovered + 1, recovered_lists = recovered_lists + 1 WHERE id = ?1";
-            execute(connection, sql, [session.run])?;
+    /// Keeps a key that a coverage report called hydrated, and under which there is nothing, as a gap that closed as empty.
+    /// A gap that is there says more.
+    pub(crate) fn open_empty(&self, pair: &CoveragePair, key: &str, now: WallTime) -> Result<(), Failure> {
+        let gap = unaccounted(pair, key);
+        let identity = GapIdentity::of(&self.session.start.connection, &self.session.gap_grant(false), &gap);
+        let identity = identity_hash(&identity);
+        if GapRow::find(self.connection, &identity)?.is_some() || self.has_durable_gap(pair, key)? {
+            return Ok(());
+        }
+        self.open_gap(&gap, now)?;
+        match GapRow::find(self.connection, &identity)? {
+            Some(mut row) => row.change(self.connection, Gap::settle_empty),
+            None => Ok(()),
         }
     }
-    Ok(())
-}
 
-/// A gap is there, or there again. Answers whether it is a new one.
-pub(crate) fn open<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    gap: &DetailGap,
-    now: WallTime,
-) -> Result<bool, Failure> {
-    let stream = session.streams.of(&gap.stream)?;
-    // A scoped run that leaves something out because of its scope has found nothing that is missing.
-    if !session.is_ordinary() && gap.reason == Some(GapReason::Absence(AbsenceReason::OutOfScope)) {
-        return Ok(false);
+    /// The gap that a connector means which names no id. All parts of a list that a connector leaves have one key. If there
+    /// is an open one with another locator that this run was not served, both stay: the connector does not know of the other.
+    fn find_meant(&self, gap: &DetailGap, identity: &mut GapIdentity) -> Result<Option<GapRow>, Failure> {
+        let Self { connection, session } = *self;
+        let found = GapRow::find(connection, &identity_hash(identity))?;
+        let (Some(locator), Some(key), true) = (&gap.detail_locator, &gap.record_key, session.is_ordinary()) else {
+            return Ok(found);
+        };
+        let lease = session.start.lease.as_str();
+        let is_other = |row: &GapRow| {
+            row.stands_for_many()
+                && row.gap.is_open()
+                && row.gap.locator.as_ref() != Some(locator)
+                && lease_of(&row.gap.state) != Some(lease)
+                && row.gap.deferred_under.as_ref() != Some(&session.start.lease)
+        };
+        if !found.as_ref().is_some_and(is_other) {
+            return Ok(found);
+        }
+        let sql = format!(
+            "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND stream = ?2 AND record_key = ?3 AND parent_stream IS ?4
+             AND grant_id = ?5 AND (lease = ?6 OR deferred_under = ?6) ORDER BY lease IS NULL LIMIT 1"
+        );
+        let stream = session.streams.of(&gap.stream)?;
+        let values = (session.connection, stream, key.as_str(), &gap.parent_stream, &identity.grant, lease);
+        if let Some(row) = read_all(connection, &sql, values)?.pop() {
+            return Ok(Some(row));
+        }
+        identity.subject = format!("{} loc:{}", identity.subject, locator.as_str());
+        GapRow::find(connection, &identity_hash(identity))
     }
-    let is_many = stands_for_many(gap.record_key.as_ref().map(GapKey::as_str), gap.detail_locator.as_ref());
-    let grant = session.gap_grant(is_many);
-    let mut identity = GapIdentity::of(&session.start.connection, &grant, gap);
-    // One that was served is put back under its id, whatever else the connector says about it; unless it
-    // says that another record is missing, which must not be lost.
-    let key = gap.record_key.as_ref().map(GapKey::as_str);
-    let is_ours = |row: &GapRow| [&session.start.grant, &session.gap_grant(true)].contains(&&row.fixed.grant);
-    let is_meant = |row: &GapRow| {
-        row.stream == stream && is_ours(row) && (key.is_none() || key == row.fixed.record_key.as_deref())
-    };
-    let by_id = gap.gap_id.as_ref().and_then(|id| parse_gap_id(&GapId::new(id)));
-    let served = match by_id {
-        Some(id) => GapRow::find(connection, &id)?.filter(is_meant),
-        None => None,
-    };
-    let known = match served {
-        Some(row) => Some(row),
-        None => find_meant(connection, session, gap, &mut identity)?,
-    };
-    let last_error = gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned());
-    let Some(mut row) = known else {
-        let fresh = Gap::open(gap, &session.start.lease, now);
-        insert(connection, session, gap, (stream, &identity_hash(&identity), grant), &fresh)?;
-        count(connection, stream, None, &fresh.state)?;
-        return Ok(true);
-    };
-    // What a run was not served is not its to put off: it knows less of it than the run that was.
-    if !session.is_ordinary() && row.gap.is_open() && !row.was_served_to(session) {
-        return Ok(false);
-    }
-    let before = row.gap.state.clone();
-    row.gap.defer(gap, &session.start.lease, session.start.limits, now);
-    row.fixed.last_error = last_error.or(row.fixed.last_error);
-    row.update(connection, &before)?;
-    Ok(false)
-}
 
-/// Opens a gap for a key that a coverage report required and that nothing accounts for.
-pub(crate) fn open_unaccounted<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    pair: &CoveragePair,
-    key: &str,
-    now: WallTime,
-) -> Result<(), Failure> {
-    open(connection, session, &unaccounted(pair, key), now).map(|_| ())
-}
-
-/// Keeps a key that a coverage report called hydrated, and under which there is nothing, as a gap that closed as empty.
-/// A gap that is there says more.
-pub(crate) fn open_empty<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    pair: &CoveragePair,
-    key: &str,
-    now: WallTime,
-) -> Result<(), Failure> {
-    let gap = unaccounted(pair, key);
-    let identity = GapIdentity::of(&session.start.connection, &session.gap_grant(false), &gap);
-    let identity = identity_hash(&identity);
-    if GapRow::find(connection, &identity)?.is_some() || has_durable_gap(connection, session, pair, key)? {
-        return Ok(());
+    /// Whether the run has another part of the same list: a connector that names no id could not say which one it means.
+    pub(crate) fn has_twin(&self, row: &GapRow) -> Result<bool, Failure> {
+        let sql = "SELECT 1 FROM gaps WHERE connection = ?1 AND stream = ?2 AND record_key = ?3 AND parent_stream IS ?4
+                   AND grant_id = ?5 AND (lease = ?6 OR deferred_under = ?6) AND id != ?7";
+        let Fixed { connection: of, parent_stream, grant, .. } = &row.fixed;
+        let (key, lease) = (row.record_key(), self.session.start.lease.as_str());
+        exists(self.connection, sql, (of, row.stream, key, parent_stream, grant, lease, row.id))
     }
-    open(connection, session, &gap, now)?;
-    let Some(mut row) = GapRow::find(connection, &identity)? else { return Ok(()) };
-    let before = row.gap.state.clone();
-    row.gap.settle_empty();
-    row.update(connection, &before)
+
+    fn insert_gap(
+        &self,
+        gap: &DetailGap,
+        (stream, identity, grant): (i64, &Identity, String),
+        fresh: Gap,
+    ) -> Result<(), Failure> {
+        if let Some(parent) = &gap.parent_stream {
+            note_parent(self.connection, stream, parent)?;
+        }
+        let fixed = Fixed {
+            identity: identity.to_vec(),
+            connection: self.session.connection,
+            grant,
+            parent_stream: gap.parent_stream.clone(),
+            record_key: gap.record_key.as_ref().map(|key| key.as_str().to_owned()),
+            record_key_is_number: matches!(gap.record_key, Some(GapKey::Number(_))),
+            run: self.session.run,
+            last_error: last_error_of(gap),
+        };
+        let row = GapRow { id: 0, stream, stored: (fresh.state.clone(), false), gap: fresh, fixed };
+        let columns = written().collect::<Vec<_>>();
+        let places = vec!["?"; columns.len()].join(", ");
+        let sql = format!("INSERT INTO gaps ({}) VALUES ({places})", columns.join(", "));
+        execute(self.connection, &sql, params_from_iter(row.all_values()))?;
+        count(self.connection, stream, None, &row.gap.state)
+    }
+
+    /// A gap that was served. One that is not of this connection is left alone.
+    fn served(&self, id: &GapId) -> Result<Option<GapRow>, Failure> {
+        let Some(identity) = parse_gap_id(id) else { return Ok(None) };
+        Ok(GapRow::find(self.connection, &identity)?.filter(|row| self.session.streams.has(row.stream)))
+    }
 }
 
 fn unaccounted(pair: &CoveragePair, key: &str) -> DetailGap {
@@ -485,82 +531,8 @@ fn unaccounted(pair: &CoveragePair, key: &str) -> DetailGap {
     }
 }
 
-/// The gap that a connector means which names no id. All parts of a list that a connector leaves have one key. If there is an
-/// open one with another locator that this run was not served, both stay: the connector does not know of the other.
-fn find_meant<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    gap: &DetailGap,
-    identity: &mut GapIdentity,
-) -> Result<Option<GapRow>, Failure> {
-    let found = GapRow::find(connection, &identity_hash(identity))?;
-    let (Some(locator), Some(key), true) = (&gap.detail_locator, &gap.record_key, session.is_ordinary()) else {
-        return Ok(found);
-    };
-    let lease = session.start.lease.as_str();
-    let is_other = |row: &GapRow| {
-        row.stands_for_many()
-            && row.gap.is_open()
-            && row.gap.locator.as_ref() != Some(locator)
-            && lease_of(&row.gap.state) != Some(lease)
-            && row.gap.deferred_under.as_ref() != Some(&session.start.lease)
-    };
-    if !found.as_ref().is_some_and(is_other) {
-        return Ok(found);
-    }
-    let sql = format!(
-        "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND stream = ?2 AND record_key = ?3 AND parent_stream IS ?4
-         AND grant_id = ?5 AND (lease = ?6 OR deferred_under = ?6) ORDER BY lease IS NULL LIMIT 1"
-    );
-    let stream = session.streams.of(&gap.stream)?;
-    let values = (session.connection, stream, key.as_str(), &gap.parent_stream, &identity.grant, lease);
-    if let Some(row) = read_all(connection, &sql, values)?.pop() {
-        return Ok(Some(row));
-    }
-    identity.subject = format!("{} loc:{}", identity.subject, locator.as_str());
-    GapRow::find(connection, &identity_hash(identity))
-}
-
-/// Whether the run has another part of the same list: a connector that names no id could not say which one it means.
-pub(crate) fn has_twin<T: Track>(connection: &Connection, session: &Session<T>, row: &GapRow) -> Result<bool, Failure> {
-    let sql = "SELECT 1 FROM gaps WHERE connection = ?1 AND stream = ?2 AND record_key = ?3 AND parent_stream IS ?4
-               AND grant_id = ?5 AND (lease = ?6 OR deferred_under = ?6) AND id != ?7";
-    let Fixed { connection: of, parent_stream, grant, .. } = &row.fixed;
-    let (key, lease) = (row.record_key(), session.start.lease.as_str());
-    exists(connection, sql, (of, row.stream, key, parent_stream, grant, lease, row.id))
-}
-
-fn insert<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    gap: &DetailGap,
-    (stream, identity, grant): (i64, &Identity, String),
-    fresh: &Gap,
-) -> Result<(), Failure> {
-    if let Some(parent) = &gap.parent_stream {
-        note_parent(connection, stream, parent)?;
-    }
-    let fixed = Fixed {
-        identity: identity.to_vec(),
-        connection: session.connection,
-        grant,
-        parent_stream: gap.parent_stream.clone(),
-        record_key: gap.record_key.as_ref().map(|key| key.as_str().to_owned()),
-        record_key_is_number: matches!(gap.record_key, Some(GapKey::Number(_))),
-        run: session.run,
-        last_error: gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned()),
-    };
-    let row = GapRow { id: 0, stream, gap: fresh.clone(), was_empty: false, fixed };
-    let columns = written().collect::<Vec<_>>();
-    let places = vec!["?"; columns.len()].join(", ");
-    let sql = format!("INSERT INTO gaps ({}) VALUES ({places})", columns.join(", "));
-    execute(connection, &sql, params_from_iter(row.all_values()))
-}
-
-/// A gap that was served. One that is not of this connection is left alone.
-fn served<T: Track>(connection: &Connection, session: &Session<T>, id: &GapId) -> Result<Option<GapRow>, Failure> {
-    let Some(identity) = parse_gap_id(id) else { return Ok(None) };
-    Ok(GapRow::find(connection, &identity)?.filter(|row| session.streams.has(row.stream)))
+fn last_error_of(gap: &DetailGap) -> Option<String> {
+    gap.last_error.as_ref().map(|error| error.raw.as_str().to_owned())
 }
 
 /// Puts back what was held, by a run that ended or by one that never did. One after the other: a
@@ -575,10 +547,8 @@ pub(crate) fn release_all(
     for held in held {
         let sql = format!("SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND {held} LIMIT 1");
         while let Some(mut row) = read_all(connection, &sql, [of])?.pop() {
-            let before = row.gap.state.clone();
-            let lease = LeaseId::new(lease_of(&before).unwrap_or_default());
-            row.gap.release(&lease, limits, now);
-            row.update(connection, &before)?;
+            let lease = LeaseId::new(lease_of(&row.gap.state).unwrap_or_default());
+            row.change(connection, |gap| gap.release(&lease, limits, now))?;
         }
     }
     Ok(())
@@ -609,13 +579,12 @@ pub(crate) struct Named {
 pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<Named>, Failure> {
     let sql = "SELECT g.identity, s.name, g.record_key, g.record_key_is_number, g.parent_stream
                FROM gaps g JOIN streams s ON s.id = g.stream WHERE g.id = ?1";
-    let named = connection.prepare_cached(sql)?.query_row([id], |row| {
+    first(connection, sql, [id], |row| {
         let key = row.get::<_, Option<String>>(2)?;
         let is_number = row.get::<_, bool>(3)?;
         let record_key = key.map(|key| if is_number { GapKey::Number(key) } else { GapKey::Text(key) });
         Ok(Named { identity: row.get(0)?, stream: row.get(1)?, record_key, parent_stream: row.get(4)? })
-    });
-    Ok(named.optional()?)
+    })
 }
 
 /// The latest time that the provider named when it pushed back, of the gaps that wait for it.

@@ -9,7 +9,7 @@
 use crate::account::hydrated_keys::shares_keys;
 use crate::error::{Failure, from_sql, to_sql};
 use crate::gaps::gap_rows::GapRow;
-use crate::run::session::{Session, StreamIds};
+use crate::run::session::{RunTables, StreamIds};
 use crate::sql::{execute, exists, first};
 use gleaner_engine::{Confirmation, Evidence, GapsConfirmed, Recovery, SliceRecord, Track};
 use gleaner_protocol::{RawJson, RecordKey};
@@ -124,37 +124,38 @@ pub(crate) fn each_field(body: &str, mut call: impl FnMut(&str) -> Result<(), Fa
     Ok(())
 }
 
-/// Takes note of a gap that was handed to this run.
-pub(crate) fn hold<T: Track>(connection: &Connection, session: &Session<T>, row: &GapRow) -> Result<(), Failure> {
-    let mut held = session.held.borrow_mut();
-    if held.is_none() {
-        connection.execute_batch(
-            "CREATE TEMP TABLE IF NOT EXISTS held_gaps (run INTEGER NOT NULL, gap INTEGER NOT NULL,
-             stream INTEGER NOT NULL, parent INTEGER, key TEXT, confirmed INTEGER NOT NULL,
-             records_before INTEGER NOT NULL, gaps_before INTEGER NOT NULL, PRIMARY KEY (run, gap)) STRICT, WITHOUT ROWID;
-             CREATE INDEX IF NOT EXISTS temp.held_by_key ON held_gaps (run, key) WHERE key IS NOT NULL",
-        )?;
+impl<T: Track> RunTables<'_, T> {
+    /// Takes note of a gap that was handed to this run.
+    pub(crate) fn hold(&self, row: &GapRow) -> Result<(), Failure> {
+        let mut held = self.session.held.borrow_mut();
+        if held.is_none() {
+            self.connection.execute_batch(
+                "CREATE TEMP TABLE IF NOT EXISTS held_gaps (run INTEGER NOT NULL, gap INTEGER NOT NULL,
+                 stream INTEGER NOT NULL, parent INTEGER, key TEXT, confirmed INTEGER NOT NULL,
+                 records_before INTEGER NOT NULL, gaps_before INTEGER NOT NULL, PRIMARY KEY (run, gap)) STRICT, WITHOUT ROWID;
+                 CREATE INDEX IF NOT EXISTS temp.held_by_key ON held_gaps (run, key) WHERE key IS NOT NULL",
+            )?;
+        }
+        let held = held.get_or_insert_default();
+        held.lists |= row.stands_for_many();
+        let key = row.record_key().filter(|_| !row.stands_for_many()).map(comparable);
+        if let Some(key) = &key {
+            held.sieve.add(key);
+            held.streams.insert(row.stream);
+        }
+        let parent = row.parent_stream().and_then(|parent| self.session.streams.of(parent).ok());
+        let [records, gaps] = Came::of(&held.came.counted, row.stream).map(to_sql);
+        let sql = "INSERT OR REPLACE INTO temp.held_gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        execute(self.connection, sql, (self.session.run, row.id, row.stream, parent, key, NOTHING, records, gaps))
     }
-    let held = held.get_or_insert_default();
-    held.lists |= row.stands_for_many();
-    let key = row.record_key().filter(|_| !row.stands_for_many()).map(comparable);
-    if let Some(key) = &key {
-        held.sieve.add(key);
-        held.streams.insert(row.stream);
-    }
-    let parent = row.parent_stream().and_then(|parent| session.streams.of(parent).ok());
-    let [records, gaps] = Came::of(&held.came.counted, row.stream).map(to_sql);
-    let sql = "INSERT OR REPLACE INTO temp.held_gaps VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-    let values = (session.run, row.id, row.stream, parent, key, NOTHING, records, gaps);
-    execute(connection, sql, values)
-}
 
-/// Forgets what a run held.
-pub(crate) fn forget<T: Track>(connection: &Connection, session: &Session<T>) -> Result<(), Failure> {
-    if session.held.borrow().is_some() {
-        connection.execute("DELETE FROM temp.held_gaps WHERE run = ?1", [session.run])?;
+    /// Forgets what a run held.
+    pub(crate) fn forget_held(&self) -> Result<(), Failure> {
+        if self.session.held.borrow().is_some() {
+            self.connection.execute("DELETE FROM temp.held_gaps WHERE run = ?1", [self.session.run])?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// What one slice brings for the gaps that its run holds.

@@ -50,13 +50,7 @@ impl Store {
             let stream = meant.stream.map(|stream| stream_id(transaction, name, stream)).transpose()?;
             let sql = "SELECT id FROM gaps WHERE connection = ?1 AND state IN ('pending', 'terminal')
                        AND (?2 IS NULL OR stream = ?2) AND (?3 IS NULL OR reason = ?3 OR terminal_reason = ?3)";
-            let mut statement = transaction.prepare_cached(sql)?;
-            let ids = statement.query_map((of, stream, meant.reason), |row| row.get::<_, i64>(0))?;
-            let ids = ids.collect::<Result<Vec<_>, _>>()?;
-            for id in &ids {
-                renewal::change(transaction, *id, Gap::retry)?;
-            }
-            Ok(ids.len() as u64)
+            renewal::retry_all(transaction, sql, (of, stream, meant.reason))
         })
     }
 
@@ -93,10 +87,9 @@ fn change(
     rule: impl FnOnce(&mut Gap) -> bool,
 ) -> Result<bool, Failure> {
     let Some(mut row) = find(connection, name, gap_id)? else { return Ok(false) };
-    let before = row.gap.state.clone();
     let changed = rule(&mut row.gap);
     if changed {
-        row.update(connection, &before)?;
+        row.update(connection)?;
     }
     Ok(changed)
 }

@@ -5,7 +5,7 @@
 //! any run with what an earlier version gave up as `quarantined`: eight errors that may pass are no reason to.
 
 use crate::error::Failure;
-use crate::gaps::gap_rows::{self, COLUMNS};
+use crate::gaps::gap_rows::{COLUMNS, GapRow, read_all};
 use crate::run::session::RunAbout;
 use crate::sql::{first, rows};
 use gleaner_engine::Gap;
@@ -26,10 +26,7 @@ pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Resu
     if is_new_credential || differs(&version, &about.connector_version) {
         let sql = "SELECT id FROM gaps WHERE connection = ?1 AND state = 'pending' AND not_before IS NOT NULL
                    AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure')";
-        let put_off = rows(connection, sql, [of], |row| row.get::<_, i64>(0))?;
-        for id in put_off {
-            change(connection, id, Gap::retry)?;
-        }
+        retry_all(connection, sql, [of])?;
     }
     if is_new_credential {
         reopen_all(connection, of, AbsenceReason::AuthFailure)?;
@@ -37,15 +34,15 @@ pub(crate) fn reopen(connection: &Connection, of: i64, about: &RunAbout) -> Resu
     Ok(())
 }
 
-/// Changes one gap by a rule of the engine.
-pub(crate) fn change(connection: &Connection, id: i64, rule: impl Fn(&mut Gap)) -> Result<(), Failure> {
-    let sql = format!("SELECT {COLUMNS} FROM gaps WHERE id = ?1");
-    for mut row in gap_rows::read_all(connection, &sql, [id])? {
-        let before = row.gap.state.clone();
-        rule(&mut row.gap);
-        row.update(connection, &before)?;
+/// The next run tries each gap whose number this finds. Answers how many.
+pub(crate) fn retry_all(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<u64, Failure> {
+    let ids = rows(connection, sql, values, |row| row.get::<_, i64>(0))?;
+    for id in &ids {
+        if let Some(mut row) = GapRow::by_id(connection, *id)? {
+            row.change(connection, Gap::retry)?;
+        }
     }
-    Ok(())
+    Ok(ids.len() as u64)
 }
 
 /// One after the other: a single gap may be as large as a line.
@@ -53,10 +50,8 @@ fn reopen_all(connection: &Connection, of: i64, given_up: AbsenceReason) -> Resu
     let sql = format!(
         "SELECT {COLUMNS} FROM gaps WHERE connection = ?1 AND state = 'terminal' AND terminal_reason = ?2 LIMIT 1"
     );
-    while let Some(mut row) = gap_rows::read_all(connection, &sql, (of, given_up.code()))?.pop() {
-        let before = row.gap.state.clone();
-        row.gap.retry();
-        row.update(connection, &before)?;
+    while let Some(mut row) = read_all(connection, &sql, (of, given_up.code()))?.pop() {
+        row.change(connection, Gap::retry)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! again loses all its locks on it, and they are what keeps the store whole. This reads a list and
 //! never opens the database. Where there is no such list, nobody is named.
 
+use crate::open::beside;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,9 +13,7 @@ use std::path::Path;
 const WRITE_LOCK_BYTE: &str = "120";
 
 pub(crate) fn of(database: &Path) -> Option<u32> {
-    let mut shm = database.as_os_str().to_owned();
-    shm.push("-shm");
-    let inode = fs::metadata(&shm).ok()?.ino();
+    let inode = fs::metadata(beside(database, "-shm")).ok()?.ino();
     find(&fs::read_to_string("/proc/locks").ok()?, inode, std::process::id())
 }
 

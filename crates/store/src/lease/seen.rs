@@ -6,6 +6,7 @@
 //! written after the epoch is durable, so a crash between the two never raises a false alarm.
 
 use crate::error::StoreError;
+use crate::open;
 use gleaner_base::atomic;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,9 +19,7 @@ pub(crate) struct SeenNote {
 
 impl SeenNote {
     pub(crate) fn beside(store: &Path, store_id: String) -> Self {
-        let mut path = store.as_os_str().to_owned();
-        path.push(".seen");
-        Self { path: path.into(), store_id }
+        Self { path: open::beside(store, ".seen"), store_id }
     }
 
     /// The highest epoch seen of this store; 0 when there is no note, or it is about another store.

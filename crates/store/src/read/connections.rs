@@ -3,10 +3,10 @@
 use super::Reader;
 use crate::error::{Failure, StoreError, date_from_sql, from_sql};
 use crate::run::finish::read_cooldown;
-use crate::run::session::read_bookmarks;
+use crate::run::session::read_with_basis;
 use crate::sql::rows;
 use gleaner_engine::{Cooldown, Cursor, PressureBacklog, Track, WallTime};
-use gleaner_protocol::Semantics;
+use gleaner_protocol::{Semantics, coded_enum};
 use rusqlite::Connection;
 
 /// A connection.
@@ -26,27 +26,17 @@ pub struct ConnectionSummary {
     pub question_open: bool,
 }
 
-/// Whether a connection may run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionState {
-    /// It may.
-    Active,
-    /// The owner holds it back.
-    Paused,
-    /// The owner is done with it. What was collected stays.
-    Removed,
-    /// It is being forgotten.
-    Purging,
-}
-
-impl ConnectionState {
-    pub(crate) fn from_code(code: &str) -> Self {
-        match code {
-            "paused" => Self::Paused,
-            "removed" => Self::Removed,
-            "purging" => Self::Purging,
-            _ => Self::Active,
-        }
+coded_enum! {
+    /// Whether a connection may run.
+    pub enum ConnectionState {
+        /// It may.
+        Active = "active";
+        /// The owner holds it back.
+        Paused = "paused";
+        /// The owner is done with it. What was collected stays.
+        Removed = "removed";
+        /// It is being forgotten.
+        Purging = "purging";
     }
 }
 
@@ -101,18 +91,10 @@ impl StreamSummary {
     }
 }
 
-const COUNTERS: [&str; 10] = [
-    "records",
-    "tombstones",
-    "versions",
-    "quarantined",
-    "gaps_pending",
-    "gaps_in_progress",
-    "gaps_recovered",
-    "gaps_terminal",
-    "gaps_ignored",
-    "gaps_empty",
-];
+/// In the order in which [`read_counters`] reads them.
+const COUNTERS: &str = "records, tombstones, versions, quarantined, gaps_pending, gaps_in_progress, gaps_recovered, \
+                        gaps_terminal, gaps_ignored, gaps_empty";
+const COUNTER_COUNT: usize = 10;
 
 impl Reader {
     /// All connections, by name.
@@ -165,9 +147,8 @@ impl Reader {
     pub fn streams(&self, name: &str) -> Result<Vec<StreamSummary>, StoreError> {
         self.ask_of(name, |connection, id| {
             let sql = format!(
-                "SELECT name, semantics, declared, view_name, {}, last_seq, last_stored_at FROM streams \
-                 WHERE connection = ?1 ORDER BY id",
-                COUNTERS.join(", ")
+                "SELECT name, semantics, declared, view_name, {COUNTERS}, last_seq, last_stored_at FROM streams \
+                 WHERE connection = ?1 ORDER BY id"
             );
             rows(connection, &sql, [id], |row| {
                 Ok(StreamSummary {
@@ -187,7 +168,10 @@ impl Reader {
     ///
     /// When there is no such connection.
     pub fn bookmarks<T: Track>(&self, name: &str) -> Result<Vec<Cursor<T>>, StoreError> {
-        self.ask_of(name, read_bookmarks)
+        self.ask_of(name, |connection, id| {
+            let bookmarks = read_with_basis(connection, id, T::NAME)?.into_iter();
+            Ok(bookmarks.map(|bookmark| bookmark.cursor).collect())
+        })
     }
 
     /// The rest of a connection, if it has one. Whether it still counts is for the engine to say.
@@ -206,9 +190,8 @@ impl Reader {
     /// When there is no such connection.
     pub fn pressure_backlog(&self, name: &str) -> Result<PressureBacklog, StoreError> {
         self.ask_of(name, |connection, id| {
-            let count = |reason: &str| count_pressure(connection, id, reason);
-            let (rate_limited, first) = count("rate_limited")?;
-            let (upstream_pressure, second) = count("upstream_pressure")?;
+            let (rate_limited, first) = count_pressure(connection, id, "rate_limited")?;
+            let (upstream_pressure, second) = count_pressure(connection, id, "upstream_pressure")?;
             let oldest = [first, second].into_iter().flatten().min();
             Ok(PressureBacklog { rate_limited, upstream_pressure, oldest })
         })
@@ -216,7 +199,8 @@ impl Reader {
 }
 
 fn summaries(connection: &Connection, only: Option<&str>) -> Result<Vec<ConnectionSummary>, Failure> {
-    let sums = COUNTERS.map(|counter| format!("ifnull(sum(s.{counter}), 0)")).join(", ");
+    let sums =
+        COUNTERS.split(", ").map(|counter| format!("ifnull(sum(s.{counter}), 0)")).collect::<Vec<_>>().join(", ");
     let filter = if only.is_some() { "c.name = ?1" } else { "?1 IS NULL" };
     let sql = format!(
         "SELECT c.name, c.connector_id, c.state, c.created_at, EXISTS (SELECT 1 FROM interactions i \
@@ -228,7 +212,7 @@ fn summaries(connection: &Connection, only: Option<&str>) -> Result<Vec<Connecti
         Ok(ConnectionSummary {
             name: row.get(0)?,
             connector_id: row.get(1)?,
-            state: ConnectionState::from_code(&row.get::<_, String>(2)?),
+            state: ConnectionState::from_code(&row.get::<_, String>(2)?).unwrap_or(ConnectionState::Active),
             created_at: date_from_sql(row.get(3)?),
             question_open: row.get(4)?,
             totals: read_counters(row, 5)?,
@@ -260,8 +244,8 @@ fn read_counters(row: &rusqlite::Row<'_>, at: usize) -> rusqlite::Result<StreamS
         gaps_terminal: count(7)?,
         gaps_ignored: count(8)?,
         gaps_empty: count(9)?,
-        last_seq: row.get::<_, Option<i64>>(at + COUNTERS.len())?.map(from_sql),
-        last_stored_at: row.get::<_, Option<i64>>(at + COUNTERS.len() + 1)?.map(date_from_sql),
+        last_seq: row.get::<_, Option<i64>>(at + COUNTER_COUNT)?.map(from_sql),
+        last_stored_at: row.get::<_, Option<i64>>(at + COUNTER_COUNT + 1)?.map(date_from_sql),
         ..StreamSummary::default()
     })
 }

@@ -12,8 +12,8 @@ use crate::error::{Failure, StoreError, date_from_sql, from_sql};
 use crate::run::skips::OpenSkip;
 use crate::sql::rows;
 use gleaner_engine::WallTime;
-use gleaner_protocol::CoveragePolicy;
-use rusqlite::Connection;
+use gleaner_protocol::{CoveragePolicy, coded_enum};
+use rusqlite::{Connection, Params};
 use std::collections::BTreeMap;
 
 /// Gaps and quarantined records of a stream that are compared with each other. Beyond that both are counted, because no
@@ -71,40 +71,27 @@ pub enum Share {
     Unknown(WhyUnknown),
 }
 
-/// Why there is no share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhyUnknown {
-    /// The connector does not collect the stream.
-    NotCollected,
-    /// The connector never reported what there is.
-    NoListing,
-    /// It reported that there is nothing.
-    NothingListed,
-    /// Everything that it listed was left out as optional.
-    AllSkipped,
-    /// It listed records, and none of them is stored.
-    NoneStored,
-    /// Gaps stand for parts of a list.
-    PartOfList,
-    /// A run skipped it or a part of it, and no later one has brought that.
-    Skipped,
+coded_enum! {
+    /// Why there is no share.
+    pub enum WhyUnknown {
+        /// The connector does not collect the stream.
+        NotCollected = "not_collected";
+        /// The connector never reported what there is.
+        NoListing = "no_listing";
+        /// It reported that there is nothing.
+        NothingListed = "nothing_listed";
+        /// Everything that it listed was left out as optional.
+        AllSkipped = "all_skipped";
+        /// It listed records, and none of them is stored.
+        NoneStored = "none_stored";
+        /// Gaps stand for parts of a list.
+        PartOfList = "part_of_list";
+        /// A run skipped it or a part of it, and no later one has brought that.
+        Skipped = "skipped";
+    }
 }
 
 impl WhyUnknown {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::NotCollected => "not_collected",
-            Self::NoListing => "no_listing",
-            Self::NothingListed => "nothing_listed",
-            Self::AllSkipped => "all_skipped",
-            Self::NoneStored => "none_stored",
-            Self::PartOfList => "part_of_list",
-            Self::Skipped => "skipped",
-        }
-    }
-
     /// What a person is told.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
@@ -208,14 +195,17 @@ fn gaps_in_quarantine(connection: &Connection, of: i64) -> Result<BTreeMap<Strin
                SELECT few.name, count(DISTINCT q.key) FROM few JOIN quarantine q ON q.stream = few.id
                WHERE (q.stream, q.key) IN (SELECT stream, record_key FROM gaps WHERE stream IN (SELECT id FROM few)
                AND state IN ('pending', 'in_progress', 'terminal', 'ignored')) GROUP BY few.id";
-    let counts = rows(connection, sql, (of, COMPARED_MAX), |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
-    Ok(counts.into_iter().collect())
+    counts_by_stream(connection, sql, (of, COMPARED_MAX))
 }
 
 fn times_unreadable(connection: &Connection, of: i64) -> Result<BTreeMap<String, u64>, Failure> {
     let sql = "SELECT s.name, count(*) FROM streams s JOIN unreadable_times t ON t.stream = s.id
                WHERE s.connection = ?1 GROUP BY s.id";
-    let counts = rows(connection, sql, [of], |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
+    counts_by_stream(connection, sql, [of])
+}
+
+fn counts_by_stream(connection: &Connection, sql: &str, of: impl Params) -> Result<BTreeMap<String, u64>, Failure> {
+    let counts = rows(connection, sql, of, |row| Ok((row.get(0)?, from_sql(row.get(1)?))))?;
     Ok(counts.into_iter().collect())
 }
 
@@ -240,20 +230,17 @@ fn listings(connection: &Connection, of: i64) -> Result<BTreeMap<String, Listing
         Ok((row.get::<_, String>(0)?, listing))
     })?;
     let mut sums = BTreeMap::<String, Listing>::new();
-    for (stream, mut report) in reports {
+    for (stream, report) in reports {
         let sum = sums.entry(stream).or_default();
-        let waiting = std::mem::take(&mut sum.waiting).into_iter().chain(std::mem::take(&mut report.waiting)).collect();
-        *sum = Listing {
-            required: sum.required + report.required,
-            hydrated: sum.hydrated + report.hydrated,
-            gaps: sum.gaps + report.gaps,
-            skipped: sum.skipped + report.skipped,
-            unaccounted: sum.unaccounted + report.unaccounted,
-            unconfirmed: sum.unconfirmed + report.unconfirmed,
-            empty: sum.empty + report.empty,
-            waiting,
-            ..report
-        };
+        sum.required += report.required;
+        sum.hydrated += report.hydrated;
+        sum.gaps += report.gaps;
+        sum.skipped += report.skipped;
+        sum.unaccounted += report.unaccounted;
+        sum.unconfirmed += report.unconfirmed;
+        sum.empty += report.empty;
+        sum.waiting.extend(report.waiting);
+        (sum.run_id, sum.at) = (report.run_id, report.at);
     }
     Ok(sums)
 }

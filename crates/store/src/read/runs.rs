@@ -4,7 +4,7 @@ use super::{Reader, page, sized_rows};
 use crate::error::{StoreError, date_from_sql, from_sql};
 use crate::sql::{first, rows};
 use gleaner_engine::{CatchUp, Counts, Ended, Exit, Extent, GapsConfirmed, RunPurpose, Steady, Track, WallTime};
-use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason};
+use gleaner_protocol::{PressureReason, RecoveryAction, TerminalReason, coded_enum};
 use rusqlite::Row;
 use serde_json::Value;
 
@@ -98,26 +98,15 @@ pub struct LeftOpen {
     pub helps: String,
 }
 
-/// What a run left open.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeftOpenKind {
-    /// A checkpoint stayed where it was, because its account falls short.
-    Withheld,
-    /// An account falls short, and a slice had committed the checkpoint before.
-    Short,
-    /// The connector skipped something.
-    Skipped,
-}
-
-impl LeftOpenKind {
-    /// The stable code.
-    #[must_use]
-    pub const fn code(self) -> &'static str {
-        match self {
-            Self::Withheld => "withheld",
-            Self::Short => "coverage_short",
-            Self::Skipped => "skipped",
-        }
+coded_enum! {
+    /// What a run left open.
+    pub enum LeftOpenKind {
+        /// A checkpoint stayed where it was, because its account falls short.
+        Withheld = "withheld";
+        /// An account falls short, and a slice had committed the checkpoint before.
+        Short = "coverage_short";
+        /// The connector skipped something.
+        Skipped = "skipped";
     }
 }
 

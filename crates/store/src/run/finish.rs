@@ -3,29 +3,22 @@
 //! A run that lost its lease writes nothing here: whoever took over has already written its end. The
 //! cooldown is armed from the outcome's typed pressure and from nothing else.
 
-use crate::account::accounts;
-use crate::account::awaited_keys;
 use crate::account::coverage_keys;
-use crate::account::empty_details;
 use crate::account::reach::forget_old_tracks;
-use crate::account::shortfalls;
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql, from_sql, to_sql};
 use crate::gaps::gap_rows;
-use crate::gaps::held_gaps;
 use crate::lease::give_back;
 use crate::registry;
 use crate::run::quarantine::do_not_resume;
-use crate::run::rest_of_run;
-use crate::run::session::Session;
-use crate::run::skips;
-use crate::sql::execute;
+use crate::run::session::{RunTables, Session};
+use crate::sql::{execute, first};
 use crate::store::Store;
 use gleaner_engine::{
-    Cooldown, CooldownPolicy, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track, WallTime,
-    Warning,
+    Cooldown, CooldownPolicy, Counts, Exit, REST_MAX, Rest, RunId, RunOutcome, RunPurpose, Shortfall, Skipped, Track,
+    WallTime, Warning,
 };
 use gleaner_protocol::{PressureReason, TerminalReason};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, params_from_iter};
 use serde_json::json;
 
 /// How often the end of a run waits for a lock that others hold. More than once, because with it go the
@@ -49,7 +42,7 @@ impl Store {
         let mut ended = Ok(());
         if outcome.reason != TerminalReason::Superseded {
             for _ in 0..TRIES {
-                ended = self.write(&session.leases, |transaction| write_end(transaction, &session, outcome, now));
+                ended = self.write(&session.leases, |transaction| session.tables(transaction).write_end(outcome, now));
                 if !matches!(ended, Err(StoreError::Busy { .. })) {
                     break;
                 }
@@ -57,7 +50,7 @@ impl Store {
         }
         // Temporary, and nobody's but ours.
         self.read(|connection| {
-            held_gaps::forget(connection, &session)?;
+            session.tables(connection).forget_held()?;
             coverage_keys::forget(connection, session.run)?;
             session.owed.forget(connection, session.run)
         })?;
@@ -91,72 +84,79 @@ impl Store {
     }
 }
 
-fn write_end<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    outcome: &RunOutcome,
-    now: WallTime,
-) -> Result<(), Failure> {
-    session.pending.write(connection, session.run)?;
-    if outcome.reason == TerminalReason::Succeeded {
-        gap_rows::close_early(connection, session)?;
+impl<T: Track> RunTables<'_, T> {
+    fn write_end(&self, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
+        let Self { connection, session } = *self;
+        session.pending.write(connection, session.run)?;
+        if outcome.reason == TerminalReason::Succeeded {
+            self.close_early()?;
+        }
+        gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
+        if outcome.reason == TerminalReason::Succeeded {
+            self.settle_rest_of_run(outcome)?;
+        }
+        self.settle_awaited_keys(outcome, now)?;
+        self.keep_empty_details(now)?;
+        self.vouch_for_cursors(outcome)?;
+        self.keep_skips(outcome, now)?;
+        self.settle_shortfalls(outcome)?;
+        for stream in &outcome.list_again {
+            do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;
+        }
+        end_run(connection, session.run, outcome, now)?;
+        match outcome.pressure {
+            Some(reason) => self.arm(reason, now)?,
+            None if is_let_through(outcome.reason) => self.lift(now)?,
+            None => {}
+        }
+        connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
+        thin_out_commits(connection, session.connection)?;
+        forget_old_tracks(connection, session.connection)?;
+        give_back(connection, &session.leases)
     }
-    gap_rows::release_all(connection, session.connection, session.start.limits, now)?;
-    if outcome.reason == TerminalReason::Succeeded {
-        rest_of_run::settle(connection, session, outcome)?;
+
+    fn arm(&self, reason: PressureReason, now: WallTime) -> Result<(), Failure> {
+        let (of, start) = (self.session.connection, &self.session.start);
+        let rest = match read_cooldown(self.connection, of)? {
+            // It rests already, and looking whether it still has to is no reason to rest longer.
+            Some(before) if start.about.purpose == RunPurpose::Probe => Cooldown { reason, ..before },
+            before => Cooldown::arm(before.as_ref(), reason, &start.run_id, now, start.cooldown),
+        };
+        // A provider that says when it may be asked again is not asked before.
+        let told = gap_rows::told_until(self.connection, of)?.unwrap_or(rest.until);
+        write_cooldown(self.connection, of, &Cooldown { until: rest.until.max(told), ..rest })
     }
-    awaited_keys::settle(connection, session, outcome, now)?;
-    empty_details::keep(connection, session, now)?;
-    accounts::settle(connection, session, outcome)?;
-    skips::keep(connection, session, outcome, now)?;
-    shortfalls::settle(connection, session, outcome)?;
-    for stream in &outcome.list_again {
-        do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;
+
+    /// The provider let a run through: it rests no longer. Gaps that were recovered meanwhile prove nothing.
+    fn lift(&self, now: WallTime) -> Result<(), Failure> {
+        let (of, start) = (self.session.connection, &self.session.start);
+        let rest = read_cooldown(self.connection, of)?;
+        match rest.filter(|_| start.about.purpose != RunPurpose::RecoveryOnly) {
+            Some(rest) => write_cooldown(self.connection, of, &rest.lifted(now, start.cooldown)),
+            None => Ok(()),
+        }
     }
-    end_run(connection, session.run, outcome, now)?;
-    match outcome.pressure {
-        Some(reason) => arm(connection, session, reason, now)?,
-        None if is_let_through(outcome.reason) => lift(connection, session, now)?,
-        None => {}
-    }
-    connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
-    thin_out_commits(connection, session.connection)?;
-    forget_old_tracks(connection, session.connection)?;
-    give_back(connection, &session.leases)
 }
 
 fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
-    let counts = &outcome.counts;
+    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, commit_is_unknown = ?6
+               WHERE id = ?1";
+    let (violation, pressure) = (outcome.violation.as_ref(), outcome.pressure.map(PressureReason::code));
+    let violation = violation.map(ToString::to_string);
+    let values = (run, date_to_sql(now), outcome.reason.code(), violation, pressure, outcome.commit_is_unknown);
+    execute(connection, sql, values)?;
     // The slices have counted themselves. A device that failed right after a sync left one that the outcome does not
     // know: so the larger figure is the durable one.
-    let sql = "UPDATE runs SET ended_at = ?2, reason = ?3, violation = ?4, pressure = ?5, seen = max(seen, ?6),
-               new_records = max(ifnull(new_records, 0), ?7), changed_records = max(ifnull(changed_records, 0), ?8),
-               unchanged = max(unchanged, ?9), collected = max(collected, ?7 + ?8 + ?9), deleted = max(deleted, ?10),
-               rejected = max(rejected, ?11), gaps = max(gaps, ?12), recovered = max(recovered, ?13),
-               unaccounted = max(unaccounted, ?14), commit_is_unknown = ?15,
-               times_unreadable = max(times_unreadable, ?16) WHERE id = ?1";
-    execute(
-        connection,
-        sql,
-        (
-            run,
-            date_to_sql(now),
-            outcome.reason.code(),
-            outcome.violation.as_ref().map(ToString::to_string),
-            outcome.pressure.map(PressureReason::code),
-            to_sql(counts.seen),
-            to_sql(counts.new),
-            to_sql(counts.changed),
-            to_sql(counts.unchanged),
-            to_sql(counts.deleted),
-            to_sql(counts.rejected),
-            to_sql(counts.gaps),
-            to_sql(counts.recovered),
-            to_sql(counts.unaccounted),
-            outcome.commit_is_unknown,
-            to_sql(counts.times_unreadable),
-        ),
-    )?;
+    let sql = "UPDATE runs SET seen = max(seen, ?2), new_records = max(ifnull(new_records, 0), ?3),
+               changed_records = max(ifnull(changed_records, 0), ?4), unchanged = max(unchanged, ?5),
+               collected = max(collected, ?3 + ?4 + ?5), deleted = max(deleted, ?6), rejected = max(rejected, ?7),
+               gaps = max(gaps, ?8), recovered = max(recovered, ?9), unaccounted = max(unaccounted, ?10),
+               times_unreadable = max(times_unreadable, ?11) WHERE id = ?1";
+    let Counts { seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, .. } = outcome.counts;
+    let times_unreadable = outcome.counts.times_unreadable;
+    let counts =
+        [seen, new, changed, unchanged, deleted, rejected, gaps, recovered, unaccounted, times_unreadable].map(to_sql);
+    execute(connection, sql, params_from_iter([run].into_iter().chain(counts)))?;
     let committed = outcome.committed.iter().map(|(stream, seq)| (stream, seq.get())).collect::<Vec<_>>();
     let withheld = outcome.withheld.iter().map(|held| (&held.stream, held.why.code())).collect::<Vec<_>>();
     let sql = "UPDATE runs SET committed = ?2, withheld = ?3, failed_streams = ?4, error_code = ?5, error_message = ?6,
@@ -206,35 +206,9 @@ fn as_json(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-fn arm<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    reason: PressureReason,
-    now: WallTime,
-) -> Result<(), Failure> {
-    let (before, start) = (read_cooldown(connection, session.connection)?, &session.start);
-    let rest = match before {
-        // It rests already, and looking whether it still has to is no reason to rest longer.
-        Some(before) if start.about.purpose == RunPurpose::Probe => Cooldown { reason, ..before },
-        before => Cooldown::arm(before.as_ref(), reason, &start.run_id, now, start.cooldown),
-    };
-    // A provider that says when it may be asked again is not asked before.
-    let told = gap_rows::told_until(connection, session.connection)?.unwrap_or(rest.until);
-    write_cooldown(connection, session.connection, &Cooldown { until: rest.until.max(told), ..rest })
-}
-
 /// Whether a run got what it asked the provider for.
 const fn is_let_through(reason: TerminalReason) -> bool {
     matches!(reason, TerminalReason::Succeeded | TerminalReason::BudgetReached)
-}
-
-/// The provider let a run through: it rests no longer. Gaps that were recovered meanwhile prove nothing.
-fn lift<T: Track>(connection: &Connection, session: &Session<T>, now: WallTime) -> Result<(), Failure> {
-    let rest = read_cooldown(connection, session.connection)?;
-    match rest.filter(|_| session.start.about.purpose != RunPurpose::RecoveryOnly) {
-        Some(rest) => write_cooldown(connection, session.connection, &rest.lifted(now, session.start.cooldown)),
-        None => Ok(()),
-    }
 }
 
 fn write_cooldown(connection: &Connection, of: i64, rest: &Cooldown) -> Result<(), Failure> {
@@ -246,7 +220,7 @@ fn write_cooldown(connection: &Connection, of: i64, rest: &Cooldown) -> Result<(
 /// The rest of a connection, if it has one.
 pub(crate) fn read_cooldown(connection: &Connection, of: i64) -> Result<Option<Cooldown>, Failure> {
     let sql = "SELECT reason, escalation, until, armed_by FROM cooldowns WHERE connection = ?1";
-    let cooldown = connection.prepare_cached(sql)?.query_row([of], |row| {
+    first(connection, sql, [of], |row| {
         let reason = PressureReason::from_code(&row.get::<_, String>(0)?).unwrap_or(PressureReason::UpstreamPressure);
         Ok(Cooldown {
             reason,
@@ -254,8 +228,7 @@ pub(crate) fn read_cooldown(connection: &Connection, of: i64) -> Result<Option<C
             until: date_from_sql(row.get(2)?),
             armed_by: RunId::new(row.get::<_, String>(3)?),
         })
-    });
-    Ok(cooldown.optional()?)
+    })
 }
 
 fn thin_out_commits(connection: &Connection, of: i64) -> Result<(), Failure> {

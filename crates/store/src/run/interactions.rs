@@ -3,13 +3,13 @@
 //! Answers are passwords and codes. They go from the owner to the connector and are never here. Of
 //! two answers the first counts, also when they come from two programs at once.
 
-use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
+use crate::error::{StoreError, date_from_sql, date_to_sql};
+use crate::read::Reader;
 use crate::run::session::Session;
 use crate::sql::{first, rows};
 use crate::store::Store;
 use gleaner_engine::{Track, WallTime};
-use gleaner_protocol::Interaction;
-use rusqlite::Connection;
+use gleaner_protocol::{Interaction, RawJson, coded_enum};
 
 /// A question that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,27 +36,17 @@ pub struct OpenQuestion {
     pub picture: Option<String>,
 }
 
-/// How a question ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The owner answered.
-    Answered,
-    /// The owner declined.
-    Cancelled,
-    /// Nobody answered in time.
-    Expired,
-    /// The run no longer needs it.
-    Withdrawn,
-}
-
-impl Settled {
-    const fn code(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Cancelled => "cancelled",
-            Self::Expired => "expired",
-            Self::Withdrawn => "withdrawn",
-        }
+coded_enum! {
+    /// How a question ended.
+    pub enum Settled {
+        /// The owner answered.
+        Answered = "answered";
+        /// The owner declined.
+        Cancelled = "cancelled";
+        /// Nobody answered in time.
+        Expired = "expired";
+        /// The run no longer needs it.
+        Withdrawn = "withdrawn";
     }
 }
 
@@ -82,17 +72,11 @@ impl Store {
                        picture = excluded.picture,
                        asked_at = excluded.asked_at, expires_at = excluded.expires_at, state = 'open',
                        settled_at = NULL RETURNING id";
-            let values = (
-                session.run,
-                &question.request_id,
-                question.kind.code(),
-                &question.message,
-                question.schema.as_ref().map(|schema| schema.as_str().to_owned()),
-                &question.stream,
-                date_to_sql(now),
-                expires_at.map(date_to_sql),
-                &question.picture,
-            );
+            let Interaction { request_id, kind, message, stream, picture, .. } = question;
+            let schema = question.schema.as_ref().map(RawJson::as_str);
+            let (asked_at, expires_at) = (date_to_sql(now), expires_at.map(date_to_sql));
+            let kind = kind.code();
+            let values = (session.run, request_id, kind, message, schema, stream, asked_at, expires_at, picture);
             Ok(transaction.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
         })
     }
@@ -114,14 +98,24 @@ const OPEN: &str = "SELECT i.id, c.name, r.run_id, i.request_id, i.kind, i.messa
                     i.picture FROM interactions i JOIN runs r ON r.id = i.run JOIN connections c ON c.id = r.connection
                     WHERE i.state = 'open'";
 
-/// All questions that wait, the oldest first. There is at most one per run that goes on.
-pub(crate) fn open_questions(connection: &Connection) -> Result<Vec<OpenQuestion>, Failure> {
-    rows(connection, &format!("{OPEN} ORDER BY i.id"), [], read)
-}
+impl Reader {
+    /// All questions that wait for the owner, the oldest first. There is at most one per run that goes on.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn open_questions(&self) -> Result<Vec<OpenQuestion>, StoreError> {
+        self.ask(|connection| rows(connection, &format!("{OPEN} ORDER BY i.id"), [], read))
+    }
 
-/// One question, if it waits.
-pub(crate) fn open_question(connection: &Connection, id: i64) -> Result<Option<OpenQuestion>, Failure> {
-    first(connection, &format!("{OPEN} AND i.id = ?1"), [id], read)
+    /// One question, if it waits.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn open_question(&self, id: i64) -> Result<Option<OpenQuestion>, StoreError> {
+        self.ask(|connection| first(connection, &format!("{OPEN} AND i.id = ?1"), [id], read))
+    }
 }
 
 fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<OpenQuestion> {

@@ -7,11 +7,11 @@
 use crate::care::repair::NOTHING;
 use crate::error::{Failure, StoreError, date_to_sql};
 use crate::gaps::renewal;
-use crate::run::session::{Session, raw_json};
+use crate::run::session::{RunTables, Session, raw_json};
 use crate::run::slices::SliceWriter;
-use crate::sql::{execute, exists, first};
+use crate::sql::{execute, exists, first, rows};
 use crate::store::Store;
-use gleaner_engine::{Gap, Misfit, SliceRecord, Track, Validate, WallTime};
+use gleaner_engine::{Misfit, SliceRecord, Track, Validate, WallTime};
 use gleaner_protocol::Op;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
@@ -47,7 +47,7 @@ impl Store {
         let (mut released, mut after) = (BTreeMap::<String, u64>::new(), 0);
         loop {
             let batch = self.write(&leases, |transaction| {
-                let mut writer = SliceWriter::new(transaction, session, now)?;
+                let mut writer = SliceWriter::new(session.tables(transaction), now)?;
                 let batch = judge_batch(&mut writer, validator, after)?;
                 writer.finish()?;
                 Ok(batch)
@@ -64,7 +64,7 @@ impl Store {
             for stream in released.keys() {
                 retry_gaps(transaction, session.streams.of(stream)?)?;
             }
-            list_again(transaction, session)
+            session.tables(transaction).list_again()
         })?;
         session.do_not_resume(&streams);
         Ok(released.into_values().sum())
@@ -89,14 +89,14 @@ struct Row {
 }
 
 fn judge_batch<T: Track>(
-    writer: &mut SliceWriter<'_, '_, T>,
+    writer: &mut SliceWriter<'_, T>,
     validator: &dyn Validate,
     mut after: i64,
 ) -> Result<Batch, Failure> {
-    let (connection, session) = (writer.connection(), writer.session());
+    let tables @ RunTables { connection, session } = writer.tables();
     let (mut batch, mut bytes) = (Batch::default(), 0);
     for _ in 0..BATCH_RECORDS {
-        let Some(row) = next_row(connection, session, after)? else { break };
+        let Some(row) = tables.next_row(after)? else { break };
         (after, batch.last) = (row.id, Some(row.id));
         bytes += row.body.len();
         match validator.check(&row.stream, &raw_json(row.body.clone())?) {
@@ -128,87 +128,78 @@ fn judge_batch<T: Track>(
 
 /// Gaps of a stream from which records left quarantine are served at once: a try may have failed because its record did not
 /// fit, and the record is here now. The connector's next RECOVERED closes them.
-fn retry_gaps(connection: &Connection, stream: i64) -> Result<(), Failure> {
+fn retry_gaps(connection: &Connection, stream: i64) -> Result<u64, Failure> {
     let sql = "SELECT id FROM gaps WHERE stream = ?1 AND state = 'pending' AND not_before IS NOT NULL
                AND ifnull(reason, '') NOT IN ('rate_limited', 'upstream_pressure')";
-    let mut statement = connection.prepare_cached(sql)?;
-    let put_off = statement.query_map([stream], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
-    put_off.into_iter().try_for_each(|id| renewal::change(connection, id, Gap::retry))
+    renewal::retry_all(connection, sql, [stream])
 }
 
-/// The next record that was judged by another manifest. A stream that the manifest no longer has cannot be judged.
-fn next_row<T: Track>(connection: &Connection, session: &Session<T>, after: i64) -> Result<Option<Row>, Failure> {
-    let sql =
-        "SELECT q.id, s.name, q.key, q.body, q.emitted_at, q.run FROM quarantine q JOIN streams s ON s.id = q.stream
-               WHERE q.id > ?2 AND s.connection = ?1 AND s.declared = 1 AND q.body IS NOT NULL AND q.judged_by IS NOT ?3
-               ORDER BY q.id LIMIT 1";
-    let read = |row: &rusqlite::Row<'_>| {
-        Ok(Row {
-            id: row.get(0)?,
-            stream: row.get(1)?,
-            key: row.get(2)?,
-            body: row.get(3)?,
-            emitted_at: row.get(4)?,
-            run: row.get(5)?,
-        })
-    };
-    let values = (session.connection, after, &session.manifest);
-    first(connection, sql, values, read)
-}
+impl<T: Track> RunTables<'_, T> {
+    /// The next record that was judged by another manifest. A stream that the manifest no longer has cannot be judged.
+    fn next_row(&self, after: i64) -> Result<Option<Row>, Failure> {
+        let sql = "SELECT q.id, s.name, q.key, q.body, q.emitted_at, q.run FROM quarantine q
+                   JOIN streams s ON s.id = q.stream WHERE q.id > ?2 AND s.connection = ?1 AND s.declared = 1
+                   AND q.body IS NOT NULL AND q.judged_by IS NOT ?3 ORDER BY q.id LIMIT 1";
+        let read = |row: &rusqlite::Row<'_>| {
+            let (stream, key, body) = (row.get(1)?, row.get(2)?, row.get(3)?);
+            Ok(Row { id: row.get(0)?, stream, key, body, emitted_at: row.get(4)?, run: row.get(5)? })
+        };
+        first(self.connection, sql, (self.session.connection, after, &self.session.manifest), read)
+    }
 
-/// Sees to it that another version of the connector sends again what does not fit and what was skipped: no run goes on
-/// from the cursors by which these records are found. Answers the streams of those cursors.
-fn list_again<T: Track>(connection: &Connection, session: &Session<T>) -> Result<BTreeSet<String>, Failure> {
-    // A run that asks for less would list less again, and nobody would list the rest.
-    let version = session.start.about.connector_version.as_ref().filter(|_| session.is_ordinary());
-    let Some(version) = version else { return Ok(BTreeSet::new()) };
-    let mut streams = BTreeSet::new();
-    for table in ["quarantine", "skips"] {
-        let of_others = format!(
-            "{table} WHERE connector_version != ?2 AND stream IN (SELECT id FROM streams WHERE connection = ?1)"
-        );
-        let sql = format!("SELECT name FROM streams WHERE id IN (SELECT stream FROM {of_others})");
-        let mut statement = connection.prepare_cached(&sql)?;
-        let names = statement.query_map((session.connection, version), |row| row.get::<_, String>(0))?;
-        for name in names {
-            streams.extend(session.lists_of(&name?));
+    /// Sees to it that another version of the connector sends again what does not fit and what was skipped: no run goes on
+    /// from the cursors by which these records are found. Answers the streams of those cursors.
+    fn list_again(&self) -> Result<BTreeSet<String>, Failure> {
+        let Self { connection, session } = *self;
+        // A run that asks for less would list less again, and nobody would list the rest.
+        let version = session.start.about.connector_version.as_ref().filter(|_| session.is_ordinary());
+        let Some(version) = version else { return Ok(BTreeSet::new()) };
+        let mut streams = BTreeSet::new();
+        for table in ["quarantine", "skips"] {
+            let of_others = format!(
+                "{table} WHERE connector_version != ?2 AND stream IN (SELECT id FROM streams WHERE connection = ?1)"
+            );
+            let sql = format!("SELECT name FROM streams WHERE id IN (SELECT stream FROM {of_others})");
+            let values = (session.connection, version);
+            let names = rows(connection, &sql, values, |row| row.get::<_, String>(0))?;
+            streams.extend(names.iter().flat_map(|name| session.lists_of(name)));
+            let sql = format!("UPDATE {}", of_others.replacen("WHERE", "SET connector_version = ?2 WHERE", 1));
+            execute(connection, &sql, values)?;
         }
-        let sql = format!("UPDATE {}", of_others.replacen("WHERE", "SET connector_version = ?2 WHERE", 1));
-        execute(connection, &sql, (session.connection, version))?;
+        for stream in &streams {
+            do_not_resume(connection, session.streams.of(stream)?, None)?;
+        }
+        Ok(streams)
     }
-    for stream in &streams {
-        do_not_resume(connection, session.streams.of(stream)?, None)?;
+
+    /// Puts a record there. The same fault again replaces the older one: what counts is what the provider has now.
+    pub(crate) fn quarantine(
+        &self,
+        record: SliceRecord<'_>,
+        Misfit { pointer, reason }: &Misfit,
+        now: WallTime,
+    ) -> Result<(), Failure> {
+        let Self { connection, session } = *self;
+        let stream = session.streams.of(record.stream)?;
+        if self.forgives(stream, &record)? {
+            return Ok(());
+        }
+        leave(connection, stream, record.key)?;
+        let sql = "INSERT INTO quarantine
+                   (stream, key, body, emitted_at, pointer, reason, run, stored_at, judged_by, connector_version)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let (run, manifest, version) = (session.run, &session.manifest, &session.start.about.connector_version);
+        let (key, body, emitted_at) = (record.key, record.body, record.emitted_at);
+        let values = (stream, key, body, emitted_at, pointer, reason, run, date_to_sql(now), manifest, version);
+        execute(connection, sql, values)?;
+        execute(connection, "UPDATE streams SET quarantined = quarantined + 1 WHERE id = ?1", [stream])
     }
-    Ok(streams)
 }
 
 /// No run goes on from the cursors of this stream, on this track or on any.
 pub(crate) fn do_not_resume(connection: &Connection, stream: i64, track: Option<&str>) -> Result<(), Failure> {
     let sql = "UPDATE cursors SET basis = ?2 WHERE stream = ?1 AND (?3 IS NULL OR track = ?3)";
     execute(connection, sql, (stream, NOTHING, track))
-}
-
-/// Puts a record there. The same fault again replaces the older one: what counts is what the provider has now.
-pub(crate) fn put<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    record: SliceRecord<'_>,
-    Misfit { pointer, reason }: &Misfit,
-    now: WallTime,
-) -> Result<(), Failure> {
-    let stream = session.streams.of(record.stream)?;
-    if session.forgives(connection, stream, &record)? {
-        return Ok(());
-    }
-    leave(connection, stream, record.key)?;
-    let sql = "INSERT INTO quarantine
-               (stream, key, body, emitted_at, pointer, reason, run, stored_at, judged_by, connector_version)
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
-    let (run, manifest, version) = (session.run, &session.manifest, &session.start.about.connector_version);
-    let (key, body, emitted_at) = (record.key, record.body, record.emitted_at);
-    let values = (stream, key, body, emitted_at, pointer, reason, run, date_to_sql(now), manifest, version);
-    execute(connection, sql, values)?;
-    execute(connection, "UPDATE streams SET quarantined = quarantined + 1 WHERE id = ?1", [stream])
 }
 
 /// Takes a record out.

@@ -104,6 +104,13 @@ pub(crate) struct Bookmark<T: Track> {
     pub(crate) lineage: Lineage,
 }
 
+/// The tables as one run reads and writes them.
+#[derive(Clone, Copy)]
+pub(crate) struct RunTables<'c, T: Track> {
+    pub(crate) connection: &'c Connection,
+    pub(crate) session: &'c Session<T>,
+}
+
 /// The streams of a connection, by name.
 #[derive(Debug)]
 pub(crate) struct StreamIds {
@@ -125,6 +132,10 @@ pub(crate) struct Pending {
 }
 
 impl<T: Track> Session<T> {
+    pub(crate) const fn tables<'c>(&'c self, connection: &'c Connection) -> RunTables<'c, T> {
+        RunTables { connection, session: self }
+    }
+
     /// The committed cursors of this track, for their numbers. Where the run goes on from is [`state`](Self::state).
     #[must_use]
     pub fn bookmarks(&self) -> Vec<Cursor<T>> {
@@ -286,44 +297,37 @@ impl Store {
         let epoch = leases.first().map(Lease::epoch).unwrap_or_default();
         let reach = start.about.reach.clone();
         let track = track_name::<T>(reach.as_deref());
-        let (connection, run, streams, mut bookmarks, interrupted, first_seq, manifest) =
-            self.write(&leases, |transaction| {
-                let connection = registry::find(transaction, &start.connection)?;
-                gap_rows::release_all(transaction, connection, start.limits, now)?;
-                let interrupted = end_interrupted(transaction, connection, now)?;
-                renewal::reopen(transaction, connection, &start.about)?;
-                let run = insert_run(transaction, &start, (connection, &track), epoch, now)?;
-                transaction.execute("DELETE FROM wanted WHERE connection = ?1", [connection])?;
-                trace::forget_old(transaction, connection)?;
-                let streams = StreamIds::read(transaction, connection, &start.connection)?;
-                let bookmarks = read_with_basis::<T>(transaction, connection, &track)?;
-                let first_seq = meta_number(transaction, "next_seq")?;
-                let manifest = quarantine::manifest_digest(transaction, connection)?;
-                Ok((connection, run, streams, bookmarks, interrupted, first_seq, manifest))
-            })?;
-        for bookmark in &mut bookmarks {
+        let mut session = self.write(&leases, |transaction| {
+            let connection = registry::find(transaction, &start.connection)?;
+            gap_rows::release_all(transaction, connection, start.limits, now)?;
+            let interrupted = end_interrupted(transaction, connection, now)?;
+            renewal::reopen(transaction, connection, &start.about)?;
+            let run = insert_run(transaction, &start, (connection, &track), epoch, now)?;
+            transaction.execute("DELETE FROM wanted WHERE connection = ?1", [connection])?;
+            trace::forget_old(transaction, connection)?;
+            Ok(Session {
+                epoch,
+                run,
+                connection,
+                first_seq: meta_number(transaction, "next_seq")?,
+                streams: StreamIds::read(transaction, connection, &start.connection)?,
+                manifest: quarantine::manifest_digest(transaction, connection)?,
+                pending: Pending::default(),
+                held: RefCell::default(),
+                reported: Reported::default(),
+                owed: Owed::default(),
+                bookmarks: read_with_basis(transaction, connection, &track)?,
+                interrupted,
+                leases: leases.clone(),
+                start,
+                track,
+            })
+        })?;
+        for bookmark in &mut session.bookmarks {
             if let (Some(reach), Some(basis)) = (&reach, &bookmark.basis) {
                 bookmark.is_good = reach.may_resume(bookmark.cursor.stream(), basis);
             }
         }
-        let (pending, held, reported) = (Pending::default(), RefCell::default(), Reported::default());
-        let mut session = Session {
-            start,
-            leases,
-            epoch,
-            run,
-            connection,
-            first_seq,
-            streams,
-            manifest,
-            pending,
-            held,
-            track,
-            reported,
-            owed: Owed::default(),
-            bookmarks,
-            interrupted,
-        };
         self.read(|_| session.choose_cursors())?;
         session.owed = self.read(|connection| Owed::begin(connection, &session))?;
         Ok(session)
@@ -341,22 +345,12 @@ fn insert_run(
                (run_id, connection, track, epoch, lease, started_at, purpose, connector_version, credential,
                 scope, grant_scope, partial)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12) ON CONFLICT (run_id) DO NOTHING";
-    let (lease, about) = (start.lease.as_str(), &start.about);
-    let reach = about.reach.as_deref();
-    let values = (
-        start.run_id.as_str(),
-        of,
-        track,
-        to_sql(epoch.get()),
-        lease,
-        date_to_sql(now),
-        about.purpose.code(),
-        &about.connector_version,
-        &about.credential,
-        reach.map(|reach| reach.asked().to_text()),
-        reach.map(|reach| reach.grant().to_text()),
-        reach.and_then(Reach::partial_streams),
-    );
+    let RunAbout { purpose, connector_version: version, credential, reach } = &start.about;
+    let (run_id, lease, epoch) = (start.run_id.as_str(), start.lease.as_str(), to_sql(epoch.get()));
+    let (purpose, began, reach) = (purpose.code(), date_to_sql(now), reach.as_deref());
+    let (scope, grant) = (reach.map(|reach| reach.asked().to_text()), reach.map(|reach| reach.grant().to_text()));
+    let partial = reach.and_then(Reach::partial_streams);
+    let values = (run_id, of, track, epoch, lease, began, purpose, version, credential, scope, grant, partial);
     if connection.execute(sql, values)? == 0 {
         return Err(StoreError::RunExists(start.run_id.as_str().to_owned()).into());
     }
@@ -380,12 +374,11 @@ fn end_interrupted(connection: &Connection, of: i64, now: WallTime) -> Result<u6
     Ok(u64::try_from(ended).unwrap_or(u64::MAX))
 }
 
-pub(crate) fn read_bookmarks<T: Track>(connection: &Connection, of: i64) -> Result<Vec<Cursor<T>>, Failure> {
-    let bookmarks = read_with_basis(connection, of, T::NAME)?;
-    Ok(bookmarks.into_iter().map(|bookmark| bookmark.cursor).collect())
-}
-
-fn read_with_basis<T: Track>(connection: &Connection, of: i64, track: &str) -> Result<Vec<Bookmark<T>>, Failure> {
+pub(crate) fn read_with_basis<T: Track>(
+    connection: &Connection,
+    of: i64,
+    track: &str,
+) -> Result<Vec<Bookmark<T>>, Failure> {
     let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.is_complete, c.run FROM cursors c
                JOIN streams s ON s.id = c.stream
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";

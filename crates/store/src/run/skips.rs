@@ -5,11 +5,10 @@
 
 use crate::error::{Failure, StoreError, date_from_sql, date_to_sql};
 use crate::read::{LeftBy, LeftOpen, LeftOpenKind, Reader, Told};
-use crate::run::session::Session;
+use crate::run::session::RunTables;
 use crate::sql::{execute, rows};
 use gleaner_engine::{RunOutcome, RunPurpose, Steady, Track, WallTime};
 use gleaner_protocol::TerminalReason;
-use rusqlite::Connection;
 
 /// Something that a run left out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +63,7 @@ impl Reader {
             Ok(skips)
         })
     }
-}
 
-impl Reader {
     /// What is open of a connection besides gaps: accounts of the last run of each track that fell short, and what was
     /// skipped.
     ///
@@ -86,38 +83,36 @@ impl Reader {
     }
 }
 
-/// Keeps what a run skipped, and forgets what it went over without skipping anything. A skip of a scoped run stays its own
-/// until a run with the same scope, or an ordinary one from the beginning, goes over that part.
-pub(crate) fn keep<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    outcome: &RunOutcome,
-    now: WallTime,
-) -> Result<(), Failure> {
-    let by_stream = &outcome.skips.by_stream;
-    for (stream, id) in session.streams.all().filter(|(stream, _)| session.asks_for(stream)) {
-        // What belongs to no stream may be of any.
-        let skips = [by_stream.get(stream), by_stream.get("")];
-        if let Some(skipped) = skips.into_iter().flatten().next() {
-            // The first run that skipped something stays: what it left out is before everything that came later.
-            let sql = "INSERT INTO skips VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (stream, track) DO UPDATE
-                       SET reason = excluded.reason, message = excluded.message, at = excluded.at,
-                       continues = min(continues, excluded.continues)";
-            let version = &session.start.about.connector_version;
-            let (reason, message) = (&skipped.reason, &skipped.message);
-            let continues = skips.into_iter().flatten().all(|skip| skip.continues);
-            let values = (id, session.track(), session.run, version, reason, message, continues, date_to_sql(now));
-            execute(connection, sql, values)?;
-        } else if outcome.reason == TerminalReason::Succeeded && session.start.about.purpose != RunPurpose::RecoveryOnly
-        {
-            let after = session.went_on_after(stream);
-            let sql = "DELETE FROM skips WHERE stream = ?1 AND track = ?2 AND (continues = 1 OR run > ?3)";
-            execute(connection, sql, (id, session.track(), after))?;
-            if after == 0 && session.is_ordinary() {
-                // Its list was gone through from the beginning: that is the history, too.
-                connection.prepare_cached("DELETE FROM skips WHERE stream = ?1")?.execute([id])?;
+impl<T: Track> RunTables<'_, T> {
+    /// Keeps what a run skipped, and forgets what it went over without skipping anything. A skip of a scoped run stays its
+    /// own until a run with the same scope, or an ordinary one from the beginning, goes over that part.
+    pub(crate) fn keep_skips(&self, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
+        let Self { connection, session } = *self;
+        let (by_stream, about) = (&outcome.skips.by_stream, &session.start.about);
+        let went_to_end = outcome.reason == TerminalReason::Succeeded && about.purpose != RunPurpose::RecoveryOnly;
+        for (stream, id) in session.streams.all().filter(|(stream, _)| session.asks_for(stream)) {
+            // What belongs to no stream may be of any.
+            let skips = [by_stream.get(stream), by_stream.get("")];
+            if let Some(skipped) = skips.into_iter().flatten().next() {
+                // The first run that skipped something stays: what it left out is before everything that came later.
+                let sql =
+                    "INSERT INTO skips VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (stream, track) DO UPDATE
+                           SET reason = excluded.reason, message = excluded.message, at = excluded.at,
+                           continues = min(continues, excluded.continues)";
+                let (version, reason, message) = (&about.connector_version, &skipped.reason, &skipped.message);
+                let continues = skips.into_iter().flatten().all(|skip| skip.continues);
+                let values = (id, session.track(), session.run, version, reason, message, continues, date_to_sql(now));
+                execute(connection, sql, values)?;
+            } else if went_to_end {
+                let after = session.went_on_after(stream);
+                let sql = "DELETE FROM skips WHERE stream = ?1 AND track = ?2 AND (continues = 1 OR run > ?3)";
+                execute(connection, sql, (id, session.track(), after))?;
+                if after == 0 && session.is_ordinary() {
+                    // Its list was gone through from the beginning: that is the history, too.
+                    execute(connection, "DELETE FROM skips WHERE stream = ?1", [id])?;
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
 }

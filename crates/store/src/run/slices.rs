@@ -7,11 +7,10 @@
 
 use crate::care::row_hash::{optional_text, row_hash, text};
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
-use crate::gaps::gap_rows;
 use crate::gaps::held_gaps::Brought;
 use crate::run::quarantine;
-use crate::run::session::Session;
-use crate::sql::{execute, rows};
+use crate::run::session::{RunTables, Session};
+use crate::sql::{execute, first, rows};
 use crate::store::{Store, meta_number, set_meta_number};
 use gleaner_engine::{
     CommitPlan, Counts, Cursor, GapChange, GapsConfirmed, Receipt, Slice, SliceId, SliceRecord, SliceStep, Track,
@@ -19,7 +18,7 @@ use gleaner_engine::{
 };
 use gleaner_protocol::Op;
 use rusqlite::types::ValueRef;
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use rusqlite::{CachedStatement, Connection, Row};
 use std::collections::BTreeMap;
 
 impl Store {
@@ -37,12 +36,12 @@ impl Store {
     ) -> Result<Receipt<T>, StoreError> {
         let leases = session.leases.clone();
         let (written, came) = self.write(&leases, |transaction| {
-            let held = session.held.borrow();
+            let (held, tables) = (session.held.borrow(), session.tables(transaction));
             let mut brought = Brought::new(transaction, session.run, held.as_ref());
             for (record, _) in slice.rejected() {
                 brought.reject(session.streams.of(record.stream)?, record.key);
             }
-            let mut writer = SliceWriter::new(transaction, session, now)?;
+            let mut writer = SliceWriter::new(tables, now)?;
             for step in slice.steps() {
                 match step {
                     SliceStep::Record(record) => {
@@ -50,12 +49,12 @@ impl Store {
                         session.owed.record(transaction, session.run, stream, &record)?;
                         brought.record(stream, &record)?;
                     }
-                    SliceStep::Gap(change) => gap_rows::change(transaction, session, change, &mut brought, now)?,
+                    SliceStep::Gap(change) => tables.change_gap(change, &mut brought, now)?,
                 }
             }
             let mut written = writer.finish()?;
             for (record, misfit) in slice.rejected() {
-                quarantine::put(transaction, session, record, misfit, now)?;
+                tables.quarantine(record, misfit, now)?;
                 session.owed.record(transaction, session.run, session.streams.of(record.stream)?, &record)?;
                 written.rejected += 1;
             }
@@ -63,8 +62,8 @@ impl Store {
             let (confirmed, came) = brought.finish();
             (written.gaps, written.recovered, written.confirmed) = (gaps as u64, confirmed.closed(), confirmed);
             count(transaction, session.run, &slice, written)?;
-            stage(transaction, session, slice.staged())?;
-            commit_cursors(transaction, session, slice.committed(), Some(slice.id()), now)?;
+            tables.stage(slice.staged())?;
+            tables.commit_cursors(slice.committed(), Some(slice.id()), now)?;
             session.pending.write(transaction, session.run)?;
             Ok((written, came))
         })?;
@@ -87,7 +86,7 @@ impl Store {
         plan: &CommitPlan<T>,
         now: WallTime,
     ) -> Result<(), StoreError> {
-        self.write(&session.leases, |transaction| commit_cursors(transaction, session, plan.cursors(), None, now))
+        self.write(&session.leases, |transaction| session.tables(transaction).commit_cursors(plan.cursors(), None, now))
     }
 }
 
@@ -100,9 +99,8 @@ struct Delta {
     last_seq: u64,
 }
 
-pub(crate) struct SliceWriter<'c, 's, T: Track> {
-    connection: &'c Connection,
-    session: &'s Session<T>,
+pub(crate) struct SliceWriter<'c, T: Track> {
+    tables: RunTables<'c, T>,
     /// The run that brought the records.
     run: i64,
     insert_record: CachedStatement<'c>,
@@ -114,19 +112,19 @@ pub(crate) struct SliceWriter<'c, 's, T: Track> {
     repeated: u64,
     deltas: BTreeMap<i64, Delta>,
     /// The stream of the record before: mostly the same one.
-    last_stream: Option<(&'s str, i64)>,
+    last_stream: Option<(&'c str, i64)>,
     /// Streams that have records in quarantine, which a good record takes out again.
     in_quarantine: Vec<i64>,
 }
 
-impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
-    pub(crate) fn new(connection: &'c Connection, session: &'s Session<T>, now: WallTime) -> Result<Self, Failure> {
+impl<'c, T: Track> SliceWriter<'c, T> {
+    pub(crate) fn new(tables: RunTables<'c, T>, now: WallTime) -> Result<Self, Failure> {
+        let RunTables { connection, session } = tables;
         let next_seq = meta_number(connection, "next_seq")?;
         let sql = "SELECT id FROM streams WHERE connection = ?1 AND quarantined > 0";
         let in_quarantine = rows(connection, sql, [session.connection], |row| row.get(0))?;
         Ok(Self {
-            connection,
-            session,
+            tables,
             run: session.run,
             insert_record: connection.prepare_cached(
                 "INSERT INTO records (stream, key, seq) VALUES (?1, ?2, ?3) ON CONFLICT (stream, key) DO NOTHING",
@@ -146,18 +144,14 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         })
     }
 
-    pub(crate) const fn connection(&self) -> &'c Connection {
-        self.connection
-    }
-
-    pub(crate) const fn session(&self) -> &'s Session<T> {
-        self.session
+    pub(crate) const fn tables(&self) -> RunTables<'c, T> {
+        self.tables
     }
 
     /// Writes it, and answers whose it is.
     fn record(&mut self, record: SliceRecord<'_>) -> Result<i64, Failure> {
         let stream = self.stream(record.stream)?;
-        if self.session.holds_back(self.connection, stream, &record)? {
+        if self.tables.holds_back(stream, &record)? {
             self.written.unchanged += 1;
             return Ok(stream);
         }
@@ -167,7 +161,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
 
     /// Writes a record that was in quarantine. An earlier run brought it.
     pub(crate) fn release(&mut self, record: SliceRecord<'_>, run: i64) -> Result<(), Failure> {
-        let stream = self.session.streams.of(record.stream)?;
+        let stream = self.tables.session.streams.of(record.stream)?;
         self.run = run;
         self.store(stream, record)
     }
@@ -177,7 +171,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         let previous = if is_new { None } else { Some(self.present(stream, record.key)?) };
         // Also when it is what was stored before the one that did not fit.
         if self.in_quarantine.contains(&stream) {
-            quarantine::leave(self.connection, stream, record.key)?;
+            quarantine::leave(self.tables.connection, stream, record.key)?;
         }
         self.written.times_unreadable += u64::from(record.without_time);
         if let Some(present) = previous.as_ref().filter(|present| present.is_same(&record)) {
@@ -208,9 +202,9 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         if let Some(present) = &previous {
             self.repeated += u64::from(present.seq >= self.first_seq);
             let sql = "UPDATE records SET seq = ?3 WHERE stream = ?1 AND key = ?2";
-            execute(self.connection, sql, (stream, record.key, to_sql(self.next_seq)))?;
+            execute(self.tables.connection, sql, (stream, record.key, to_sql(self.next_seq)))?;
             let sql = "DELETE FROM unreadable_times WHERE stream = ?1 AND seq = ?2";
-            execute(self.connection, sql, (stream, to_sql(present.seq)))?;
+            execute(self.tables.connection, sql, (stream, to_sql(present.seq)))?;
         }
         self.mark_time(stream, &record, self.next_seq)?;
         self.insert(stream, record, previous.map(|present| present.seq))?;
@@ -222,7 +216,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     fn mark_time(&self, stream: i64, record: &SliceRecord<'_>, seq: u64) -> Result<(), Failure> {
         if record.without_time {
             let sql = "INSERT OR IGNORE INTO unreadable_times (stream, seq) VALUES (?1, ?2)";
-            execute(self.connection, sql, (stream, to_sql(seq)))?;
+            execute(self.tables.connection, sql, (stream, to_sql(seq)))?;
         }
         Ok(())
     }
@@ -230,29 +224,14 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     fn insert(&mut self, stream: i64, record: SliceRecord<'_>, previous: Option<u64>) -> Result<(), Failure> {
         let deleted = record.op == Op::Delete;
         let (seq, previous) = (to_sql(self.next_seq), previous.map(to_sql));
-        let hash = row_hash([
-            ValueRef::Integer(seq),
-            ValueRef::Integer(stream),
-            text(record.key),
-            optional_text(record.body),
-            ValueRef::Integer(deleted.into()),
-            optional_text(record.emitted_at),
-            ValueRef::Integer(self.now),
-            ValueRef::Integer(self.run),
-            previous.map_or(ValueRef::Null, ValueRef::Integer),
-        ]);
-        self.insert_version.execute((
-            seq,
-            stream,
-            record.key,
-            record.body,
-            deleted,
-            record.emitted_at,
-            self.now,
-            self.run,
-            previous,
-            hash,
-        ))?;
+        let SliceRecord { key, body, emitted_at, .. } = record;
+        let number = ValueRef::Integer;
+        let names = [number(seq), number(stream), text(key)];
+        let content = [optional_text(body), number(deleted.into()), optional_text(emitted_at)];
+        let origin = [number(self.now), number(self.run), previous.map_or(ValueRef::Null, number)];
+        let hash = row_hash([names, content, origin].into_iter().flatten());
+        let values = (seq, stream, key, body, deleted, emitted_at, self.now, self.run, previous, hash);
+        self.insert_version.execute(values)?;
         Ok(())
     }
 
@@ -260,7 +239,7 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
         match self.last_stream {
             Some((last, id)) if last == name => Ok(id),
             _ => {
-                let (name, id) = self.session.streams.entry(name)?;
+                let (name, id) = self.tables.session.streams.entry(name)?;
                 self.last_stream = Some((name, id));
                 Ok(id)
             }
@@ -271,25 +250,22 @@ impl<'c, 's, T: Track> SliceWriter<'c, 's, T> {
     fn present(&self, stream: i64, key: &str) -> Result<Present, Failure> {
         let sql = "SELECT v.seq, v.deleted, v.body FROM records r JOIN versions v ON v.seq = r.seq
                    WHERE r.stream = ?1 AND r.key = ?2";
-        let mut statement = self.connection.prepare_cached(sql)?;
-        let present = statement.query_row((stream, key), |row| {
-            Ok(Present { seq: from_sql(row.get(0)?), deleted: row.get(1)?, body: row.get(2)? })
-        });
-        Ok(present?)
+        let read = |row: &Row<'_>| Ok(Present { seq: from_sql(row.get(0)?), deleted: row.get(1)?, body: row.get(2)? });
+        Ok(self.tables.connection.prepare_cached(sql)?.query_row((stream, key), read)?)
     }
 
     /// Counters and the place in the change feed. Answers what became of the records.
     pub(crate) fn finish(self) -> Result<Counts, Failure> {
-        set_meta_number(self.connection, "next_seq", self.next_seq)?;
+        set_meta_number(self.tables.connection, "next_seq", self.next_seq)?;
         let sql = "UPDATE streams SET records = records + ?2, tombstones = tombstones + ?3, versions = versions + ?4,
                    last_seq = ?5, last_stored_at = ?6 WHERE id = ?1";
         for (stream, delta) in &self.deltas {
             let values = (stream, delta.records, delta.tombstones, delta.versions, to_sql(delta.last_seq), self.now);
-            execute(self.connection, sql, values)?;
+            execute(self.tables.connection, sql, values)?;
         }
         if self.repeated > 0 {
             let sql = "UPDATE runs SET repeated = repeated + ?2 WHERE id = ?1";
-            execute(self.connection, sql, (self.session.run, to_sql(self.repeated)))?;
+            execute(self.tables.connection, sql, (self.tables.session.run, to_sql(self.repeated)))?;
         }
         Ok(self.written)
     }
@@ -334,59 +310,48 @@ impl Present {
     }
 }
 
-fn stage<T: Track>(connection: &Connection, session: &Session<T>, cursors: &[Cursor<T>]) -> Result<(), Failure> {
-    let sql = "INSERT OR REPLACE INTO staged VALUES (?1, ?2, ?3, ?4)";
-    for cursor in cursors {
-        let stream = session.streams.of(cursor.stream())?;
-        let values = (session.run, stream, cursor.token().as_str(), to_sql(cursor.seq().get()));
-        execute(connection, sql, values)?;
-    }
-    Ok(())
-}
-
-fn commit_cursors<T: Track>(
-    connection: &Connection,
-    session: &Session<T>,
-    cursors: &[Cursor<T>],
-    slice: Option<SliceId>,
-    now: WallTime,
-) -> Result<(), Failure> {
-    for cursor in cursors {
-        let (stream, seq) = (session.streams.of(cursor.stream())?, to_sql(cursor.seq().get()));
-        let (epoch, now) = (to_sql(session.epoch.get()), date_to_sql(now));
-        // Opaque cursors cannot be compared; the numbers of commits can, and they only grow.
-        let sql = "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at, basis, is_assumed, proven,
-                   is_complete) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (stream, track)
-                   DO UPDATE SET token = excluded.token, seq = excluded.seq, epoch = excluded.epoch,
-                   run = excluded.run, committed_at = excluded.committed_at, basis = excluded.basis,
-                   is_assumed = excluded.is_assumed, proven = excluded.proven,
-                   is_complete = excluded.is_complete WHERE excluded.seq > seq";
-        let (track, (basis, is_assumed)) = (session.track(), session.basis(cursor.stream()));
-        let (token, proven) = (cursor.token().as_str(), session.proven(cursor.stream()));
-        let is_complete = session.is_complete(connection, cursor.stream())?;
-        let values = (stream, track, token, seq, epoch, session.run, now, basis, is_assumed, proven, is_complete);
-        if connection.prepare_cached(sql)?.execute(values)? == 0 {
-            return Err(goes_back(connection, (stream, track), cursor)?.into());
+impl<T: Track> RunTables<'_, T> {
+    fn stage(&self, cursors: &[Cursor<T>]) -> Result<(), Failure> {
+        let sql = "INSERT OR REPLACE INTO staged VALUES (?1, ?2, ?3, ?4)";
+        for cursor in cursors {
+            let stream = self.session.streams.of(cursor.stream())?;
+            let values = (self.session.run, stream, cursor.token().as_str(), to_sql(cursor.seq().get()));
+            execute(self.connection, sql, values)?;
         }
-        let sql = "INSERT INTO commits (stream, track, seq, epoch, run, slice, committed_at, hash)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let numbers = [seq, epoch, session.run, now].map(ValueRef::Integer);
-        let names = [ValueRef::Integer(stream), text(track), text(cursor.token().as_str())];
-        let hash = row_hash(names.into_iter().chain(numbers));
-        let slice = slice.map(|slice| to_sql(slice.get()));
-        let values = (stream, track, seq, epoch, session.run, slice, now, hash);
-        execute(connection, sql, values)?;
+        Ok(())
     }
-    Ok(())
-}
 
-fn goes_back<T: Track>(
-    connection: &Connection,
-    (stream, track): (i64, &str),
-    cursor: &Cursor<T>,
-) -> Result<StoreError, Failure> {
-    let sql = "SELECT seq FROM cursors WHERE stream = ?1 AND track = ?2";
-    let from = connection.query_row(sql, (stream, track), |row| row.get::<_, i64>(0)).optional()?;
-    let (stream, to) = (cursor.stream().to_owned(), cursor.seq().get());
-    Ok(StoreError::CommitGoesBack { stream, from: from.map_or(0, from_sql), to })
+    fn commit_cursors(&self, cursors: &[Cursor<T>], slice: Option<SliceId>, now: WallTime) -> Result<(), Failure> {
+        let Self { connection, session } = *self;
+        for cursor in cursors {
+            let (stream, seq) = (session.streams.of(cursor.stream())?, to_sql(cursor.seq().get()));
+            let (epoch, now) = (to_sql(session.epoch.get()), date_to_sql(now));
+            // Opaque cursors cannot be compared; the numbers of commits can, and they only grow.
+            let sql =
+                "INSERT INTO cursors (stream, track, token, seq, epoch, run, committed_at, basis, is_assumed, proven,
+                       is_complete) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11) ON CONFLICT (stream, track)
+                       DO UPDATE SET token = excluded.token, seq = excluded.seq, epoch = excluded.epoch,
+                       run = excluded.run, committed_at = excluded.committed_at, basis = excluded.basis,
+                       is_assumed = excluded.is_assumed, proven = excluded.proven,
+                       is_complete = excluded.is_complete WHERE excluded.seq > seq";
+            let (track, (basis, is_assumed)) = (session.track(), session.basis(cursor.stream()));
+            let (token, proven) = (cursor.token().as_str(), session.proven(cursor.stream()));
+            let is_complete = self.is_complete(cursor.stream())?;
+            let values = (stream, track, token, seq, epoch, session.run, now, basis, is_assumed, proven, is_complete);
+            if connection.prepare_cached(sql)?.execute(values)? == 0 {
+                let sql = "SELECT seq FROM cursors WHERE stream = ?1 AND track = ?2";
+                let from = first(connection, sql, (stream, track), |row| row.get::<_, i64>(0))?;
+                let (stream, from) = (cursor.stream().to_owned(), from.map_or(0, from_sql));
+                return Err(StoreError::CommitGoesBack { stream, from, to: cursor.seq().get() }.into());
+            }
+            let sql = "INSERT INTO commits (stream, track, seq, epoch, run, slice, committed_at, hash)
+                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+            let numbers = [seq, epoch, session.run, now].map(ValueRef::Integer);
+            let names = [ValueRef::Integer(stream), text(track), text(token)];
+            let hash = row_hash(names.into_iter().chain(numbers));
+            let slice = slice.map(|slice| to_sql(slice.get()));
+            execute(connection, sql, (stream, track, seq, epoch, session.run, slice, now, hash))?;
+        }
+        Ok(())
+    }
 }

@@ -6,11 +6,13 @@
 
 use super::disk::Image;
 use super::program::Place;
-use gleaner_engine::invariants::{
+use crate::account::Account;
+use gleaner_engine::testing::promises::{
     Durable, Fact, a1_no_record_is_lost, a3_checkpoint_is_the_last_whole_slice, a4_commits_go_forward,
 };
 use gleaner_engine::{CommitSeq, Cursor, Epoch, Steady};
-use gleaner_store::{Account, PAGE_ROWS_MAX, Reader, Store, StoreError};
+use gleaner_store::{PAGE_ROWS_MAX, Reader, Store, StoreError};
+use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::Path;
@@ -84,7 +86,8 @@ fn look(store: &Path, promise: &Promise, findings: &mut Vec<Finding>) -> Result<
     findings.extend((!doubled.is_empty()).then_some(Finding::Doubled(doubled)));
     // Before the first process got that far, there is no connection to have an account of.
     if is_registered {
-        check_invariants(&reader.account(CONNECTION)?, cursor.as_ref(), findings);
+        let connection = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+        check_invariants(&Account::of(&connection, CONNECTION), cursor.as_ref(), findings);
     }
     let is_done = reader.last_success(CONNECTION).is_ok_and(|at| at.is_some());
     findings.extend((promise.is_done && !is_done).then_some(Finding::EndForgotten));

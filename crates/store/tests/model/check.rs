@@ -9,8 +9,9 @@ use super::gaps::{ModelGap, State};
 use super::live::policy;
 use super::trace::{CONNECTION, read_gaps};
 use super::world::{STREAMS, World};
+use crate::account::Account;
 use crate::promise;
-use gleaner_engine::invariants;
+use gleaner_engine::testing::promises;
 use gleaner_engine::{CatchUp, Cooldown, Counts, EVIDENCE_WINDOW, GapCause, REST_MAX, Rest, Steady, Track, WallTime};
 use gleaner_protocol::{GapReason, TerminalReason};
 use gleaner_store::{PAGE_ROWS_MAX, Reader, RunSummary, Store};
@@ -77,20 +78,20 @@ impl World {
 
     /// Every promise, and that the file is whole.
     pub(crate) fn check_promises(&self) {
-        let db = self.reader.account(CONNECTION).unwrap();
+        let db = Account::of(&self.watcher, CONNECTION);
         let facts = &self.trace.facts;
         let everything = STREAMS.iter().map(|&stream| (stream.to_owned(), BTreeSet::new())).collect();
         let kept = [
-            invariants::a1_no_record_is_lost(&db, facts),
-            invariants::a3_checkpoint_is_the_last_whole_slice(&db, &STREAMS),
-            invariants::a4_commits_go_forward(facts),
+            promises::a1_no_record_is_lost(&db, facts),
+            promises::a3_checkpoint_is_the_last_whole_slice(&db, &STREAMS),
+            promises::a4_commits_go_forward(facts),
             promise::a5_gaps_disappear_only_when_settled(&BTreeSet::new(), &db, facts),
             promise::a11_tombstones_were_asked_for(&db, facts),
             promise::a12_closed_gaps_were_confirmed(facts),
             promise::p1_accepted_records_were_asked_for(&everything, facts),
             promise::p3_runs_end_once(facts),
-            invariants::l1_one_holder(facts),
-            invariants::l2_epochs_grow(facts),
+            promises::l1_one_holder(facts),
+            promises::l2_epochs_grow(facts),
             promise::l3_a_stale_runner_changes_nothing(facts),
         ];
         for promise in kept {

@@ -5,7 +5,7 @@
 
 use super::expected::{Said, fields_of};
 use super::gaps::GapName;
-use gleaner_engine::invariants::Fact;
+use gleaner_engine::testing::promises::Fact;
 use gleaner_engine::{CommitSeq, Epoch, GapId, LeaseId, RunId};
 use gleaner_store::{GapFilter, GapSummary, PAGE_ROWS_MAX, Reader};
 use rusqlite::Connection;

@@ -1,9 +1,10 @@
 //! The promises of an account that take more than a store to judge: what a provider listed, what was in scope, what a run
-//! did after it lost its lease. The others are in `gleaner_engine::invariants`.
+//! did after it lost its lease. The others are in `gleaner_engine::testing::promises`.
 //!
 //! Each has a negative control in `promises.rs`: a check that cannot fail proves nothing.
 
-use gleaner_engine::invariants::{Broken, Durable, Fact};
+use gleaner_engine::invariants::Broken;
+use gleaner_engine::testing::promises::{Durable, Fact};
 use gleaner_engine::{GapCause, GapId};
 use gleaner_protocol::Semantics;
 use std::collections::{BTreeMap, BTreeSet};

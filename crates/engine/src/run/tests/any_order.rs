@@ -110,8 +110,8 @@ proptest! {
         world.line(&done("succeeded", count));
         for _ in 0..carried_out {
             world.step();
-            prop_assert_eq!(invariants::a1_no_record_is_lost(&world.store, &facts), Ok(()));
-            prop_assert_eq!(invariants::a3_checkpoint_is_the_last_whole_slice(&world.store, &["photos"]), Ok(()));
+            prop_assert_eq!(promises::a1_no_record_is_lost(&world.store, &facts), Ok(()));
+            prop_assert_eq!(promises::a3_checkpoint_is_the_last_whole_slice(&world.store, &["photos"]), Ok(()));
         }
         prop_assert_eq!(world.refused.len(), 0);
     }

@@ -4,32 +4,24 @@
 //! listed, what was in scope, what a run did after it lost its lease) are asked by the tests, which know.
 
 use super::{Damage, PURGED, damage, damaged};
-use crate::error::{Failure, StoreError, from_sql};
-use crate::read::Reader;
+use crate::error::{Failure, from_sql};
 use crate::sql::rows;
+use crate::store::meta_number;
 use gleaner_engine::invariants::{
-    Broken, Fact, a3_checkpoint_is_the_last_whole_slice, a4_commits_go_forward, l1_one_holder, l2_epochs_grow,
+    Broken, a3_is_last_whole_slice, a4_goes_forward, l1_is_of_holder, l2_grows, l2_is_not_older,
 };
-use gleaner_engine::{CommitSeq, Epoch};
-use rusqlite::Connection;
+use gleaner_engine::{CommitSeq, Epoch, Steady, Track};
+use rusqlite::{Connection, Row};
 use std::collections::BTreeMap;
 
-pub(super) fn check(reader: &Reader, found: &mut Vec<Damage>) -> Result<(), StoreError> {
-    let names = reader.ask(names_of_connections)?;
-    for (id, name) in &names {
-        check_checkpoints(reader, *id, name, found)?;
-        reader.ask(|connection| {
-            check_epochs(connection, *id, found)?;
-            check_commits(connection, *id, found)
-        })?;
+pub(super) fn check(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let sql = "SELECT id FROM connections WHERE state != 'purging' ORDER BY id";
+    for id in rows(connection, sql, [], |row| row.get(0))? {
+        check_checkpoints(connection, id, found)?;
+        check_epochs(connection, id, found)?;
+        check_commits(connection, id, found)?;
     }
-    reader.ask(|connection| check_rows(connection, found))
-}
-
-fn names_of_connections(connection: &Connection) -> Result<Vec<(i64, String)>, Failure> {
-    rows(connection, "SELECT id, name FROM connections WHERE state != 'purging' ORDER BY id", [], |row| {
-        Ok((row.get(0)?, row.get(1)?))
-    })
+    check_rows(connection, found)
 }
 
 fn report(table: &str, row: i64, held: Result<(), Broken>, found: &mut Vec<Damage>) {
@@ -37,35 +29,29 @@ fn report(table: &str, row: i64, held: Result<(), Broken>, found: &mut Vec<Damag
 }
 
 /// A3, a stream at a time.
-fn check_checkpoints(reader: &Reader, of: i64, name: &str, found: &mut Vec<Damage>) -> Result<(), StoreError> {
-    let account = reader.account(name)?;
-    let streams = reader.ask(|connection| {
-        let mut statement = connection.prepare("SELECT id, name FROM streams WHERE connection = ?1")?;
-        let rows = statement.query_map([of], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?)))?;
-        Ok(rows.collect::<Result<Vec<_>, _>>()?)
-    })?;
-    for (id, stream) in &streams {
-        report("cursors", *id, a3_checkpoint_is_the_last_whole_slice(&account, &[stream]), found);
+fn check_checkpoints(connection: &Connection, of: i64, found: &mut Vec<Damage>) -> Result<(), Failure> {
+    let sql = "SELECT s.id, s.name, (SELECT c.seq FROM cursors c WHERE c.stream = s.id AND c.track = ?2),
+               (SELECT max(m.seq) FROM commits m WHERE m.stream = s.id AND m.track = ?2)
+               FROM streams s WHERE s.connection = ?1";
+    let seq = |seq: Option<i64>| seq.map(|seq| CommitSeq::new(from_sql(seq)));
+    let read = |row: &Row<'_>| Ok((row.get(0)?, row.get::<_, String>(1)?, seq(row.get(2)?), seq(row.get(3)?)));
+    for (id, stream, checkpoint, last) in rows(connection, sql, (of, Steady::NAME), read)? {
+        report("cursors", id, a3_is_last_whole_slice(&stream, checkpoint, last), found);
     }
     Ok(())
 }
 
 /// L2: the runs of a connection, in their order, and the store after the last of them.
 fn check_epochs(connection: &Connection, of: i64, found: &mut Vec<Damage>) -> Result<(), Failure> {
-    let mut statement = connection.prepare("SELECT id, epoch FROM runs WHERE connection = ?1 ORDER BY id")?;
-    let mut rows = statement.query([of])?;
+    let sql = "SELECT id, epoch FROM runs WHERE connection = ?1 ORDER BY id";
     let mut last = None;
-    while let Some(row) = rows.next()? {
-        let (id, epoch) = (row.get(0)?, Epoch::new(from_sql(row.get(1)?)));
+    for (id, epoch) in rows(connection, sql, [of], |row| Ok((row.get(0)?, Epoch::new(from_sql(row.get(1)?)))))? {
         // Two runs under one lease are one acquisition.
         let before = last.replace(epoch).filter(|before| *before != epoch);
-        let facts = before.into_iter().chain([epoch]).map(|epoch| Fact::Acquired { epoch }).collect::<Vec<_>>();
-        report("runs", id, l2_epochs_grow(&facts), found);
+        report("runs", id, l2_grows(before, epoch), found);
     }
-    let now = Epoch::new(crate::store::meta_number(connection, "epoch")?);
-    if let Some(epoch) = last
-        && let Err(broken) = l2_epochs_grow(&[Fact::Acquired { epoch }, Fact::Observed { epoch: now }])
-    {
+    let now = Epoch::new(meta_number(connection, "epoch")?);
+    if let (Some(epoch), Err(broken)) = (last, l2_is_not_older(last, now)) {
         found.push(damage("meta", None, format!("{broken}: epoch {} is behind run epoch {}", now.get(), epoch.get())));
     }
     Ok(())
@@ -78,7 +64,7 @@ fn check_commits(connection: &Connection, of: i64, found: &mut Vec<Damage>) -> R
                WHERE s.connection = ?1 ORDER BY m.id";
     let mut statement = connection.prepare(sql)?;
     let mut rows = statement.query([of])?;
-    let mut last = BTreeMap::<String, Fact>::new();
+    let mut last = BTreeMap::<String, CommitSeq>::new();
     // Whoever acquired last is the holder: a commit of an earlier run would come too late.
     let mut holder = None;
     while let Some(row) = rows.next()? {
@@ -86,11 +72,8 @@ fn check_commits(connection: &Connection, of: i64, found: &mut Vec<Damage>) -> R
         let (seq, epoch) = (CommitSeq::new(from_sql(row.get(2)?)), Epoch::new(from_sql(row.get(3)?)));
         let of_run = row.get::<_, Option<i64>>(4)?.map(|epoch| Epoch::new(from_sql(epoch)));
         holder = holder.max(of_run);
-        let fact = Fact::Committed { stream: stream.clone(), seq, epoch };
-        let acquired = holder.map(|epoch| Fact::Acquired { epoch });
-        report("commits", id, l1_one_holder(&acquired.into_iter().chain([fact.clone()]).collect::<Vec<_>>()), found);
-        let before = last.insert(stream, fact.clone());
-        report("commits", id, a4_commits_go_forward(&before.into_iter().chain([fact]).collect::<Vec<_>>()), found);
+        report("commits", id, l1_is_of_holder(&stream, epoch, holder), found);
+        report("commits", id, a4_goes_forward(&stream, last.insert(stream.clone(), seq), seq), found);
     }
     Ok(())
 }

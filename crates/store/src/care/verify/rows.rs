@@ -6,6 +6,7 @@
 
 use super::{BATCH, DAMAGE_MAX, Damage, PURGED, damage, damaged};
 use crate::error::Failure;
+use crate::read::ConnectionState;
 use crate::store::meta_text;
 use gleaner_protocol::{Manifest, ManifestOrigin, RawJson, TerminalReason};
 use rusqlite::{Connection, Row};
@@ -103,7 +104,7 @@ fn connection_fault(row: &Row<'_>) -> Result<Option<&'static str>, Failure> {
         Some("its manifest cannot be read")
     } else if !is_json(settings) {
         Some("its settings cannot be read")
-    } else if !["active", "paused", "removed", "purging"].contains(&state.as_str()) {
+    } else if ConnectionState::from_code(&state).is_none() {
         Some("its state is none that there is")
     } else {
         None

@@ -5,14 +5,16 @@
 //! sent nothing. It never waits for an answer.
 
 use super::{Served, World, key_name, place, tail_list};
+use crate::account::Account;
 use crate::model::check;
 use crate::model::expected::{Ending, Place, Report, Said};
 use crate::model::lines::{self, CAUSES, Cause, RUN_CAP};
 use crate::model::trace::CONNECTION;
 use crate::model::world::{CHUNK, NEW, STREAMS, TAIL};
 use crate::promise;
-use gleaner_engine::invariants::{self, Fact};
-use gleaner_engine::{Backlog, CommitSeq, RunId, Steady, Track, expand, fold};
+use gleaner_engine::testing::backlog::{Backlog, expand, fold};
+use gleaner_engine::testing::promises::{Durable, Fact};
+use gleaner_engine::{CommitSeq, RunId, Steady, Track};
 
 impl World {
     /// What must be carried out first is looked at one by one: two at once would hide what each did.
@@ -179,8 +181,8 @@ impl World {
     /// The next chunk of a backlog gets gaps of its own; what is left goes back with a new watermark.
     pub(super) fn expand(&mut self, served: &Served, watermark: i64) {
         let backlog = Backlog { watermark, remaining: 0 };
-        let account = self.reader.account(CONNECTION).unwrap();
-        let is_there = |key: &str| invariants::Durable::accounts_for(&account, "trips", key);
+        let account = Account::of(&self.watcher, CONNECTION);
+        let is_there = |key: &str| account.accounts_for("trips", key);
         let folded = expand(&backlog, tail_list(TAIL), is_there, Some(CHUNK));
         for record in &folded.gaps {
             self.gap("trips", &record.key, record.position, RUN_CAP);

@@ -9,7 +9,7 @@ use crate::model::lines::{self, CAUSES};
 use crate::model::live::{Live, LiveRun, MANIFEST, Step, manifest};
 use crate::model::trace::CONNECTION;
 use crate::model::world::STREAMS;
-use gleaner_engine::invariants::Fact;
+use gleaner_engine::testing::promises::Fact;
 use gleaner_engine::{Now, RunId, Steady, WallTime};
 use gleaner_store::{Acquired, LeaseOn, Store, StoreError};
 use std::time::Duration;

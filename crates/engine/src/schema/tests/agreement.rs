@@ -4,9 +4,9 @@
 //! small on purpose, so that schemas and bodies meet: few keys, numbers around each other's limits, and
 //! the same string in every spelling.
 
-use super::library::Library;
-use super::plan::Plan;
-use super::{survey, value};
+use super::super::library::Library;
+use super::super::plan::Plan;
+use super::super::{survey, value};
 use gleaner_protocol::RawJson;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};

@@ -3,7 +3,7 @@
 //! A store with many more records must not make the commands that look any dearer, and a page of gaps must
 //! cost what it shows.
 
-use super::{GapFilter, PAGE_ROWS_MAX, Reader};
+use super::super::{GapFilter, PAGE_ROWS_MAX, Reader};
 use crate::store::Store;
 use gleaner_engine::WallTime;
 use gleaner_protocol::{Manifest, ManifestOrigin};

@@ -1,7 +1,7 @@
 //! Tests of the time range of a grant: whatever stands in the time field, no record is lost because of it.
 
-use super::*;
-use crate::support::manifest;
+use super::super::*;
+use crate::testing::manifest;
 use gleaner_protocol::{ConnectorMessage, StreamScope};
 use proptest::prelude::*;
 

@@ -1,11 +1,12 @@
 //! What the tests of several files need: a manifest, cursors, and a store in memory with a run in
 //! front of it.
 
-use crate::invariants::Durable;
+use super::keys_in_memory::{KeyFacts, KeysInMemory, Presence};
+use super::promises::Durable;
 use crate::{
     AttemptLimits, CommitSeq, Counts, Cursor, EFFECTS_MAX, Effect, Epoch, Evidence, Exit, Gap, GapChange, GapId,
-    GapIdentity, GapState, GapsConfirmed, KeyFacts, KeysInMemory, LeaseId, NoSchema, Now, OwnerEffect, ProcessEffect,
-    ReportId, Run, RunConfig, RunId, RunOutcome, Slice, Steady, StoreEffect, Time, Track, WallTime,
+    GapIdentity, GapState, GapsConfirmed, LeaseId, NoSchema, Now, OwnerEffect, ProcessEffect, ReportId, Run, RunConfig,
+    RunId, RunOutcome, Slice, Steady, StoreEffect, Time, Track, WallTime,
 };
 use gleaner_protocol::{
     Decoder, DetailGap, Event, GapKey, Interaction, Limits, Manifest, ManifestOrigin, Op, RawJson, RuntimeMessage,
@@ -214,8 +215,8 @@ impl KeyFacts for Facts<'_> {
     }
 
     /// Everything is here but what says that it is not.
-    fn presence(&self, key: &str) -> crate::Presence {
-        if key.starts_with("unsent") { crate::Presence::Nowhere } else { crate::Presence::Here }
+    fn presence(&self, key: &str) -> Presence {
+        if key.starts_with("unsent") { Presence::Nowhere } else { Presence::Here }
     }
 }
 
