@@ -55,7 +55,6 @@ use gleaner_governor::Classifier;
 use http::{Method, StatusCode};
 use record_replay::RecordReplay;
 use redirect::RedirectRules;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// An HTTP client that finds a provider's rate limit and stays just under it.
@@ -114,6 +113,17 @@ impl Peek {
     }
 }
 
+/// A function for each of these HTTP methods, beside the one for any.
+macro_rules! request_methods {
+    ($($name:ident $method:ident),+) => {
+        $(#[doc = concat!("A `", stringify!($method), "`.")]
+        pub fn $name(&self, url: impl AsRef<str>) -> RequestBuilder {
+            self.request(Method::$method, url)
+        })+
+    };
+}
+pub(crate) use request_methods;
+
 impl GovernedClient {
     /// A client that needs nothing but the name of its provider.
     ///
@@ -146,35 +156,7 @@ impl GovernedClient {
         &self.inner.governor
     }
 
-    /// A `GET`.
-    pub fn get(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::GET, url)
-    }
-
-    /// A `POST`.
-    pub fn post(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::POST, url)
-    }
-
-    /// A `PUT`.
-    pub fn put(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::PUT, url)
-    }
-
-    /// A `PATCH`.
-    pub fn patch(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::PATCH, url)
-    }
-
-    /// A `DELETE`.
-    pub fn delete(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::DELETE, url)
-    }
-
-    /// A `HEAD`.
-    pub fn head(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::HEAD, url)
-    }
+    request_methods! { get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD }
 
     /// A request with any method.
     pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
@@ -201,11 +183,7 @@ impl Inner {
     }
 }
 
-impl fmt::Debug for GovernedClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GovernedClient").field("key", self.inner.governor.key()).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(GovernedClient, |it| key = it.inner.governor.key());
 
 #[cfg(test)]
 mod tests {

@@ -61,11 +61,7 @@ pub struct ExternalSender {
     call_limits: CallLimits,
 }
 
-impl std::fmt::Debug for ExternalSender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ExternalSender").field("governor", &self.governor).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(ExternalSender, |it| governor = it.governor);
 
 impl ExternalSender {
     /// A way to the provider of this name, governed by `governor`.

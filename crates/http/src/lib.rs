@@ -48,6 +48,7 @@ mod adapter;
 #[cfg(feature = "client")]
 pub mod blocking;
 mod call_limits;
+mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
@@ -72,11 +73,13 @@ mod retry;
 mod send_governor;
 mod transport;
 mod warm_start;
+#[cfg(feature = "client")]
 pub mod wire;
 
 #[cfg(any(feature = "reqwest-middleware", feature = "tower"))]
 pub use adapter::{CallReport, TimedOut};
 pub use call_limits::CallLimits;
+pub use causes::{cause, causes};
 #[cfg(feature = "client")]
 pub use client::{Error, GovernedClient};
 pub use clock::Clock;

@@ -63,11 +63,7 @@ pub struct Collect<'r> {
 /// Environment variables by name. Prints none of them.
 pub(crate) struct Variables<'r>(pub(crate) &'r dyn Fn(&str) -> Option<String>);
 
-impl std::fmt::Debug for Variables<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Variables").finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Variables<'_>);
 
 /// How requests are sent that something else than a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,11 +57,7 @@ pub struct Surroundings<'s> {
     pub clock: &'s dyn Clock,
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings").finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Surroundings<'_>);
 
 /// Runs a connector on standard input and output: the whole of a connector's `main`.
 ///

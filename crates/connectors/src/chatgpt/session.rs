@@ -37,7 +37,7 @@ pub(super) struct SignInAs {
 /// Signs in unless that is so already, and gives the token of the session.
 pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<SignInAs>) -> Result<String, Stop> {
     flow.checkpoint("open_service")?;
-    flow.page().navigate(service.home().as_str(), NAVIGATE_WITHIN)?;
+    flow.page().navigate(service.home.as_str(), NAVIGATE_WITHIN)?;
     flow.checkpoint("service_opened")?;
     let way = if flow.has_window() { Way::Window } else { Way::Form };
     let mut sign_in = SignIn::new(way, known.is_some());

@@ -142,7 +142,7 @@ impl<'w, T: Transcripts> Work<'w, T> {
 
     /// Sends one slice; whether it was the last.
     fn slice(&mut self, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        let budget = SLICE_BYTES.max(self.marks.bytes() as u64 * CURSOR_SHARE);
+        let budget = SLICE_BYTES.max(self.marks.bytes as u64 * CURSOR_SHARE);
         let mut spent = 0;
         while spent < budget {
             let Some(mut current) = self.next_file(emitter)? else {
@@ -209,7 +209,7 @@ impl<'w, T: Transcripts> Work<'w, T> {
         emitter: &mut Emitter<'_>,
     ) -> Result<bool, Failed> {
         let Current { path, opened, offset, file, is_unmarked, .. } = current;
-        let mut lines = Lines::new(opened.file(), *offset, &mut self.buffer);
+        let mut lines = Lines::new(&opened.file, *offset, &mut self.buffer);
         loop {
             let at = lines.offset();
             let Some(line) = lines.next()? else { break };

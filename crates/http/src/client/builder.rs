@@ -15,7 +15,6 @@ use crate::send_governor::SendGovernor;
 use crate::wire::{BodyLimits, client_builder, public_only};
 use gleaner_governor::{Classifier, DefaultClassifier};
 use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -35,8 +34,7 @@ pub struct ClientBuilder {
     peek: Peek,
     governors: Governors,
     keeps_cookies: bool,
-    recorder: Option<Arc<dyn Recorder>>,
-    player: Option<Arc<dyn Player>>,
+    record_replay: RecordReplay,
     wires: Wires,
 }
 
@@ -66,8 +64,7 @@ impl ClientBuilder {
             peek: Peek::default(),
             governors: Governors::global().clone(),
             keeps_cookies: true,
-            recorder: None,
-            player: None,
+            record_replay: RecordReplay::default(),
             wires: Wires { roots: Vec::new() },
         };
         builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
@@ -197,13 +194,13 @@ impl ClientBuilder {
 
     /// Writes down every exchange: what is asked, hop by hop and attempt by attempt, and what comes back.
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
-        self.recorder = Some(recorder);
+        self.record_replay.recorder = Some(recorder);
         self
     }
 
     /// Answers in the provider's place: no socket is opened, and nothing is waited for.
     pub fn player(mut self, player: Arc<dyn Player>) -> Self {
-        self.player = Some(player);
+        self.record_replay.player = Some(player);
         self
     }
 
@@ -227,7 +224,8 @@ impl ClientBuilder {
         let credential = self.credential.or(self.bearer);
         let key = self.governors.key(&self.name, credential.as_deref());
         let request_cap = self.settings.config.run_budget.request_cap;
-        let replay_governor = self.player.as_ref().map(|_| SendGovernor::for_replay(key.clone(), request_cap));
+        let replay_governor =
+            self.record_replay.player.as_ref().map(|_| SendGovernor::for_replay(key.clone(), request_cap));
         let inner = Inner {
             wire: self.wires.open()?,
             guarded_wire: OnceLock::new(),
@@ -242,7 +240,7 @@ impl ClientBuilder {
             redirect_rules: self.redirect_rules,
             classifier: self.classifier,
             peek: self.peek,
-            record_replay: RecordReplay::new(self.recorder, self.player),
+            record_replay: self.record_replay,
             replay_governor,
         };
         Ok(GovernedClient { inner: Arc::new(inner) })
@@ -284,9 +282,5 @@ fn setup(what: &'static str) -> impl Fn(reqwest::Error) -> Error {
     move |error| Error::Setup { what, source: error.without_url().into() }
 }
 
-/// Shows no credential and no header.
-impl fmt::Debug for ClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+// Shows no credential and no header.
+gleaner_base::debug_only!(ClientBuilder, |it| name = it.name);

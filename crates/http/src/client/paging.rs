@@ -15,7 +15,6 @@ use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::fmt;
 use url::Url;
 
 /// What is wrong with the pages.
@@ -269,12 +268,8 @@ fn with_query(url: &Url, name: &str, value: &str) -> Url {
     url
 }
 
-/// Shows no cursor: it may be a URL with private data.
-impl fmt::Debug for Pages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pages").field("request", &self.request).field("loaded", &self.loaded).finish_non_exhaustive()
-    }
-}
+// Shows no cursor: it may be a URL with private data.
+gleaner_base::debug_only!(Pages, |it| request = it.request, loaded = it.loaded);
 
 /// One page.
 #[derive(Clone)]
@@ -300,13 +295,8 @@ impl Slice {
     }
 }
 
-/// Shows neither body nor cursor.
-impl fmt::Debug for Slice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (index, bytes) = (&self.index, &self.body.len());
-        f.debug_struct("Slice").field("index", index).field("bytes", bytes).finish_non_exhaustive()
-    }
-}
+// Shows neither body nor cursor.
+gleaner_base::debug_only!(Slice, |it| index = it.index, bytes = it.body.len());
 
 #[cfg(test)]
 mod tests {

@@ -127,7 +127,7 @@ impl Transport for Attempt<'_> {
             Ok(answer) => {
                 let headers = Headers(&answer.headers);
                 let view = ResponseView::new(answer.status.as_u16(), &headers);
-                let front = answer.body.front();
+                let front = &answer.body.front;
                 let view = if front.is_empty() { view } else { view.with_body(front) };
                 self.client.classifier.classify(&view, wall_now)
             }

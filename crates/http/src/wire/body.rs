@@ -4,19 +4,19 @@
 //! passes the cap. A body that broke stays broken: it is never mistaken for a shorter one. Never retries;
 //! the governor has heard of the answer when its head was there.
 
-use super::causes::Cause;
 use super::decode::{CODINGS_MAX, Coding, Reader, codings, decoded};
+use crate::causes::Cause;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Method, StatusCode, Version};
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use std::{fmt, io};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::io::{StreamReader, read_buf};
 
@@ -121,7 +121,7 @@ impl From<BodyFault> for BodyError {
 /// A body that is being read.
 pub struct Body {
     /// What was read for the classifier and not yet by the caller.
-    front: Bytes,
+    pub(crate) front: Bytes,
     state: State,
     /// What lies under a fault that the caller has not been told yet.
     cause: Option<Cause>,
@@ -130,12 +130,8 @@ pub struct Body {
     came_out: u64,
 }
 
-/// Shows no content.
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("came_out", &self.came_out).finish_non_exhaustive()
-    }
-}
+// Shows no content.
+gleaner_base::debug_only!(Body, |it| came_out = it.came_out);
 
 enum State {
     Plain(reqwest::Response),
@@ -178,7 +174,29 @@ impl Body {
     /// Reads the first `bytes`, if they come within `time`, and keeps them for the caller. A failure is
     /// kept, too: the head of the answer counts, whatever happens to its body.
     pub(crate) async fn peek(&mut self, bytes: usize, time: Duration) {
-        let mut front = BytesMut::new();
+        self.read_front(bytes, time.min(PEEK_TIMEOUT)).await;
+    }
+
+    /// A body that came out of a recording.
+    #[must_use]
+    pub fn recorded(front: Bytes, end: BodyEnd, limits: BodyLimits) -> Self {
+        let state = if end == BodyEnd::Complete { State::Ended } else { State::Broken(BodyFault::Lost) };
+        Self { front, state, cause: None, limits, deadline: None, came_out: 0 }
+    }
+
+    /// Reads on until more than `bytes` are there, or all, or `time` is over. The caller gets it as if nobody had looked.
+    pub(crate) async fn read_ahead(&mut self, bytes: usize, time: Duration) -> BodyEnd {
+        self.read_front(bytes.saturating_add(1), time).await;
+        match self.state {
+            State::Broken(_) => BodyEnd::Broken,
+            State::Ended if self.front.len() <= bytes => BodyEnd::Complete,
+            _ => BodyEnd::TooLarge,
+        }
+    }
+
+    /// Reads on until `bytes` are there, if they come in time, and keeps them.
+    async fn read_front(&mut self, bytes: usize, time: Duration) {
+        let mut front = BytesMut::from(&self.front[..]);
         let reading = async {
             while front.len() < bytes {
                 match self.piece().await {
@@ -192,44 +210,8 @@ impl Body {
             }
         };
         // Elapsed: what is there by now has to do.
-        let _whether_in_time = timeout(time.min(PEEK_TIMEOUT), reading).await;
-        self.front = front.freeze();
-    }
-
-    /// A body that came out of a recording.
-    #[must_use]
-    pub fn recorded(front: Bytes, end: BodyEnd, limits: BodyLimits) -> Self {
-        let state = if end == BodyEnd::Complete { State::Ended } else { State::Broken(BodyFault::Lost) };
-        Self { front, state, cause: None, limits, deadline: None, came_out: 0 }
-    }
-
-    /// Reads on until more than `bytes` are there, or all, or `time` is over. The caller gets it as if nobody had looked.
-    pub(crate) async fn read_ahead(&mut self, bytes: usize, time: Duration) -> BodyEnd {
-        let mut front = BytesMut::from(&self.front[..]);
-        let reading = async {
-            while front.len() <= bytes {
-                match self.piece().await {
-                    Ok(Some(piece)) => front.extend_from_slice(&piece),
-                    Ok(None) => break,
-                    Err(error) => {
-                        self.cause = error.cause;
-                        break;
-                    }
-                }
-            }
-        };
         let _whether_in_time = timeout(time, reading).await;
         self.front = front.freeze();
-        match self.state {
-            State::Broken(_) => BodyEnd::Broken,
-            State::Ended if self.front.len() <= bytes => BodyEnd::Complete,
-            _ => BodyEnd::TooLarge,
-        }
-    }
-
-    /// What was peeked and is not read yet.
-    pub(crate) fn front(&self) -> &[u8] {
-        &self.front
     }
 
     /// The next piece; `None` at the end of a body that is complete.

@@ -1,7 +1,7 @@
 //! Why a request has no answer: what a governor and a person are told.
 
 use super::address::PrivateTarget;
-use super::causes::{Cause, cause, causes};
+use crate::causes::{Cause, cause, causes};
 use gleaner_governor::{Outcome, network_error, untrusted_certificate};
 use std::fmt;
 use std::time::Duration;

@@ -101,7 +101,7 @@ impl<'a, 'r> Work<'a, 'r> {
     /// How many items are settled together. When all that can happen to them is a gap that counts, no more
     /// than there may be of those: listing others would be in vain.
     pub(super) fn batch_len(&self) -> usize {
-        let rows = self.run.budget.gap_rows_left().filter(|_| self.exhausted.is_some_and(is_cap));
+        let rows = self.run.budget.gap_rows_left.filter(|_| self.exhausted.is_some_and(is_cap));
         let rows = rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         self.config.batch.clamp(1, rows.max(1))
     }
