@@ -63,7 +63,7 @@ impl GovernedBy {
     /// Refuses a request that another governed layer has marked, whatever that layer's name.
     pub(crate) fn refuse_second(extensions: &Extensions, governor: &SendGovernor) -> Result<(), Refused> {
         let Some(Self(by)) = extensions.get() else { return Ok(()) };
-        Err(governor.shared.refused(Refusal::GovernedTwice { by: (**by).clone() }, None))
+        Err(governor.shared.refused(Refusal::GovernedTwice((**by).clone()), None))
     }
 }
 

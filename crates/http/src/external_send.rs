@@ -122,7 +122,7 @@ impl ExternalSender {
                 let kind = match no_reply {
                     NoReply::NotSent => TransportKind::Connect,
                     NoReply::Lost | NoReply::InVain => TransportKind::Lost,
-                    NoReply::TimedOut => TransportKind::Timeout { after: self.call_limits.attempt_timeout },
+                    NoReply::TimedOut => TransportKind::Timeout(self.call_limits.attempt_timeout),
                 };
                 return Err(Error::Transport { place, kind, source: None, deferred });
             }

@@ -457,7 +457,7 @@ impl<'a> Place<'a> {
         let waiting = state.queue.len();
         if waiting >= shared.settings.max_waiting {
             let retry_in = state.time_to_drain(now);
-            return Err(shared.refused(Refusal::QueueFull { waiting }, Some(retry_in)));
+            return Err(shared.refused(Refusal::QueueFull(waiting), Some(retry_in)));
         }
         // Not even at the fastest pace that is allowed would its turn come in time. A retry is before others.
         if call.number.is_none() && call.last_send.is_some() {

@@ -14,9 +14,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FetchError {
-    kind: FetchErrorKind,
-    http_status: Option<u16>,
-    retry_in: Option<Duration>,
+    /// What kind of failure.
+    pub kind: FetchErrorKind,
+    /// The status of the last answer, where there was one.
+    pub http_status: Option<u16>,
+    /// After how long it makes sense to try again, where that is known; for an open circuit when it lets a probe through.
+    pub retry_in: Option<Duration>,
     message: String,
 }
 
@@ -71,37 +74,7 @@ impl FetchError {
             408 | 425 | 500..=599 => FetchErrorKind::Temporary,
             _ => FetchErrorKind::Other,
         };
-        Self::new(kind, format!("the provider answered {status}")).with_status(status)
-    }
-
-    /// The same with a status.
-    #[must_use]
-    pub const fn with_status(mut self, status: u16) -> Self {
-        self.http_status = Some(status);
-        self
-    }
-
-    /// The same with a time after which it makes sense to try again.
-    #[must_use]
-    pub const fn with_retry_in(mut self, wait: Duration) -> Self {
-        self.retry_in = Some(wait);
-        self
-    }
-
-    /// What kind of failure.
-    pub const fn kind(&self) -> FetchErrorKind {
-        self.kind
-    }
-
-    /// The status of the last answer, where there was one.
-    pub const fn http_status(&self) -> Option<u16> {
-        self.http_status
-    }
-
-    /// After how long it makes sense to try again, where that is known; for an open circuit when it lets
-    /// a probe through.
-    pub const fn retry_in(&self) -> Option<Duration> {
-        self.retry_in
+        Self { http_status: Some(status), ..Self::new(kind, format!("the provider answered {status}")) }
     }
 
     /// The stop of the run's own budget that this is, if it is one: nothing more will be fetched in this
@@ -219,8 +192,8 @@ fn spent(deferred: Option<governor::DeferReason>) -> Option<FetchErrorKind> {
 const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
     match &refused.reason {
         Refusal::Deferred(reason) => kind_of_deferral(*reason),
-        Refusal::MaxWait | Refusal::QueueFull { .. } => FetchErrorKind::Temporary,
-        Refusal::GovernedTwice { .. } => FetchErrorKind::Other,
+        Refusal::MaxWait | Refusal::QueueFull(_) => FetchErrorKind::Temporary,
+        Refusal::GovernedTwice(_) => FetchErrorKind::Other,
     }
 }
 
@@ -259,7 +232,7 @@ mod tests {
             (418, FetchErrorKind::Other, "temporary_unavailable"),
         ] {
             let error = FetchError::of_status(status);
-            assert_eq!((error.kind(), error.gap_reason().code()), (kind, reason));
+            assert_eq!((error.kind, error.gap_reason().code()), (kind, reason));
             assert_eq!(error.last_error().http_status, Some(status));
         }
     }
@@ -267,7 +240,8 @@ mod tests {
     #[test]
     fn a_run_cap_deferral_is_distinguishable_from_a_source_pressure_deferral() {
         for reason in [DeferReason::RequestCap, DeferReason::WallClock] {
-            let cap = FetchError::new(FetchErrorKind::Deferred(reason), "over").with_status(200);
+            let cap =
+                FetchError { http_status: Some(200), ..FetchError::new(FetchErrorKind::Deferred(reason), "over") };
             assert_eq!(cap.last_error().class, "run_cap_deferred");
             assert_eq!((cap.last_error().http_status, cap.gap_reason().pressure()), (None, None));
             assert_eq!(cap.exhausted(), Some(reason));

@@ -91,24 +91,17 @@ pub struct PageResponse {
     pub arrived: Instant,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct Answer {
     failed: Option<String>,
-    #[serde(default)]
     why: String,
-    #[serde(default)]
     too_large: bool,
-    #[serde(default)]
     status: u16,
-    #[serde(default)]
     url: String,
-    #[serde(default)]
     headers: Vec<(String, String)>,
-    #[serde(default)]
     body: String,
     /// How many milliseconds ago the service had it. A page may say anything.
-    #[serde(default)]
     age: Value,
 }
 

@@ -380,7 +380,7 @@ impl Subscription {
 
     /// Why it could not be fetched, without its address.
     fn fault(&self, error: FetchError) -> Stop {
-        let what = match (error.http_status(), error.kind()) {
+        let what = match (error.http_status, error.kind) {
             (Some(status), _) => format!("its server answered {status}"),
             (None, FetchErrorKind::Other) => error.to_string().replace(self.url.as_str(), &self.host),
             (None, FetchErrorKind::Temporary) => "its server cannot be reached, or did not answer".to_owned(),

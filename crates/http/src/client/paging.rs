@@ -24,12 +24,9 @@ pub enum PagingFault {
     /// A page was there before.
     #[error("the provider leads back to a page that was loaded before; this is a loop")]
     Loop,
-    /// More pages than are loaded.
-    #[error("there are more than the {max} pages that are loaded; `max_pages` allows more")]
-    TooMany {
-        /// How many are.
-        max: u32,
-    },
+    /// More pages than are loaded. Holds how many are.
+    #[error("there are more than the {0} pages that are loaded; `max_pages` allows more")]
+    TooMany(u32),
     /// The next page is at another origin.
     #[error("the next page is at another origin, and the credentials would go there, too")]
     OtherOrigin,
@@ -200,7 +197,7 @@ impl Pages {
             Next::After(cursor) => self.way.url(url, cursor).map_err(fail)?,
         };
         if self.loaded == self.max_pages {
-            return Err(fail(PagingFault::TooMany { max: self.max_pages }));
+            return Err(fail(PagingFault::TooMany(self.max_pages)));
         }
         Ok(Some(self.request.clone().with_url(url)))
     }

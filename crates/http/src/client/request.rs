@@ -151,7 +151,7 @@ impl<E> RequestBuilder<E> {
 
     fn typed_body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let draft = &mut *self.0;
-        if !draft.client.inner.default_headers.get().contains_key(header::CONTENT_TYPE) {
+        if !draft.client.inner.default_headers.all.contains_key(header::CONTENT_TYPE) {
             draft.headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
         }
         self.body(body)
@@ -262,7 +262,7 @@ fn parse(url: &str) -> Result<Url, RequestFault> {
 
 /// A header of the caller's; what may be a credential is kept out of the compression tables of HTTP/2.
 pub(crate) fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), RequestFault> {
-    let fault = || RequestFault::Header { name: name.into() };
+    let fault = || RequestFault::Header(name.into());
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| fault())?;
     let mut value = HeaderValue::from_bytes(value).map_err(|_invalid| fault())?;
     value.set_sensitive(matches!(parsed, header::AUTHORIZATION | header::COOKIE));

@@ -86,7 +86,7 @@ impl DomainHandle {
             .handle
             .attached()
             .enter(self.inner.max_waiting)
-            .map_err(|waiting| self.refused(Refusal::QueueFull { waiting }, None))?;
+            .map_err(|waiting| self.refused(Refusal::QueueFull(waiting), None))?;
         let far = last_send.unwrap_or_else(|| self.inner.clock.instant(Time::NEVER));
         loop {
             // `>=`: a timer may not wake again for equality.

@@ -24,42 +24,30 @@ use tokio_util::io::{StreamReader, read_buf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyFault {
-    /// More than the owner allows.
-    #[error("the answer is larger than {limit_bytes} bytes; `max_decoded_bytes` allows more")]
-    TooLarge {
-        /// What is allowed.
-        limit_bytes: u64,
-    },
-    /// Out of little comes much: a decompression bomb.
+    /// More than the owner allows. Holds what is allowed.
+    #[error("the answer is larger than {0} bytes; `max_decoded_bytes` allows more")]
+    TooLarge(u64),
+    /// Out of little comes much: a decompression bomb. Holds what is allowed.
     #[error(
-        "the answer becomes more than {limit} times as large when it is decoded, as decompression bombs do; \
+        "the answer becomes more than {0} times as large when it is decoded, as decompression bombs do; \
          `max_ratio` allows more"
     )]
-    RatioTooHigh {
-        /// What is allowed.
-        limit: u32,
-    },
+    RatioTooHigh(u32),
     /// A coding that nobody asked for.
     #[error("the answer is encoded in a way that is not known here")]
     UnknownCoding,
-    /// Too many codings on top of each other.
-    #[error("the answer is encoded more than {max} times over")]
-    TooManyCodings {
-        /// What is allowed.
-        max: usize,
-    },
+    /// Too many codings on top of each other. Holds what is allowed.
+    #[error("the answer is encoded more than {0} times over")]
+    TooManyCodings(usize),
     /// The encoded data is damaged, or it ends before its end.
     #[error("the encoded answer is damaged or ends too early, so it is not complete")]
     Corrupt,
     /// The connection broke, or the message is not as long as it said.
     #[error("the answer broke off, so it is not complete")]
     Lost,
-    /// Nothing came for too long.
-    #[error("nothing came for {:.1} s in the middle of the answer; `idle_timeout` allows more", .limit.as_secs_f64())]
-    Idle {
-        /// What is allowed.
-        limit: Duration,
-    },
+    /// Nothing came for too long. Holds what is allowed.
+    #[error("nothing came for {:.1} s in the middle of the answer; `idle_timeout` allows more", .0.as_secs_f64())]
+    Idle(Duration),
     /// The caller's deadline came before the end.
     #[error("the deadline of the call came before the end of the answer")]
     Deadline,
@@ -265,19 +253,19 @@ impl Body {
         match timeout_at(end, piece).await {
             Ok(result) => result,
             Err(_elapsed) if end < idle_ends => Err(BodyFault::Deadline.into()),
-            Err(_elapsed) => Err(BodyFault::Idle { limit: self.limits.idle }.into()),
+            Err(_elapsed) => Err(BodyFault::Idle(self.limits.idle).into()),
         }
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), BodyFault> {
         self.came_out = self.came_out.saturating_add(bytes as u64);
         if self.came_out > self.limits.decoded_bytes {
-            return Err(BodyFault::TooLarge { limit_bytes: self.limits.decoded_bytes });
+            return Err(BodyFault::TooLarge(self.limits.decoded_bytes));
         }
         if let State::Encoded { went_in, .. } = &self.state {
             let fair = went_in.load(Ordering::Relaxed).saturating_mul(u64::from(self.limits.ratio));
             if self.came_out > fair.max(RATIO_FREE_BYTES) {
-                return Err(BodyFault::RatioTooHigh { limit: self.limits.ratio });
+                return Err(BodyFault::RatioTooHigh(self.limits.ratio));
             }
         }
         Ok(())
