@@ -124,7 +124,7 @@ impl Previous {
                 places.insert(key, at);
             }
         })?;
-        Ok((Self { places }, Some(LineFile::new(file))))
+        Ok((Self { places }, Some(LineFile(file))))
     }
 }
 

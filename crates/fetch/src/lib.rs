@@ -177,7 +177,7 @@ fn open_list(list: List, folder: &Folder) -> Result<(Box<dyn Read + Send>, LineF
             let file = File::open(&path).map_err(FetchError::List)?;
             if file.metadata().map_err(FetchError::List)?.is_file() {
                 let again = File::open(&path).map_err(FetchError::List)?;
-                return Ok((Box::new(file), LineFile::new(again)));
+                return Ok((Box::new(file), LineFile(again)));
             }
             Box::new(file)
         }
@@ -185,7 +185,7 @@ fn open_list(list: List, folder: &Folder) -> Result<(Box<dyn Read + Send>, LineF
     let path = folder.root.join("list.txt");
     let spool = OpenOptions::new().create(true).truncate(true).write(true).open(&path).map_err(FetchError::Folder)?;
     let again = File::open(&path).map_err(FetchError::Folder)?;
-    Ok((Box::new(Spool::new(pipe, spool)), LineFile::new(again)))
+    Ok((Box::new(Spool { from: pipe, to: spool }), LineFile(again)))
 }
 
 /// The end of the pipeline: writes each line down, and then tells it.

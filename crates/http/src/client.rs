@@ -48,7 +48,7 @@ use crate::call_limits::CallLimits;
 use crate::governors::Governors;
 use crate::send_governor::SendGovernor;
 use crate::wire::BodyLimits;
-use builder::Wires;
+use builder::connections;
 use cookies::Cookies;
 use defaults::DefaultHeaders;
 use gleaner_governor::Classifier;
@@ -87,31 +87,19 @@ pub(crate) struct Inner {
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
-    peek: Peek,
+    /// How much of every body the classifier gets to see; of errors it sees more.
+    peek_bytes: usize,
     record_replay: RecordReplay,
     /// In place of all others when answers come from a recording.
     replay_governor: Option<SendGovernor>,
-    wires: Wires,
+    roots: Vec<Vec<u8>>,
     wire: reqwest::Client,
     /// Made when the first redirect leads to another origin: most clients never need it.
     guarded_wire: OnceLock<reqwest::Client>,
 }
 
-/// How much of a body the classifier gets to see.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Peek {
-    every_answer: usize,
-}
-
 /// An error says what it is in its first lines; 16 KiB leave room for a page of HTML around it.
 const PEEK_OF_ERRORS: usize = 16 * 1024;
-
-impl Peek {
-    fn of(self, status: StatusCode) -> usize {
-        let is_error = status.is_client_error() || status.is_server_error();
-        if is_error { self.every_answer.max(PEEK_OF_ERRORS) } else { self.every_answer }
-    }
-}
 
 /// A function for each of these HTTP methods, beside the one for any.
 macro_rules! request_methods {
@@ -170,6 +158,12 @@ impl GovernedClient {
 }
 
 impl Inner {
+    /// How much of the body of an answer the classifier gets to see.
+    fn peek_of(&self, status: StatusCode) -> usize {
+        let is_error = status.is_client_error() || status.is_server_error();
+        if is_error { self.peek_bytes.max(PEEK_OF_ERRORS) } else { self.peek_bytes }
+    }
+
     /// The connections for the caller's own requests, or those that reach public addresses only.
     fn wire(&self, must_be_public: bool) -> Result<&reqwest::Client, Error> {
         if !must_be_public {
@@ -178,7 +172,7 @@ impl Inner {
         if let Some(wire) = self.guarded_wire.get() {
             return Ok(wire);
         }
-        let wire = self.wires.open_guarded()?;
+        let wire = connections(&self.roots, true)?;
         Ok(self.guarded_wire.get_or_init(|| wire))
     }
 }

@@ -4,6 +4,7 @@
 //! Every error of the governed client becomes one with `?`. The text is for people: a class and a place,
 //! never a body.
 
+use crate::same_names::same_names;
 use gleaner_http::client::{Error, TerminalReason};
 use gleaner_http::governor;
 use gleaner_http::{Refusal, Refused};
@@ -197,23 +198,16 @@ const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
     }
 }
 
-/// The governor's words and the protocol's are two lists, because neither crate knows the other.
 const fn kind_of_deferral(reason: governor::DeferReason) -> FetchErrorKind {
-    FetchErrorKind::Deferred(match reason {
-        governor::DeferReason::CircuitOpen => return FetchErrorKind::CircuitOpen,
-        governor::DeferReason::RequestCap => DeferReason::RequestCap,
-        governor::DeferReason::WallClock => DeferReason::WallClock,
-        governor::DeferReason::RetryBudget => DeferReason::RetryBudget,
-        governor::DeferReason::Attempts => DeferReason::Attempts,
-        governor::DeferReason::BeyondHorizon => DeferReason::BeyondHorizon,
-    })
+    match reason {
+        governor::DeferReason::CircuitOpen => FetchErrorKind::CircuitOpen,
+        other => FetchErrorKind::Deferred(defer_reason(other)),
+    }
 }
 
-const fn pressure(reason: governor::PressureReason) -> PressureReason {
-    match reason {
-        governor::PressureReason::RateLimited => PressureReason::RateLimited,
-        governor::PressureReason::UpstreamPressure => PressureReason::UpstreamPressure,
-    }
+same_names! {
+    defer_reason: DeferReason { RequestCap, WallClock, RetryBudget, Attempts, CircuitOpen, BeyondHorizon }
+    pressure: PressureReason { RateLimited, UpstreamPressure }
 }
 
 #[cfg(test)]

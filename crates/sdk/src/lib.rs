@@ -41,6 +41,7 @@ mod pace;
 mod pages;
 mod question;
 mod replay;
+mod same_names;
 mod stop;
 mod wire;
 

@@ -158,7 +158,7 @@ impl Attempt<'_> {
         let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
         // In its box before anything is waited for: a future that keeps it would have to be as large.
         let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
-        let peek = self.client.peek.of(status);
+        let peek = self.client.peek_of(status);
         if peek > 0 {
             answer.body.peek(peek, self.time_to_read()).await;
         }

@@ -4,8 +4,9 @@
 //! conversion; a value that one side gains does not compile until it has a counterpart. A governor whose owner opted out
 //! of pacing has no pace: then nothing is said of it, and never a zero.
 
+use crate::same_names::same_names;
 use gleaner_http::SendGovernor;
-use gleaner_http::governor::{self, CircuitTransition};
+use gleaner_http::governor::CircuitTransition;
 use gleaner_protocol::{
     Backoff, BackoffReason, CircuitChange, CircuitReason, CircuitState, CircuitTrigger, CollectionRate, Evidence,
     Progress, ProviderBudget, RetryTokens, UnboundedTag,
@@ -48,17 +49,6 @@ fn circuit(change: CircuitTransition) -> Option<Progress> {
         CircuitState::Closed => "the provider answers again",
     };
     Some(Progress { message: message.to_owned(), provider_budget: Evidence::Valid(budget), ..Progress::default() })
-}
-
-/// Functions from a governor's enum to the protocol's, whose values have the same names.
-macro_rules! same_names {
-    ($($function:ident: $name:ident { $($value:ident),+ })+) => {
-        $(const fn $function(value: governor::$name) -> $name {
-            match value {
-                $(governor::$name::$value => $name::$value),+
-            }
-        })+
-    };
 }
 
 same_names! {
