@@ -34,7 +34,7 @@ pub(crate) struct Figures {
     waits: VecDeque<u32>,
     /// Waits, and their sum, by what they were for.
     pub(crate) waited: [(u64, Duration); WAIT_REASONS.len()],
-    transitions: VecDeque<CircuitTransition>,
+    pub(crate) transitions: VecDeque<CircuitTransition>,
 }
 
 /// What a wait can be for, in the order of [`Figures::waited`].
@@ -86,10 +86,6 @@ impl Figures {
             self.transitions.pop_front();
         }
         self.transitions.push_back(transition);
-    }
-
-    pub(crate) fn take_transitions(&mut self) -> Vec<CircuitTransition> {
-        self.transitions.drain(..).collect()
     }
 }
 

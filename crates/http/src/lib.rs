@@ -96,7 +96,7 @@ pub use memory::MemoryError;
 pub use metrics::prometheus_text;
 #[cfg(feature = "reqwest-middleware")]
 pub use middleware::GovernedMiddleware;
-pub use readout::{CollectionRate, LastBackoff, Readout, Status, StatusBackoff, Waiting};
+pub use readout::{CollectionRate, LastBackoff, Status, StatusBackoff, Waiting};
 pub use refusal::{Refusal, Refused};
 pub use retry::{End, Failure, Later, Next, Repeatable};
 pub use send_governor::{SendGovernor, SendPermit};

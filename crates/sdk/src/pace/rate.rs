@@ -14,8 +14,7 @@ use gleaner_protocol::{
 
 /// What is to be said now: the pace first, then each change of the circuit since the last time.
 pub(crate) fn readout(governor: &SendGovernor) -> Vec<Progress> {
-    let readout = governor.readout();
-    let rate = readout.collection_rate.and_then(|rate| {
+    let rate = governor.collection_rate().and_then(|rate| {
         let last = rate.last_backoff;
         let last =
             last.map(|last| Backoff { at_interval_ms: last.at_interval_ms, reason: backoff_reason(last.reason) });
@@ -26,7 +25,7 @@ pub(crate) fn readout(governor: &SendGovernor) -> Vec<Progress> {
         collection_rate: Evidence::Valid(rate),
         ..Progress::default()
     });
-    pace.into_iter().chain(readout.circuit_transitions.into_iter().filter_map(circuit)).collect()
+    pace.into_iter().chain(governor.take_circuit_transitions().into_iter().filter_map(circuit)).collect()
 }
 
 fn circuit(change: CircuitTransition) -> Option<Progress> {
