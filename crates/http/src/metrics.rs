@@ -65,6 +65,9 @@ pub(crate) fn circuit_number(circuit: CircuitState) -> f64 {
     }
 }
 
+/// A counter of each key: its name, its help, and how it is read.
+type Counter = (&'static str, &'static str, fn(&State) -> u64);
+
 #[derive(Debug)]
 struct Figures {
     all: Vec<SendGovernor>,
@@ -89,7 +92,7 @@ impl Figures {
                 ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
             }
         }
-        let counters: [(&str, &str, fn(&State) -> u64); 3] = [
+        let counters: [Counter; 3] = [
             ("attempts", "Attempts that went out, retries included", |state| state.figures.sent),
             ("retries", "Attempts that repeated one before", |state| state.figures.retried),
             ("memory_errors", "Times that what was learned could not be written down", |state| {

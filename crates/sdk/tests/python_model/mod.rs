@@ -153,7 +153,7 @@ fn serve(mut connection: TcpStream, feeds: &[Feed]) -> std::io::Result<()> {
 
 /// What a provider without a governor in front of it would answer.
 fn status_of(error: &FetchError) -> u16 {
-    error.http_status.unwrap_or_else(|| match error.kind {
+    error.http_status.unwrap_or(match error.kind {
         FetchErrorKind::Pressure(_) => 429,
         FetchErrorKind::Temporary => 500,
         _ => 503,
