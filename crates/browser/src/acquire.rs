@@ -33,20 +33,20 @@ pub fn acquire_isolated_browser(request: &BrowserRequest) -> Result<Browser, Bro
     notices.extend(of_profile);
     let start = |held: &HeldProfile| {
         let start =
-            Start { profile: held.path(), has_window: window == Window::Headed, is_root, limits: &request.limits };
+            Start { profile: &held.path, has_window: window == Window::Headed, is_root, limits: &request.limits };
         chosen.start(&program, start, &held.downloads(), Deadline::after(request.start_within))
     };
     let engine = match start(&held) {
         Ok(engine) => engine,
         // A driver that does not answer has not seen the profile yet.
-        Err(error) if held.is_new() || matches!(error, BrowserError::Driver { .. }) => return Err(error),
+        Err(error) if held.is_new || matches!(error, BrowserError::Driver { .. }) => return Err(error),
         Err(error) => {
             let (engine, kept) = start_anew(&mut held, error, start)?;
-            notices.push(Notice::ProfileQuarantined { kept });
+            notices.push(Notice::ProfileQuarantined(kept));
             engine
         }
     };
-    let profile = held.path().to_owned();
+    let profile = held.path.clone();
     Ok(Browser { engine, notices, window, profile, _held: held })
 }
 

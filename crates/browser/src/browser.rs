@@ -56,7 +56,7 @@ impl Browser {
                 return Ok(done);
             }
             if let Some(why) = self.engine.gone() {
-                return Err(BrowserError::Gone { why });
+                return Err(BrowserError::Gone(why));
             }
             if deadline.is_over() {
                 return Err(deadline.timed_out("finish its downloads"));

@@ -74,12 +74,9 @@ pub enum BrowserError {
         /// What it may be.
         allowed: &'static str,
     },
-    /// There is no browser.
-    #[error("no Chromium was found ({tried}); install one, or set PDPP_BROWSER_PATH to the program")]
-    NoBrowser {
-        /// Where it was looked for.
-        tried: String,
-    },
+    /// There is no browser. Holds where it was looked for.
+    #[error("no Chromium was found ({0}); install one, or set PDPP_BROWSER_PATH to the program")]
+    NoBrowser(String),
     /// The driver that was asked for is not there, or is not one that is understood.
     #[error("the driver of patchright cannot be used: {why}; {remedy}")]
     Driver {
@@ -112,18 +109,12 @@ pub enum BrowserError {
         /// How long.
         within: Duration,
     },
-    /// The browser is gone.
-    #[error("the browser is gone: {why}")]
-    Gone {
-        /// What is known about it.
-        why: String,
-    },
-    /// The page is gone: it was closed, or its renderer died.
-    #[error("the page is gone: {why}")]
-    PageGone {
-        /// What is known about it.
-        why: String,
-    },
+    /// The browser is gone. Holds what is known about it.
+    #[error("the browser is gone: {0}")]
+    Gone(String),
+    /// The page is gone: it was closed, or its renderer died. Holds what is known about it.
+    #[error("the page is gone: {0}")]
+    PageGone(String),
     /// The document was replaced by another one while it was asked something.
     #[error("the page went elsewhere in the meantime; ask again")]
     Replaced,
@@ -135,12 +126,9 @@ pub enum BrowserError {
         /// In the browser's words.
         why: String,
     },
-    /// The page's own code failed.
-    #[error("a script in the page failed: {message}")]
-    Script {
-        /// In its words, at most a line.
-        message: String,
-    },
+    /// The page's own code failed. Holds its words, at most a line.
+    #[error("a script in the page failed: {0}")]
+    Script(String),
     /// An answer is larger than may be.
     #[error("{what} is larger than {max} bytes")]
     TooLarge {

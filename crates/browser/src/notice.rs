@@ -11,26 +11,15 @@ pub enum Notice {
     NoSandbox,
     /// There is no display, so there is no window.
     NoDisplay,
-    /// There is a driver of patchright, and it cannot be used: our own engine drives instead.
-    DriverUnfit {
-        /// What is wrong with it, and what to do.
-        why: String,
-    },
-    /// A lock of a browser that is gone was taken away.
-    StaleLockRemoved {
-        /// The process that had it.
-        pid: u32,
-    },
-    /// The profile was damaged. It is kept beside, and the owner has to sign in again.
-    ProfileQuarantined {
-        /// Where it is now.
-        kept: PathBuf,
-    },
-    /// Caches were thrown away because the profile had become too large.
-    CachesRemoved {
-        /// How many bytes.
-        bytes: u64,
-    },
+    /// There is a driver of patchright, and it cannot be used: our own engine drives instead. Holds what is wrong with
+    /// it, and what to do.
+    DriverUnfit(String),
+    /// A lock of a browser that is gone was taken away. Holds the process that had it.
+    StaleLockRemoved(u32),
+    /// The profile was damaged. It is kept beside, and the owner has to sign in again. Holds where it is now.
+    ProfileQuarantined(PathBuf),
+    /// Caches were thrown away because the profile had become too large. Holds how many bytes.
+    CachesRemoved(u64),
 }
 
 impl fmt::Display for Notice {
@@ -38,12 +27,12 @@ impl fmt::Display for Notice {
         match self {
             Self::NoSandbox => f.write_str("the browser runs without its sandbox, because this is the root user"),
             Self::NoDisplay => f.write_str("the browser has no window, because there is no display"),
-            Self::DriverUnfit { why } => write!(f, "{why} (the browser is driven without it)"),
-            Self::StaleLockRemoved { pid } => write!(f, "a lock of process {pid}, which is gone, was taken away"),
-            Self::ProfileQuarantined { kept } => {
+            Self::DriverUnfit(why) => write!(f, "{why} (the browser is driven without it)"),
+            Self::StaleLockRemoved(pid) => write!(f, "a lock of process {pid}, which is gone, was taken away"),
+            Self::ProfileQuarantined(kept) => {
                 write!(f, "the browser profile was damaged and is kept as {}; please sign in again", kept.display())
             }
-            Self::CachesRemoved { bytes } => write!(f, "{bytes} bytes of the browser's caches were thrown away"),
+            Self::CachesRemoved(bytes) => write!(f, "{bytes} bytes of the browser's caches were thrown away"),
         }
     }
 }

@@ -26,8 +26,9 @@ const DOWNLOADS: &str = "Gleaner Downloads";
 /// A profile that this process alone may use. The lock goes with the process that has it, however that ends.
 #[derive(Debug)]
 pub(crate) struct HeldProfile {
-    path: PathBuf,
-    is_new: bool,
+    pub(crate) path: PathBuf,
+    /// No browser has used it before: then it cannot be the cause of anything.
+    pub(crate) is_new: bool,
     _lock: Lock,
 }
 
@@ -46,22 +47,13 @@ impl HeldProfile {
         notices.extend(singleton::clear(&path, lock.last_host())?);
         if damage::find(&path).is_some() {
             let kept = damage::quarantine(&path)?;
-            notices.push(Notice::ProfileQuarantined { kept });
+            notices.push(Notice::ProfileQuarantined(kept));
             is_new = folder::make_private(&path)?;
         }
         notices.extend(size::check(&path, limits)?);
         let held = Self { path, is_new, _lock: lock };
         held.clear_downloads()?;
         Ok((held, notices))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Whether no browser has used it before: then it cannot be the cause of anything.
-    pub(crate) const fn is_new(&self) -> bool {
-        self.is_new
     }
 
     pub(crate) fn downloads(&self) -> PathBuf {

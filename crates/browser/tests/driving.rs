@@ -80,7 +80,7 @@ fn a_page_is_opened_read_and_drawn(engine: EngineChoice) {
 fn what_fails_says_why(engine: EngineChoice) {
     let Bench { site, page, browser: _browser, folder: _folder } = bench(engine, |_| {});
     let error = page.evaluate::<Value>("null.nothing", SOON).unwrap_err();
-    assert!(matches!(&error, BrowserError::Script { message } if message.starts_with("TypeError")), "{error}");
+    assert!(matches!(&error, BrowserError::Script(message) if message.starts_with("TypeError")), "{error}");
     let error = page.evaluate::<u32>("'secret text'", SOON).unwrap_err();
     assert!(matches!(&error, BrowserError::Protocol { .. }) && !error.to_string().contains("secret"), "{error}");
     // A port on which nobody listens.
@@ -179,7 +179,7 @@ fn dialogs_are_dismissed_counted_and_end_a_page_that_floods_them(engine: EngineC
     let flood = browser.new_page(SOON).unwrap();
     flood.navigate(&site.at("/dialogs"), SOON).unwrap();
     let error = flood.wait_until("false", SOON).unwrap_err();
-    assert!(matches!(&error, BrowserError::PageGone { why } if why.contains("20 dialogs")), "{error}");
+    assert!(matches!(&error, BrowserError::PageGone(why) if why.contains("20 dialogs")), "{error}");
     assert!(browser.counts().dialogs_dismissed <= 40, "{:?}", browser.counts());
     assert_eq!(page.title(SOON).unwrap(), "A shop", "its neighbour goes on");
 }
@@ -236,7 +236,7 @@ fn a_page_whose_renderer_dies_is_gone_and_the_browser_is_not(engine: EngineChoic
     let Bench { site, browser, page, folder: _folder } = bench(engine, |_| {});
     page.navigate("chrome://crash", SOON).unwrap_err();
     let error = poll(|| page.title(SOON).err());
-    assert!(matches!(&error, BrowserError::PageGone { why } if why == "its renderer died"), "{error}");
+    assert!(matches!(&error, BrowserError::PageGone(why) if why == "its renderer died"), "{error}");
     let page = browser.new_page(SOON).unwrap();
     page.navigate(&site.at("/"), SOON).unwrap();
     assert_eq!(page.title(SOON).unwrap(), "A shop");
@@ -248,7 +248,7 @@ fn a_browser_that_takes_too_much_memory_is_ended_with_a_reason(engine: EngineCho
     page.navigate(&site.at("/hog"), SOON).unwrap();
     let why = poll(|| browser.gone());
     assert!(why.contains("memory"), "{why}");
-    assert!(matches!(page.title(SOON), Err(BrowserError::Gone { .. })));
+    assert!(matches!(page.title(SOON), Err(BrowserError::Gone(_))));
 }
 
 fn a_profile_that_grows_too_large_during_the_run_ends_the_browser_with_a_reason(engine: EngineChoice) {

@@ -80,7 +80,7 @@ fn a_lock_that_a_dead_browser_left_is_taken_away_and_a_living_browser_is_named(e
     // A number that nobody has.
     symlink(format!("{host}-4194305"), profile.join("SingletonLock")).unwrap();
     let browser = acquire_isolated_browser(&request(engine, folder.path(), "shop")).unwrap();
-    assert!(browser.notices().contains(&Notice::StaleLockRemoved { pid: 4_194_305 }), "{:?}", browser.notices());
+    assert!(browser.notices().contains(&Notice::StaleLockRemoved(4_194_305)), "{:?}", browser.notices());
     browser.close(SOON).unwrap();
     // Somebody who holds it and is no run of ours.
     let mut somebody = Command::new("sh");
@@ -134,7 +134,7 @@ fn a_damaged_profile_is_kept_and_the_owner_is_asked_to_sign_in_again(engine: Eng
     let browser = acquire_isolated_browser(&request(engine, folder.path(), "shop")).unwrap();
     assert_eq!(site::cookies_of(&browser), "");
     let kept = browser.notices().iter().find_map(|notice| match notice {
-        Notice::ProfileQuarantined { kept } => Some(kept.clone()),
+        Notice::ProfileQuarantined(kept) => Some(kept.clone()),
         _ => None,
     });
     let kept = kept.expect("it is said");
@@ -165,7 +165,7 @@ fn a_profile_with_which_no_browser_starts_is_put_aside_and_put_back_if_it_was_no
     assert!(profiles.join("shop/poison").exists(), "it was not the profile");
     asked.program = Some(fussy(folder.path(), "test -e \"$p/poison\""));
     let browser = acquire_isolated_browser(&asked).unwrap();
-    assert!(browser.notices().iter().any(|notice| matches!(notice, Notice::ProfileQuarantined { .. })));
+    assert!(browser.notices().iter().any(|notice| matches!(notice, Notice::ProfileQuarantined(_))));
     assert!(!profiles.join("shop/poison").exists());
 }
 

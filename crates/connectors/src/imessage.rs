@@ -1,5 +1,7 @@
 //! Messages of Apple's Messages, out of its database on a Mac.
 
+#[cfg(test)]
+mod archive_tests;
 mod buckets;
 mod collect;
 mod parse;

@@ -7,8 +7,7 @@ use crate::stalled_body::BodyError;
 use gleaner_http::governor::{
     Classifier as _, DefaultClassifier, Outcome, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
-use gleaner_http::wire::{cause, causes};
-use gleaner_http::{Failure, Headers, Repeatable, Transport};
+use gleaner_http::{Failure, Headers, Repeatable, Transport, cause, causes};
 use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -198,7 +198,7 @@ fn why_not_again(end: &End) -> (Option<&'static str>, Option<Duration>) {
         End::Done => (None, None),
         End::Deferred { reason, retry_in } => (Some(reason.as_str()), retry_in),
         End::Pressure { reason, retry_in } => (Some(reason.as_str()), retry_in),
-        End::TooLate { retry_in } => (Some("max_wait"), Some(retry_in)),
+        End::TooLate(retry_in) => (Some("max_wait"), Some(retry_in)),
     }
 }
 

@@ -125,18 +125,12 @@ pub enum ProxyError {
         #[source]
         source: io::Error,
     },
-    /// Requests and credentials would leave this machine in plain text.
-    #[error("{upstream} is plain http to another machine: everyone on the way could read what is sent")]
-    InsecureUpstream {
-        /// Which.
-        upstream: Upstream,
-    },
-    /// It would forward to itself for ever.
-    #[error("{upstream} is the sidecar itself")]
-    UpstreamIsSelf {
-        /// Which.
-        upstream: Upstream,
-    },
+    /// Requests and credentials would leave this machine in plain text. Holds which.
+    #[error("{0} is plain http to another machine: everyone on the way could read what is sent")]
+    InsecureUpstream(Upstream),
+    /// It would forward to itself for ever. Holds which.
+    #[error("{0} is the sidecar itself")]
+    UpstreamIsSelf(Upstream),
     /// This machine cannot check certificates.
     #[error("cannot set up TLS")]
     Tls(#[source] rustls::Error),
@@ -160,7 +154,7 @@ impl Proxy {
     pub async fn bind(config: Config) -> Result<Self, ProxyError> {
         let upstream = config.upstream;
         if upstream.is_insecure() && !config.allow_insecure_upstream {
-            return Err(ProxyError::InsecureUpstream { upstream });
+            return Err(ProxyError::InsecureUpstream(upstream));
         }
         let idle_max = usize::from(config.settings.config.max_concurrency);
         let client = connect::client(&upstream, idle_max).map_err(ProxyError::Tls)?;
@@ -168,7 +162,7 @@ impl Proxy {
         let listener = TcpListener::bind(config.listen).await.map_err(fail)?;
         let listen = listener.local_addr().map_err(fail)?;
         if upstream.is_loopback() && listen.ip().is_loopback() && upstream.port() == Some(listen.port()) {
-            return Err(ProxyError::UpstreamIsSelf { upstream });
+            return Err(ProxyError::UpstreamIsSelf(upstream));
         }
         let governor = if config.per_authorization {
             None

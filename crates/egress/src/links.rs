@@ -34,7 +34,7 @@ fn rewrite_each(headers: &mut HeaderMap, name: &HeaderName, rewrite: impl Fn(&st
 
 /// The new form of one link; `None` when it stays as it is.
 fn rewrite_one(link: &str, upstream: &Upstream, own_origin: &str) -> Option<String> {
-    let scheme = upstream.url().scheme();
+    let scheme = upstream.url.scheme();
     let absolute: Cow<'_, str> = match link {
         // The caller would take our scheme for it, and we speak another one.
         _ if link.starts_with("//") => format!("{scheme}:{link}").into(),
@@ -56,14 +56,14 @@ fn rewrite_one(link: &str, upstream: &Upstream, own_origin: &str) -> Option<Stri
 /// What follows the base path in a link to the upstream; `None` for other links.
 fn rest_below_base<'a>(link: &'a str, upstream: &Upstream) -> Option<&'a str> {
     let url = Url::parse(link).ok()?;
-    let is_upstream = url.origin() == upstream.url().origin() && url.username().is_empty() && url.password().is_none();
+    let is_upstream = url.origin() == upstream.url.origin() && url.username().is_empty() && url.password().is_none();
     // The parsed path has no dots any more, so `/base/../admin` is not below the base.
-    if !is_upstream || !is_below(url.path(), upstream.base()) {
+    if !is_upstream || !is_below(url.path(), &upstream.base) {
         return None;
     }
     let (_scheme, after) = link.split_once("://")?;
     let path = &after[after.find(['/', '?', '#']).unwrap_or(after.len())..];
-    path.strip_prefix(upstream.base())
+    path.strip_prefix(&upstream.base)
 }
 
 fn is_below(path: &str, base: &str) -> bool {

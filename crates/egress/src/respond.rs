@@ -85,7 +85,7 @@ impl From<Refused> for Reply {
             Refusal::MaxWait => {
                 (StatusCode::TOO_MANY_REQUESTS, "come back after Retry-After, or send a longer Gleaner-Max-Wait")
             }
-            Refusal::QueueFull { .. } => (
+            Refusal::QueueFull(_) => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "ask with fewer callers at a time, or start with a larger --max-waiting",
             ),
@@ -93,7 +93,7 @@ impl From<Refused> for Reply {
                 (StatusCode::SERVICE_UNAVAILABLE, "see what the upstream answers; after Retry-After it is tried again")
             }
             Refusal::Deferred(_) => (StatusCode::SERVICE_UNAVAILABLE, "come back after Retry-After"),
-            Refusal::GovernedTwice { .. } => (StatusCode::LOOP_DETECTED, "let one of the two governors go"),
+            Refusal::GovernedTwice(_) => (StatusCode::LOOP_DETECTED, "let one of the two governors go"),
         };
         let reply = Self::new(status, refused.reason.as_str(), refused.to_string(), hint).retry_in(refused.retry_in);
         if refused.attempts > 0 { reply.attempts(refused.attempts) } else { reply }

@@ -12,10 +12,10 @@ use url::{Host, Url};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Upstream {
     /// Scheme, host, port and base path; no user, query or fragment.
-    url: Url,
+    pub(crate) url: Url,
     authority: Authority,
     /// The base path without its last slash; empty for the root.
-    base: String,
+    pub(crate) base: String,
 }
 
 /// Why a text is no upstream.
@@ -88,15 +88,6 @@ impl Upstream {
 
     pub(crate) fn port(&self) -> Option<u16> {
         self.url.port_or_known_default()
-    }
-
-    pub(crate) fn url(&self) -> &Url {
-        &self.url
-    }
-
-    /// The base path without its last slash.
-    pub(crate) fn base(&self) -> &str {
-        &self.base
     }
 
     /// Where a request for `target` goes: the base path, and then what the caller asked for, unchanged.

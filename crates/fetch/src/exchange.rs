@@ -182,7 +182,7 @@ async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
             Err(error) => End::Disk(error),
         },
         Ok(Err(fault)) => {
-            let is_lost = matches!(fault, BodyFault::Lost | BodyFault::Idle { .. });
+            let is_lost = matches!(fault, BodyFault::Lost | BodyFault::Idle(_));
             let again = is_lost.then(|| shared.domains.retry_lost_body(job.tries.saturating_sub(1))).flatten();
             again.map_or_else(|| End::Failed(Some(status), told(fault)), End::Again)
         }
@@ -193,11 +193,11 @@ async fn store<W: Wire>(shared: &Shared<W>, job: &Job, head: Head) -> End {
 /// In words that fit a command line.
 fn told(fault: BodyFault) -> String {
     match fault {
-        BodyFault::TooLarge { limit_bytes } => format!("the answer is larger than {limit_bytes} bytes"),
-        BodyFault::RatioTooHigh { limit } => {
+        BodyFault::TooLarge(limit_bytes) => format!("the answer is larger than {limit_bytes} bytes"),
+        BodyFault::RatioTooHigh(limit) => {
             format!("the answer becomes more than {limit} times as large when it is decoded, as decompression bombs do")
         }
-        BodyFault::Idle { limit } => format!("nothing came for {} s in the middle of the answer", limit.as_secs()),
+        BodyFault::Idle(limit) => format!("nothing came for {} s in the middle of the answer", limit.as_secs()),
         BodyFault::Deadline => "the answer came too slowly to be waited for".to_owned(),
         other => other.to_string(),
     }

@@ -94,9 +94,12 @@ impl HostSetting {
     }
 }
 
-/// `name, field: what is allowed, how it is read, how it is written`.
+/// `name, field: what is allowed, how it is read, how it is written`; and after `aimd` the steps of that strategy.
 macro_rules! settings {
-    ($($name:literal, $($field:ident).+: $allowed:expr, $read:expr, $write:expr;)*) => {
+    (
+        $($name:literal, $($field:ident).+: $allowed:expr, $read:expr, $write:expr;)*
+        aimd $($step:ident: $step_allowed:expr, $step_read:expr, $step_write:expr;)*
+    ) => {
         [$(HostSetting {
             name: $name,
             allowed: $allowed,
@@ -105,24 +108,17 @@ macro_rules! settings {
                 Some(())
             },
             text: |config| $write(&config.$($field).+),
-        }),*]
-    };
-}
-
-/// The same for a step of the strategy `aimd`.
-macro_rules! steps {
-    ($($name:ident: $allowed:expr, $read:expr, $write:expr;)*) => {
-        [$(HostSetting {
-            name: stringify!($name),
-            allowed: $allowed,
+        },)* $(HostSetting {
+            name: stringify!($step),
+            allowed: $step_allowed,
             put: |config, text| {
                 let Strategy::Aimd(aimd) = &mut config.key.strategy else { return None };
-                aimd.$name = $read(text)?;
+                aimd.$step = $step_read(text)?;
                 Some(())
             },
             text: |config| match config.key.strategy {
-                Strategy::Aimd(aimd) => $write(&aimd.$name),
-                _ => $write(&Aimd::default().$name),
+                Strategy::Aimd(aimd) => $step_write(&aimd.$step),
+                _ => $step_write(&Aimd::default().$step),
             },
         }),*]
     };
@@ -133,7 +129,8 @@ const TIME: &str = "a time such as 500ms, 30s, 10m or 2h";
 const COUNT: &str = "a whole number from 1 to 65535";
 const SIZE: &str = "a whole number from 1 to 100000000";
 
-const PLAIN: [HostSetting; 28] = settings! {
+/// Every setting of how hosts are governed. Not among them are the numbers of the law: `gleaner lab` measures others.
+pub const HOST_SETTINGS: [HostSetting; 32] = settings! {
     "strategy", key.strategy: "gleaner, aimd or fixed", strategy, |it: &Strategy| it.as_str().to_owned();
     "enabled", enabled: "true or false", read, write;
     "initial_per_s", key.discovery_interval: RATE, rate, per_second;
@@ -162,24 +159,11 @@ const PLAIN: [HostSetting; 28] = settings! {
     "snapshot_keys_max", snapshot_keys_max: SIZE, |text| within(text, 1..=100_000_000), write;
     "groups", groups: "domains, separated by commas", groups, groups_text;
     "statuses", statuses: "for example \"a.example +404 -500, b.example -503\": + is worth a retry, - is not", statuses, statuses_text;
-};
-
-const STEPS: [HostSetting; 4] = steps! {
+    aimd
     increase_per_s: "a number from 0 to 1000000000", |text| within(text, 0.0..=1e9), number;
     decrease_factor: "a number above 0 and below 1", |text| within(text, f64::MIN_POSITIVE..=1.0 - f64::EPSILON), number;
     latency_target: TIME, positive, duration;
     late_factor: "a number from 1 to 1000000", |text| within(text, 1.0..=1e6), number;
-};
-
-/// Every setting of how hosts are governed. Not among them are the numbers of the law: `gleaner lab` measures others.
-pub const HOST_SETTINGS: [HostSetting; PLAIN.len() + STEPS.len()] = {
-    let mut all = [PLAIN[0]; PLAIN.len() + STEPS.len()];
-    let mut index = 0;
-    while index < all.len() {
-        all[index] = if index < PLAIN.len() { PLAIN[index] } else { STEPS[index - PLAIN.len()] };
-        index += 1;
-    }
-    all
 };
 
 fn read<T: FromStr>(text: &str) -> Option<T> {

@@ -87,7 +87,7 @@ impl Job {
             return Err(RedirectFault::Loop);
         }
         if self.hops.len() > max {
-            return Err(RedirectFault::TooMany { max: max as u32 });
+            return Err(RedirectFault::TooMany(max as u32));
         }
         self.is_away = target.origin() != self.first_origin;
         if self.is_away && !self.may_be_private && names_private_address(&target.url) {
@@ -171,7 +171,7 @@ mod tests {
         for hop in 0..HOPS_MAX {
             long.redirect(&target(&format!("http://a.example/{hop}"))).unwrap();
         }
-        assert_eq!(long.redirect(&target("http://a.example/x")), Err(RedirectFault::TooMany { max: 10 }));
+        assert_eq!(long.redirect(&target("http://a.example/x")), Err(RedirectFault::TooMany(10)));
         let mut away = job("http://a.example/");
         assert_eq!(away.redirect(&target("http://169.254.169.254/")), Err(RedirectFault::PrivateTarget));
         let mut away = job("http://a.example/");

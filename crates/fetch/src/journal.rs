@@ -25,7 +25,7 @@ pub(crate) const LINE_BYTES_MAX: usize = 128 * 1024;
 /// The folder of results, for as long as one process uses it.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    root: PathBuf,
+    pub(crate) root: PathBuf,
     /// Released with the process, however it ends.
     _lock: File,
 }
@@ -40,10 +40,6 @@ impl Folder {
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
-    }
-
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
     }
 }
 
@@ -128,7 +124,7 @@ impl Previous {
                 places.insert(key, at);
             }
         })?;
-        Ok((Self { places }, Some(LineFile::new(file))))
+        Ok((Self { places }, Some(LineFile(file))))
     }
 }
 

@@ -148,7 +148,7 @@ async fn fetch_over<W: Wire>(
     settings.concurrency = settings.concurrency.max(1);
     let folder = Folder::open(&settings.out).map_err(FetchError::Folder)?;
     let folder = folder.ok_or_else(|| FetchError::Busy(settings.out.clone()))?;
-    let bodies = Arc::new(Bodies::open(folder.root()).map_err(FetchError::Folder)?);
+    let bodies = Arc::new(Bodies::open(&folder.root).map_err(FetchError::Folder)?);
     let (journal, finished) = Journal::open(&folder, &bodies).map_err(FetchError::Folder)?;
     let (previous, previous_file) = Previous::open(&folder).map_err(FetchError::Folder)?;
     let (reader, list) = open_list(list, &folder)?;
@@ -173,7 +173,7 @@ async fn fetch_over<W: Wire>(
 /// The hosts, with the file of learned paces: a restart goes on with them, and a ban outlives a kill.
 fn domains(folder: &Folder, settings: &Settings) -> Result<Domains, FetchError> {
     let settings = DomainSettings { config: settings.governor.clone(), ..DomainSettings::default() };
-    Domains::remembering(settings, &folder.root().join("hosts.txt")).map_err(|error| match error {
+    Domains::remembering(settings, &folder.root.join("hosts.txt")).map_err(|error| match error {
         DomainsError::Config(error) => FetchError::Setting(error),
         DomainsError::Memory(error) => FetchError::Folder(error.source),
         error @ DomainsError::SnapshotEvery => FetchError::Bug(error.to_string()),
@@ -188,15 +188,15 @@ fn open_list(list: List, folder: &Folder) -> Result<(Box<dyn Read + Send>, LineF
             let file = File::open(&path).map_err(FetchError::List)?;
             if file.metadata().map_err(FetchError::List)?.is_file() {
                 let again = File::open(&path).map_err(FetchError::List)?;
-                return Ok((Box::new(file), LineFile::new(again)));
+                return Ok((Box::new(file), LineFile(again)));
             }
             Box::new(file)
         }
     };
-    let path = folder.root().join("list.txt");
+    let path = folder.root.join("list.txt");
     let spool = OpenOptions::new().create(true).truncate(true).write(true).open(&path).map_err(FetchError::Folder)?;
     let again = File::open(&path).map_err(FetchError::Folder)?;
-    Ok((Box::new(Spool::new(pipe, spool)), LineFile::new(again)))
+    Ok((Box::new(Spool { from: pipe, to: spool }), LineFile(again)))
 }
 
 /// The end of the pipeline: writes each line down, and then tells it.

@@ -165,7 +165,7 @@ async fn run_until(
         heard,
         found: receiver,
         told,
-        list: LineFile::new(File::open(list).unwrap()),
+        list: LineFile(File::open(list).unwrap()),
         previous: None,
         stop: stop.clone(),
     };

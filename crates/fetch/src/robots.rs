@@ -39,12 +39,6 @@ impl Robots {
         Self::default()
     }
 
-    /// For a host whose rules cannot be had.
-    #[must_use]
-    pub fn forbidding_all() -> Self {
-        Self { rules: vec![Rule { allows: false, pattern: b"/".to_vec(), is_whole: false }], crawl_delay: None }
-    }
-
     /// Reads the rules for whoever calls itself `product`, such as `gleaner`: its own groups, or else those for all.
     #[must_use]
     pub fn parse(file: &[u8], product: &str) -> Self {
@@ -333,7 +327,7 @@ mod tests {
 
     #[test]
     fn the_file_itself_may_always_be_fetched_and_nothing_else_when_it_cannot_be_had() {
-        let none = Robots::forbidding_all();
+        let none = Robots::parse(b"User-agent: *\nDisallow: /", "gleaner");
         assert!(none.permits("/robots.txt") && !none.permits("/") && !none.permits("/a?b"));
         assert!(Robots::allowing_all().permits("/a"));
     }

@@ -157,14 +157,8 @@ impl<R: BufRead> Lines<R> {
 
 /// Passes on what is read, and writes it down.
 pub(crate) struct Spool<R> {
-    from: R,
-    to: File,
-}
-
-impl<R> Spool<R> {
-    pub(crate) const fn new(from: R, to: File) -> Self {
-        Self { from, to }
-    }
+    pub(crate) from: R,
+    pub(crate) to: File,
 }
 
 impl<R: Read> Read for Spool<R> {
@@ -177,22 +171,16 @@ impl<R: Read> Read for Spool<R> {
 
 /// Reads single lines of a file again.
 #[derive(Debug)]
-pub(crate) struct LineFile {
-    file: File,
-}
+pub(crate) struct LineFile(pub(crate) File);
 
 impl LineFile {
-    pub(crate) const fn new(file: File) -> Self {
-        Self { file }
-    }
-
     /// The line that begins at `at`, up to `bytes_max` of it.
     pub(crate) fn line_at(&mut self, at: u64, bytes_max: usize) -> io::Result<Vec<u8>> {
-        self.file.seek(SeekFrom::Start(at))?;
+        self.0.seek(SeekFrom::Start(at))?;
         let mut line = Vec::new();
         let limit = bytes_max as u64 + 1;
         // Small pieces: most lines are shorter than one.
-        BufReader::with_capacity(512, (&mut self.file).take(limit)).read_until(b'\n', &mut line)?;
+        BufReader::with_capacity(512, (&mut self.0).take(limit)).read_until(b'\n', &mut line)?;
         line.truncate(line.strip_suffix(b"\n").map_or(line.len(), <[u8]>::len));
         Ok(line)
     }
@@ -254,7 +242,7 @@ mod tests {
         let mut lines = Lines::new(BufReader::with_capacity(7, Cursor::new(text.as_bytes())));
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(text.as_bytes()).unwrap();
-        let mut file = LineFile::new(file);
+        let mut file = LineFile(file);
         let mut seen = 0;
         while let Some((at, line)) = lines.next().unwrap() {
             seen += 1;

@@ -80,7 +80,7 @@ impl Wire for Sockets {
             }
         }
         let sent = timeout(HEAD_TIMEOUT, client.execute(request)).await;
-        let mut response = sent.map_err(|_elapsed| NoAnswer::new(TransportKind::Timeout { after: HEAD_TIMEOUT }))??;
+        let mut response = sent.map_err(|_elapsed| NoAnswer::new(TransportKind::Timeout(HEAD_TIMEOUT)))??;
         let status = response.status();
         let mut headers = std::mem::take(response.headers_mut());
         let ends = Some(Instant::now() + BODY_TIMEOUT);

@@ -7,21 +7,21 @@
 //! never waits, and never reads a body.
 
 use crate::call_limits::CallLimits;
+use crate::causes::causes;
 use crate::headers::Headers;
 use crate::key::Key;
 use crate::refusal::{Refusal, Refused};
 use crate::retry::{End, Failure, Repeatable};
 use crate::send_governor::SendGovernor;
 use crate::transport::{Finished, Transport};
-use crate::wire::causes;
 use gleaner_governor::{
     Classifier, DefaultClassifier, Outcome, ResponseView, Verdict, WallTime, network_error, untrusted_certificate,
 };
 use http::{Extensions, HeaderMap, Method, StatusCode};
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fmt, io};
 
 /// How a call went, in the extensions of its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl GovernedBy {
     /// Refuses a request that another governed layer has marked, whatever that layer's name.
     pub(crate) fn refuse_second(extensions: &Extensions, governor: &SendGovernor) -> Result<(), Refused> {
         let Some(Self(by)) = extensions.get() else { return Ok(()) };
-        Err(governor.shared.refused(Refusal::GovernedTwice { by: (**by).clone() }, None))
+        Err(governor.shared.refused(Refusal::GovernedTwice((**by).clone()), None))
     }
 }
 
@@ -91,11 +91,7 @@ impl CallOptions {
     }
 }
 
-impl fmt::Debug for CallOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallOptions").field("call_limits", &self.call_limits).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(CallOptions, |it| call_limits = it.call_limits);
 
 /// A request, and its copy for the next attempt as long as there may be one.
 #[derive(Debug)]

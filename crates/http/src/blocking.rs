@@ -15,17 +15,14 @@
 //! # }
 //! ```
 
-use crate::client::{self, ClientBuilder, Deadline, Error, GovernedClient, Slice};
+use crate::client::{self, ClientBuilder, Error, GovernedClient, Slice, request_methods};
 use crate::send_governor::SendGovernor;
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode};
-use serde::Serialize;
+use http::Method;
 use serde::de::DeserializeOwned;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::runtime::{Builder, Handle, Runtime};
-use url::Url;
 
 /// A [`GovernedClient`] whose calls block. Cheap to clone, and made to be used by many threads.
 #[derive(Clone, Debug)]
@@ -58,39 +55,11 @@ impl Client {
         self.client.governor()
     }
 
-    /// A `GET`.
-    pub fn get(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::GET, url)
-    }
-
-    /// A `POST`.
-    pub fn post(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::POST, url)
-    }
-
-    /// A `PUT`.
-    pub fn put(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::PUT, url)
-    }
-
-    /// A `PATCH`.
-    pub fn patch(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::PATCH, url)
-    }
-
-    /// A `DELETE`.
-    pub fn delete(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::DELETE, url)
-    }
-
-    /// A `HEAD`.
-    pub fn head(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::HEAD, url)
-    }
+    request_methods! { get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD }
 
     /// A request with any method.
     pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
-        RequestBuilder { request: self.client.request(method, url), engine: self.engine.clone() }
+        client::RequestBuilder(self.client.request(method, url).0, self.engine.clone())
     }
 
     /// The pages that begin with `request`; `ways` says how they follow each other.
@@ -105,140 +74,39 @@ impl Client {
     /// # }
     /// ```
     pub fn pages(&self, request: RequestBuilder, ways: impl FnOnce(client::Paging) -> client::Pages) -> Pages {
-        Pages { pages: ways(self.client.pages(request.request)), engine: self.engine.clone(), is_over: false }
+        Pages {
+            pages: ways(self.client.pages(client::RequestBuilder(request.0, ()))),
+            engine: self.engine.clone(),
+            is_over: false,
+        }
     }
 }
 
 /// A request that is being written.
-#[derive(Clone, Debug)]
-#[must_use = "a request does nothing until it is sent"]
-pub struct RequestBuilder {
-    request: client::RequestBuilder,
-    engine: Engine,
-}
+pub type RequestBuilder = client::RequestBuilder<Engine>;
 
 impl RequestBuilder {
-    fn map(self, change: impl FnOnce(client::RequestBuilder) -> client::RequestBuilder) -> Self {
-        Self { request: change(self.request), engine: self.engine }
-    }
-
-    /// Sets a header; it replaces what the client sets by default.
-    pub fn header(self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
-        self.map(|request| request.header(name, value))
-    }
-
-    /// Sets several headers; each replaces what the client sets by default.
-    pub fn headers(self, headers: HeaderMap) -> Self {
-        self.map(|request| request.headers(headers))
-    }
-
-    /// Adds to the query of the URL.
-    pub fn query<K: AsRef<str>, V: AsRef<str>>(self, pairs: &[(K, V)]) -> Self {
-        self.map(|request| request.query(pairs))
-    }
-
-    /// Sets `Authorization: Bearer …` for this request.
-    pub fn bearer_auth(self, token: impl AsRef<str>) -> Self {
-        self.map(|request| request.bearer_auth(token))
-    }
-
-    /// Sets the body.
-    pub fn body(self, body: impl Into<Bytes>) -> Self {
-        self.map(|request| request.body(body))
-    }
-
-    /// Sets the body to a value as JSON.
-    pub fn json<T: Serialize + ?Sized>(self, value: &T) -> Self {
-        self.map(|request| request.json(value))
-    }
-
-    /// Sets the body to the fields of a form.
-    pub fn form<K: AsRef<str>, V: AsRef<str>>(self, fields: &[(K, V)]) -> Self {
-        self.map(|request| request.form(fields))
-    }
-
-    /// The end of the whole call, waits, attempts and the body of the answer together.
-    pub fn deadline(self, deadline: impl Into<Deadline>) -> Self {
-        self.map(|request| request.deadline(deadline))
-    }
-
-    /// How long it may wait before it is sent, retries included.
-    pub fn max_wait(self, max_wait: Duration) -> Self {
-        self.map(|request| request.max_wait(max_wait))
-    }
-
-    /// Sends of this request, the first included; at most as many as the client was built for.
-    pub fn attempts(self, attempts: u32) -> Self {
-        self.map(|request| request.attempts(attempts))
-    }
-
     /// Sends it, and again while that helps and is safe.
     ///
     /// # Errors
     /// As the asynchronous one, and inside an async runtime.
     pub fn send(self) -> Result<Response, Error> {
-        let response = self.engine.run(self.request.send())?;
-        Ok(Response { response, engine: self.engine, rest: Bytes::new() })
+        let Self(draft, engine) = self;
+        let response = engine.run(client::RequestBuilder(draft, ()).send())?;
+        Ok(response.driven_by(engine).0)
     }
 }
 
 /// The answer to a request. It can be [read](io::Read) like a file.
-#[derive(Debug)]
-pub struct Response {
-    response: client::Response,
-    engine: Engine,
-    /// What of a piece the reader had no room for.
-    rest: Bytes,
-}
+pub type Response = client::Response<Engine>;
 
 impl Response {
-    /// The status.
-    #[must_use]
-    pub fn status(&self) -> StatusCode {
-        self.response.status()
-    }
-
-    /// The headers.
-    #[must_use]
-    pub fn headers(&self) -> &HeaderMap {
-        self.response.headers()
-    }
-
-    /// Who answered: the URL after all redirects.
-    #[must_use]
-    pub fn url(&self) -> &Url {
-        self.response.url()
-    }
-
-    /// How often it was sent, redirects included.
-    #[must_use]
-    pub fn attempts(&self) -> u32 {
-        self.response.attempts()
-    }
-
-    /// How long it waited before its sends, all together.
-    #[must_use]
-    pub fn waited(&self) -> Duration {
-        self.response.waited()
-    }
-
-    /// Turns an error status (400 and above) into an error.
-    ///
-    /// # Errors
-    /// When the status is one.
-    pub fn error_for_status(self) -> Result<Self, Error> {
-        Ok(Self { response: self.response.error_for_status()?, ..self })
-    }
-
     /// The next piece of the body; `None` at its end.
     ///
     /// # Errors
     /// When it cannot be read on.
     pub fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        if !self.rest.is_empty() {
-            return Ok(Some(std::mem::take(&mut self.rest)));
-        }
-        self.engine.run(self.response.chunk())
+        self.engine.clone().run(self.next_chunk())
     }
 
     /// The whole body.
@@ -246,7 +114,8 @@ impl Response {
     /// # Errors
     /// When it cannot be read to its end.
     pub fn bytes(self) -> Result<Bytes, Error> {
-        self.engine.run(self.response.bytes())
+        let (response, engine) = self.driven_by(());
+        engine.run(response.bytes())
     }
 
     /// The whole body as UTF-8.
@@ -254,7 +123,8 @@ impl Response {
     /// # Errors
     /// When it cannot be read to its end.
     pub fn text(self) -> Result<String, Error> {
-        self.engine.run(self.response.text())
+        let (response, engine) = self.driven_by(());
+        engine.run(response.text())
     }
 
     /// The whole body as JSON.
@@ -262,7 +132,8 @@ impl Response {
     /// # Errors
     /// When it cannot be read to its end, or is something else.
     pub fn json<T: DeserializeOwned>(self) -> Result<T, Error> {
-        self.engine.run(self.response.json())
+        let (response, engine) = self.driven_by(());
+        engine.run(response.json())
     }
 }
 
@@ -272,15 +143,18 @@ impl io::Read for Response {
             return Ok(0);
         }
         // A piece may be empty; only the end is the end.
-        while self.rest.is_empty() {
+        let mut piece = Bytes::new();
+        while piece.is_empty() {
             match self.chunk().map_err(io::Error::other)? {
-                Some(piece) => self.rest = piece,
+                Some(next) => piece = next,
                 None => return Ok(0),
             }
         }
-        let piece = self.rest.split_to(buffer.len().min(self.rest.len()));
-        buffer[..piece.len()].copy_from_slice(&piece);
-        Ok(piece.len())
+        let read = piece.split_to(buffer.len().min(piece.len()));
+        buffer[..read.len()].copy_from_slice(&read);
+        // What the reader had no room for is the next piece.
+        self.answer.body.front = piece;
+        Ok(read.len())
     }
 }
 
@@ -307,7 +181,7 @@ impl Iterator for Pages {
 
 /// The runtime behind all clones of a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Engine(Arc<Running>);
+pub struct Engine(Arc<Running>);
 
 #[derive(Debug)]
 struct Running {
@@ -355,6 +229,7 @@ impl Drop for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     #[test]
     fn without_a_thread_of_its_own_calls_are_driven_by_whoever_waits() {

@@ -48,14 +48,13 @@ use crate::call_limits::CallLimits;
 use crate::governors::Governors;
 use crate::send_governor::SendGovernor;
 use crate::wire::BodyLimits;
-use builder::Wires;
+use builder::connections;
 use cookies::Cookies;
 use defaults::DefaultHeaders;
 use gleaner_governor::Classifier;
 use http::{Method, StatusCode};
 use record_replay::RecordReplay;
 use redirect::RedirectRules;
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 /// An HTTP client that finds a provider's rate limit and stays just under it.
@@ -88,31 +87,30 @@ pub(crate) struct Inner {
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
-    peek: Peek,
+    /// How much of every body the classifier gets to see; of errors it sees more.
+    peek_bytes: usize,
     record_replay: RecordReplay,
     /// In place of all others when answers come from a recording.
     replay_governor: Option<SendGovernor>,
-    wires: Wires,
+    roots: Vec<Vec<u8>>,
     wire: reqwest::Client,
     /// Made when the first redirect leads to another origin: most clients never need it.
     guarded_wire: OnceLock<reqwest::Client>,
 }
 
-/// How much of a body the classifier gets to see.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Peek {
-    every_answer: usize,
-}
-
 /// An error says what it is in its first lines; 16 KiB leave room for a page of HTML around it.
 const PEEK_OF_ERRORS: usize = 16 * 1024;
 
-impl Peek {
-    fn of(self, status: StatusCode) -> usize {
-        let is_error = status.is_client_error() || status.is_server_error();
-        if is_error { self.every_answer.max(PEEK_OF_ERRORS) } else { self.every_answer }
-    }
+/// A function for each of these HTTP methods, beside the one for any.
+macro_rules! request_methods {
+    ($($name:ident $method:ident),+) => {
+        $(#[doc = concat!("A `", stringify!($method), "`.")]
+        pub fn $name(&self, url: impl AsRef<str>) -> RequestBuilder {
+            self.request(Method::$method, url)
+        })+
+    };
 }
+pub(crate) use request_methods;
 
 impl GovernedClient {
     /// A client that needs nothing but the name of its provider.
@@ -146,35 +144,7 @@ impl GovernedClient {
         &self.inner.governor
     }
 
-    /// A `GET`.
-    pub fn get(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::GET, url)
-    }
-
-    /// A `POST`.
-    pub fn post(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::POST, url)
-    }
-
-    /// A `PUT`.
-    pub fn put(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::PUT, url)
-    }
-
-    /// A `PATCH`.
-    pub fn patch(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::PATCH, url)
-    }
-
-    /// A `DELETE`.
-    pub fn delete(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::DELETE, url)
-    }
-
-    /// A `HEAD`.
-    pub fn head(&self, url: impl AsRef<str>) -> RequestBuilder {
-        self.request(Method::HEAD, url)
-    }
+    request_methods! { get GET, post POST, put PUT, patch PATCH, delete DELETE, head HEAD }
 
     /// A request with any method.
     pub fn request(&self, method: Method, url: impl AsRef<str>) -> RequestBuilder {
@@ -188,6 +158,12 @@ impl GovernedClient {
 }
 
 impl Inner {
+    /// How much of the body of an answer the classifier gets to see.
+    fn peek_of(&self, status: StatusCode) -> usize {
+        let is_error = status.is_client_error() || status.is_server_error();
+        if is_error { self.peek_bytes.max(PEEK_OF_ERRORS) } else { self.peek_bytes }
+    }
+
     /// The connections for the caller's own requests, or those that reach public addresses only.
     fn wire(&self, must_be_public: bool) -> Result<&reqwest::Client, Error> {
         if !must_be_public {
@@ -196,16 +172,12 @@ impl Inner {
         if let Some(wire) = self.guarded_wire.get() {
             return Ok(wire);
         }
-        let wire = self.wires.open_guarded()?;
+        let wire = connections(&self.roots, true)?;
         Ok(self.guarded_wire.get_or_init(|| wire))
     }
 }
 
-impl fmt::Debug for GovernedClient {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GovernedClient").field("key", self.inner.governor.key()).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(GovernedClient, |it| key = it.inner.governor.key());
 
 #[cfg(test)]
 mod tests {

@@ -23,7 +23,6 @@ use crate::refusal::Refused;
 use gleaner_governor::keyed::{Domain, DomainError, Full, Registry, RegistryConfig, Snapshot};
 use gleaner_governor::{ConfigError, Time};
 use remembered::Remembered;
-use std::fmt;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -210,8 +209,4 @@ pub fn domain_of(text: &str) -> Result<Domain, DomainError> {
     Domain::parse_with(text, |host| idna::domain_to_ascii(host).ok())
 }
 
-impl fmt::Debug for Domains {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Domains").field("len", &self.len()).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Domains, |it| len = it.len());

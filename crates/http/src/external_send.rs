@@ -61,11 +61,7 @@ pub struct ExternalSender {
     call_limits: CallLimits,
 }
 
-impl std::fmt::Debug for ExternalSender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ExternalSender").field("governor", &self.governor).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(ExternalSender, |it| governor = it.governor);
 
 impl ExternalSender {
     /// A way to the provider of this name, governed by `governor`.
@@ -126,7 +122,7 @@ impl ExternalSender {
                 let kind = match no_reply {
                     NoReply::NotSent => TransportKind::Connect,
                     NoReply::Lost | NoReply::InVain => TransportKind::Lost,
-                    NoReply::TimedOut => TransportKind::Timeout { after: self.call_limits.attempt_timeout },
+                    NoReply::TimedOut => TransportKind::Timeout(self.call_limits.attempt_timeout),
                 };
                 return Err(Error::Transport { place, kind, source: None, deferred });
             }

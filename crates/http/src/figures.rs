@@ -34,7 +34,7 @@ pub(crate) struct Figures {
     waits: VecDeque<u32>,
     /// Waits, and their sum, by what they were for.
     pub(crate) waited: [(u64, Duration); WAIT_REASONS.len()],
-    transitions: VecDeque<CircuitTransition>,
+    pub(crate) transitions: VecDeque<CircuitTransition>,
 }
 
 /// What a wait can be for, in the order of [`Figures::waited`].
@@ -42,19 +42,6 @@ pub(crate) const WAIT_REASONS: [&str; 7] = ["queue", "pacing", "gate", "quota", 
 /// The meanings of [`Figures::answers`].
 #[cfg(feature = "metrics")]
 pub(crate) const ANSWERS: [&str; 4] = ["success", "rejected", "failed", "permanent"];
-
-/// The place of a reason in [`WAIT_REASONS`]; without one it was only the queue.
-const fn index_of(reason: Option<WaitReason>) -> usize {
-    match reason {
-        None => 0,
-        Some(WaitReason::Pacing) => 1,
-        Some(WaitReason::Gate) => 2,
-        Some(WaitReason::Quota) => 3,
-        Some(WaitReason::Window) => 4,
-        Some(WaitReason::InFlight) => 5,
-        Some(WaitReason::Circuit) => 6,
-    }
-}
 
 impl Figures {
     pub(crate) const fn is_rejection(verdict: Verdict) -> bool {
@@ -73,7 +60,10 @@ impl Figures {
     }
 
     pub(crate) fn on_wait(&mut self, waited: Duration, reason: Option<WaitReason>) {
-        let (count, sum) = &mut self.waited[index_of(reason)];
+        // Without a reason it was only the queue.
+        let name = reason.map_or(WAIT_REASONS[0], WaitReason::as_str);
+        let place = WAIT_REASONS.iter().position(|known| *known == name).unwrap_or_default();
+        let (count, sum) = &mut self.waited[place];
         *count += 1;
         *sum = sum.saturating_add(waited);
         if self.waits.len() == WAITS_KEPT {
@@ -97,10 +87,6 @@ impl Figures {
         }
         self.transitions.push_back(transition);
     }
-
-    pub(crate) fn take_transitions(&mut self) -> Vec<CircuitTransition> {
-        self.transitions.drain(..).collect()
-    }
 }
 
 #[cfg(test)]
@@ -118,7 +104,7 @@ mod tests {
             WaitReason::Circuit,
         ];
         for reason in reasons {
-            assert_eq!(WAIT_REASONS[index_of(Some(reason))], reason.as_str());
+            assert!(WAIT_REASONS.contains(&reason.as_str()), "{reason:?}");
         }
     }
 

@@ -50,18 +50,12 @@ impl Default for Settings {
 /// Why there is no governor for a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// Somebody else in this process governs it otherwise, and one of the two would be ignored.
-    #[error("{key} is already governed with other settings; give all its clients the same, or another name")]
-    OtherSettings {
-        /// Which key.
-        key: Key,
-    },
-    /// There are too many, and all are in use.
-    #[error("{KEYS_MAX} keys are in use; {key} would be one more")]
-    TooMany {
-        /// Which key.
-        key: Key,
-    },
+    /// Somebody else in this process governs it otherwise, and one of the two would be ignored. Holds which key.
+    #[error("{0} is already governed with other settings; give all its clients the same, or another name")]
+    OtherSettings(Key),
+    /// There are too many, and all are in use. Holds which key.
+    #[error("{KEYS_MAX} keys are in use; {0} would be one more")]
+    TooMany(Key),
 }
 
 /// Send governors by key. Cheap to clone: all clones are the same registry.
@@ -127,7 +121,7 @@ impl Governors {
         let mut keys = self.lock();
         if let Some(known) = keys.get(key) {
             if known.shared.settings != *settings {
-                return Err(KeyError::OtherSettings { key: key.clone() });
+                return Err(KeyError::OtherSettings(key.clone()));
             }
             return Ok(known.clone());
         }
@@ -142,7 +136,7 @@ impl Governors {
             });
         }
         if keys.len() >= KEYS_MAX {
-            return Err(KeyError::TooMany { key: key.clone() });
+            return Err(KeyError::TooMany(key.clone()));
         }
         let slot = self.inner.memory.as_ref().map(|memory| memory.slot(key));
         let governor = SendGovernor::new(key.clone(), *settings, slot);

@@ -77,11 +77,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
-    }
-}
+gleaner_base::debug_only!(Secret);
 
 #[cfg(test)]
 mod tests {

@@ -198,9 +198,7 @@ pub struct Governed<S, R = CloneBody> {
 
 impl<S, R, B, A> Service<Request<B>> for Governed<S, R>
 where
-    S: Service<Request<B>, Response = Response<A>> + Clone + Send + 'static,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
+    S: Service<Request<B>, Response = Response<A>, Error: Into<BoxError>, Future: Send> + Clone + Send + 'static,
     R: RepeatBody<B> + Clone + Send + 'static,
     B: Send + 'static,
     A: Send + 'static,
@@ -224,9 +222,7 @@ where
 impl<R> GovernedLayer<R> {
     async fn govern<S, B, A>(self, ready: S, mut request: Request<B>) -> Result<Response<A>, GovernedError>
     where
-        S: Service<Request<B>, Response = Response<A>> + Send,
-        S::Future: Send,
-        S::Error: Into<BoxError>,
+        S: Service<Request<B>, Response = Response<A>, Error: Into<BoxError>, Future: Send> + Send,
         R: RepeatBody<B> + Send,
         B: Send,
         A: Send,
@@ -263,9 +259,7 @@ struct Sending<S, B, R> {
 
 impl<S, B, A, R> Transport for Sending<S, B, R>
 where
-    S: Service<Request<B>, Response = Response<A>> + Send,
-    S::Future: Send,
-    S::Error: Into<BoxError>,
+    S: Service<Request<B>, Response = Response<A>, Error: Into<BoxError>, Future: Send> + Send,
     R: RepeatBody<B> + Send,
     B: Send,
     A: Send,

@@ -74,6 +74,7 @@ mod adapter;
 #[cfg(feature = "client")]
 pub mod blocking;
 mod call_limits;
+mod causes;
 #[cfg(feature = "client")]
 pub mod client;
 mod clock;
@@ -98,11 +99,13 @@ mod retry;
 mod send_governor;
 mod transport;
 mod warm_start;
+#[cfg(feature = "client")]
 pub mod wire;
 
 #[cfg(any(feature = "reqwest-middleware", feature = "tower"))]
 pub use adapter::{CallReport, TimedOut};
 pub use call_limits::CallLimits;
+pub use causes::{cause, causes};
 #[cfg(feature = "client")]
 pub use client::{Error, GovernedClient};
 pub use clock::Clock;
@@ -119,7 +122,7 @@ pub use memory::MemoryError;
 pub use metrics::prometheus_text;
 #[cfg(feature = "reqwest-middleware")]
 pub use middleware::GovernedMiddleware;
-pub use readout::{CollectionRate, LastBackoff, Readout, Status, StatusBackoff, Waiting};
+pub use readout::{CollectionRate, LastBackoff, Status, StatusBackoff, Waiting};
 pub use refusal::{Refusal, Refused};
 pub use retry::{End, Failure, Later, Next, Repeatable};
 pub use send_governor::{SendGovernor, SendPermit};

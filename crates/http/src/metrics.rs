@@ -6,8 +6,8 @@
 
 use crate::figures::{ANSWERS, WAIT_REASONS};
 use crate::governors::Governors;
-use crate::send_governor::SendGovernor;
-use gleaner_governor::CircuitState;
+use crate::send_governor::{SendGovernor, State};
+use gleaner_governor::{CircuitState, Snapshot, Time};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, text};
 use prometheus_client::metrics::MetricType;
@@ -21,12 +21,52 @@ use std::fmt;
 /// # Errors
 /// When writing to a string fails, which it does not.
 pub fn prometheus_text(governors: &Governors) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("gleaner");
-    registry.register_collector(Box::new(Figures { all: governors.all() }));
+    text_of("gleaner", Figures { all: governors.all() })
+}
+
+pub(crate) fn text_of(prefix: &str, collector: impl Collector) -> Result<String, fmt::Error> {
+    let mut registry = Registry::with_prefix(prefix);
+    registry.register_collector(Box::new(collector));
     let mut text = String::new();
     text::encode(&mut text, &registry)?;
     Ok(text)
 }
+
+/// A gauge of each of many things: its name, its help, its unit, and how it is read; `None` where there is no value.
+pub(crate) type Gauge<T> = (&'static str, &'static str, Option<Unit>, fn(&T) -> Option<f64>);
+
+/// Writes gauges of all of `things`, each with its name under `label`.
+pub(crate) fn encode_gauges<T>(
+    encoder: &mut DescriptorEncoder<'_>,
+    label: &str,
+    things: &[T],
+    name_of: fn(&T) -> String,
+    gauges: &[Gauge<T>],
+) -> fmt::Result {
+    for (name, help, unit, read) in gauges {
+        let mut family = encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+        for thing in things {
+            if let Some(value) = read(thing) {
+                ConstGauge::new(value).encode(family.encode_family(&[(label, name_of(thing))])?)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What the numbers of [`circuit_number`] mean.
+pub(crate) const CIRCUIT_HELP: &str = "The circuit: 0 closed, 1 half open, 2 open";
+
+pub(crate) fn circuit_number(circuit: CircuitState) -> f64 {
+    match circuit {
+        CircuitState::Closed => 0.0,
+        CircuitState::HalfOpen => 1.0,
+        CircuitState::Open => 2.0,
+    }
+}
+
+/// A counter of each key: its name, its help, and how it is read.
+type Counter = (&'static str, &'static str, fn(&State) -> u64);
 
 #[derive(Debug)]
 struct Figures {
@@ -37,7 +77,7 @@ impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_counts(&mut encoder)?;
         self.encode_waits(&mut encoder)?;
-        self.encode_pacing(&mut encoder)
+        encode_gauges(&mut encoder, "key", &self.all, |governor| governor.key().to_string(), &gauges())
     }
 }
 
@@ -52,10 +92,21 @@ impl Figures {
                 ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
             }
         }
-        self.counter(encoder, "attempts", "Attempts that went out, retries included", |state| state.figures.sent)?;
-        self.counter(encoder, "retries", "Attempts that repeated one before", |state| state.figures.retried)?;
-        let help = "Times that what was learned could not be written down";
-        self.counter(encoder, "memory_errors", help, |state| state.figures.memory_errors)
+        let counters: [Counter; 3] = [
+            ("attempts", "Attempts that went out, retries included", |state| state.figures.sent),
+            ("retries", "Attempts that repeated one before", |state| state.figures.retried),
+            ("memory_errors", "Times that what was learned could not be written down", |state| {
+                state.figures.memory_errors
+            }),
+        ];
+        for (name, help, read) in counters {
+            let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+            for governor in &self.all {
+                let count = read(&governor.shared.lock());
+                ConstCounter::new(count).encode(family.encode_family(&[("key", governor.key().to_string())])?)?;
+            }
+        }
+        Ok(())
     }
 
     fn encode_waits(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
@@ -68,76 +119,36 @@ impl Figures {
                 ConstCounter::new(sum.as_secs_f64()).encode(family.encode_family(&labels)?)?;
             }
         }
-        let help = "Requests that wait for their turn now";
-        self.gauge(encoder, "waiting", help, None, |governor| Some(governor.shared.lock().waiting() as f64))
-    }
-
-    fn encode_pacing(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let seconds = Some(&Unit::Seconds);
-        let snapshot = |governor: &SendGovernor| {
-            let now = governor.shared.clock.now();
-            governor.shared.lock().governor.snapshot(now).map(|snapshot| (snapshot, now))
-        };
-        let help = "Present time between two sends; absent when pacing is opted out";
-        self.gauge(encoder, "interval", help, seconds, |governor| {
-            snapshot(governor).map(|(snapshot, _)| snapshot.interval.as_secs_f64())
-        })?;
-        let help = "The owner's shortest time between two sends";
-        self.gauge(encoder, "ceiling_interval", help, seconds, |governor| {
-            snapshot(governor).map(|(snapshot, _)| snapshot.ceiling_interval.as_secs_f64())
-        })?;
-        let help = "Time until the next request may go out";
-        self.gauge(encoder, "next_send", help, seconds, |governor| {
-            snapshot(governor).map(|(snapshot, now)| snapshot.next_allowed.since(now).as_secs_f64())
-        })?;
-        let help = "Requests in flight";
-        self.gauge(encoder, "in_flight", help, None, |governor| {
-            snapshot(governor).map(|(snapshot, _)| f64::from(snapshot.in_flight))
-        })?;
-        let help = "The circuit: 0 closed, 1 half open, 2 open";
-        self.gauge(encoder, "circuit", help, None, |governor| {
-            let now = governor.shared.clock.now();
-            Some(match governor.shared.lock().governor.circuit(now) {
-                CircuitState::Closed => 0.0,
-                CircuitState::HalfOpen => 1.0,
-                CircuitState::Open => 2.0,
-            })
-        })
-    }
-
-    fn counter(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        name: &str,
-        help: &str,
-        read: impl Fn(&crate::send_governor::State) -> u64,
-    ) -> fmt::Result {
-        let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-        for governor in &self.all {
-            let labels = [("key", governor.key().to_string())];
-            let count = read(&governor.shared.lock());
-            ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
-        }
         Ok(())
     }
+}
 
-    fn gauge(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        name: &str,
-        help: &str,
-        unit: Option<&Unit>,
-        read: impl Fn(&SendGovernor) -> Option<f64>,
-    ) -> fmt::Result {
-        let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-        for governor in &self.all {
-            let labels = [("key", governor.key().to_string())];
-            if let Some(value) = read(governor) {
-                ConstGauge::new(value).encode(family.encode_family(&labels)?)?;
-            }
-        }
-        Ok(())
+/// What pacing would tell is absent when it is opted out.
+fn gauges() -> [Gauge<SendGovernor>; 6] {
+    fn of<T>(governor: &SendGovernor, read: impl FnOnce(Snapshot, Time) -> T) -> Option<T> {
+        let now = governor.shared.clock.now();
+        governor.shared.lock().governor.snapshot(now).map(|snapshot| read(snapshot, now))
     }
+    let seconds = || Some(Unit::Seconds);
+    [
+        ("waiting", "Requests that wait for their turn now", None, |governor| {
+            Some(governor.shared.lock().waiting() as f64)
+        }),
+        ("interval", "Present time between two sends; absent when pacing is opted out", seconds(), |governor| {
+            of(governor, |snapshot, _| snapshot.interval.as_secs_f64())
+        }),
+        ("ceiling_interval", "The owner's shortest time between two sends", seconds(), |governor| {
+            of(governor, |snapshot, _| snapshot.ceiling_interval.as_secs_f64())
+        }),
+        ("next_send", "Time until the next request may go out", seconds(), |governor| {
+            of(governor, |snapshot, now| snapshot.next_allowed.since(now).as_secs_f64())
+        }),
+        ("in_flight", "Requests in flight", None, |governor| of(governor, |snapshot, _| f64::from(snapshot.in_flight))),
+        ("circuit", CIRCUIT_HELP, None, |governor| {
+            let now = governor.shared.clock.now();
+            Some(circuit_number(governor.shared.lock().governor.circuit(now)))
+        }),
+    ]
 }
 
 #[cfg(test)]

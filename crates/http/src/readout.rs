@@ -1,7 +1,8 @@
 //! What an operator may see of a key: rates, reasons, counts and times, and nothing about the account.
 //!
-//! Two shapes, because two kinds of readers exist. [`Readout`] is for programs, in the governor's own types; the
-//! connector SDK makes the protocol's messages of it. [`Status`] is what the sidecar answers, as JSON. A key that opted out of pacing has no rate: absent, and never a false zero.
+//! Two shapes, because two kinds of readers exist. [`CollectionRate`] is for programs, in the governor's own types; the
+//! connector SDK makes the protocol's messages of it. [`Status`] is what the sidecar answers, as JSON. A key that opted
+//! out of pacing has no rate: absent, and never a false zero.
 
 use crate::clock::wall_now;
 use crate::send_governor::SendGovernor;
@@ -31,15 +32,6 @@ pub struct LastBackoff {
     pub at_interval_ms: f64,
     /// Why.
     pub reason: BackoffReason,
-}
-
-/// What a program reports after a request, from one call.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Readout {
-    /// The rate; absent after an opt-out.
-    pub collection_rate: Option<CollectionRate>,
-    /// Changes of the circuit that have not been reported yet, oldest first.
-    pub circuit_transitions: Vec<CircuitTransition>,
 }
 
 /// One key, as the sidecar shows it. What pacing would tell is `null` after an opt-out.
@@ -120,11 +112,10 @@ impl SendGovernor {
         })
     }
 
-    /// Rate and circuit changes in one call. A circuit change is handed out once.
+    /// Changes of the circuit that have not been reported yet, oldest first. Each is handed out once.
     #[must_use]
-    pub fn readout(&self) -> Readout {
-        let collection_rate = self.collection_rate();
-        Readout { collection_rate, circuit_transitions: self.shared.lock().figures.take_transitions() }
+    pub fn take_circuit_transitions(&self) -> Vec<CircuitTransition> {
+        self.shared.lock().figures.transitions.drain(..).collect()
     }
 
     /// Why a request would have to wait now; `None` when it would not.

@@ -30,20 +30,14 @@ pub enum Refusal {
     /// It would have to wait longer than the caller is willing to.
     #[error("it would have to wait longer than its caller allows")]
     MaxWait,
-    /// As many as may wait are waiting.
-    #[error("{waiting} requests are waiting already")]
-    QueueFull {
-        /// How many.
-        waiting: usize,
-    },
-    /// The request passed a governed layer before: it would wait twice.
+    /// As many as may wait are waiting. Holds how many.
+    #[error("{0} requests are waiting already")]
+    QueueFull(usize),
+    /// The request passed a governed layer before: it would wait twice. Holds the key of the outer one.
     #[error(
-        "the request is already governed by {by}; two governors on one path would wait twice, so remove one of them"
+        "the request is already governed by {0}; two governors on one path would wait twice, so remove one of them"
     )]
-    GovernedTwice {
-        /// The key of the outer one.
-        by: Key,
-    },
+    GovernedTwice(Key),
 }
 
 impl Refusal {
@@ -53,8 +47,8 @@ impl Refusal {
         match self {
             Self::Deferred(reason) => reason.as_str(),
             Self::MaxWait => "max_wait",
-            Self::QueueFull { .. } => "queue_full",
-            Self::GovernedTwice { .. } => "governed_twice",
+            Self::QueueFull(_) => "queue_full",
+            Self::GovernedTwice(_) => "governed_twice",
         }
     }
 }

@@ -55,11 +55,8 @@ pub enum End {
         /// After how long it makes sense to try again.
         retry_in: Option<Duration>,
     },
-    /// The retry would come later than the caller allows, or its deadline came before the answer.
-    TooLate {
-        /// After how long it makes sense to try again.
-        retry_in: Duration,
-    },
+    /// The retry would come later than the caller allows, or its deadline came before the answer. Holds after how long it makes sense to try again.
+    TooLate(Duration),
 }
 
 impl End {
@@ -68,7 +65,7 @@ impl End {
     pub const fn deferral(self) -> Option<DeferReason> {
         match self {
             Self::Deferred { reason, .. } => Some(reason),
-            Self::Done | Self::Pressure { .. } | Self::TooLate { .. } => None,
+            Self::Done | Self::Pressure { .. } | Self::TooLate(_) => None,
         }
     }
 

@@ -22,7 +22,6 @@ use gleaner_governor::{
 };
 #[cfg(feature = "client")]
 use gleaner_governor::{BackoffConfig, BreakerConfig, Config, RunBudgetConfig};
-use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -209,19 +208,14 @@ impl Shared {
         if state.queue.len() > 0 || call.launch().is_some() {
             return Ok(None);
         }
-        match state.governor.poll_admit(now) {
-            Admission::Send(permit) => {
-                state.figures.sent += 1;
+        match self.ask(&mut state, call, now) {
+            Step::Send(permit) => {
                 state.figures.on_wait(Duration::ZERO, None);
                 call.number.get_or_insert_with(|| state.queue.draw());
-                call.admitted_at = now;
                 Ok(Some(permit))
             }
-            Admission::WaitUntil(at) if call.is_too_late(self.clock.instant(at)) => {
-                Err(self.refused(Refusal::MaxWait, Some(at.since(now))))
-            }
-            Admission::WaitUntil(_) | Admission::WaitForOutcome => Ok(None),
-            Admission::Defer(deferral) => Err(self.deferred(deferral, now)),
+            Step::Pause { .. } => Ok(None),
+            Step::Refuse(refused) => Err(refused),
         }
     }
 
@@ -252,38 +246,44 @@ impl Shared {
     fn step(&self, place: &Place<'_>, call: &mut Call) -> Step {
         let now = self.clock.now();
         let mut state = self.lock();
-        let far = call.last_send.unwrap_or_else(|| self.clock.instant(Time::NEVER));
         if call.is_over() {
             let retry_in = state.time_to_drain(now);
             return Step::Refuse(self.refused(Refusal::MaxWait, Some(retry_in)));
         }
         if !state.queue.is_head(place.number) {
-            return Step::Pause { until: far, why: state.governor.wait_reason(now) };
+            return Step::Pause { until: self.far(call), why: state.governor.wait_reason(now) };
         }
         // A moment and not a length, like the governor's: the later of the two counts, and never their sum.
         if let Some(launch) = call.launch() {
             return Step::Pause { until: launch, why: state.governor.wait_reason(now) };
         }
+        self.ask(&mut state, call, now)
+    }
+
+    /// What the governor says to the caller whose turn it is.
+    fn ask(&self, state: &mut State, call: &mut Call, now: Time) -> Step {
         match state.governor.poll_admit(now) {
             Admission::Send(permit) => {
                 state.figures.sent += 1;
                 call.admitted_at = now;
                 Step::Send(permit)
             }
-            Admission::WaitUntil(at) => {
-                let until = self.clock.instant(at);
-                if call.is_too_late(until) {
-                    return Step::Refuse(self.refused(Refusal::MaxWait, Some(at.since(now))));
-                }
-                Step::Pause { until, why: state.governor.wait_reason(now) }
+            Admission::WaitUntil(at) if call.is_too_late(self.clock.instant(at)) => {
+                Step::Refuse(self.refused(Refusal::MaxWait, Some(at.since(now))))
             }
-            Admission::WaitForOutcome => Step::Pause { until: far, why: Some(WaitReason::InFlight) },
-            Admission::Defer(deferral) => Step::Refuse(self.deferred(deferral, now)),
+            Admission::WaitUntil(at) => {
+                Step::Pause { until: self.clock.instant(at), why: state.governor.wait_reason(now) }
+            }
+            Admission::WaitForOutcome => Step::Pause { until: self.far(call), why: Some(WaitReason::InFlight) },
+            Admission::Defer(Deferral { reason, not_before }) => {
+                Step::Refuse(self.refused(Refusal::Deferred(reason), not_before.map(|at| at.since(now))))
+            }
         }
     }
 
-    fn deferred(&self, deferral: Deferral, now: Time) -> Refused {
-        self.refused(Refusal::Deferred(deferral.reason), deferral.not_before.map(|at| at.since(now)))
+    /// As long as a caller may wait.
+    fn far(&self, call: &Call) -> Instant {
+        call.last_send.unwrap_or_else(|| self.clock.instant(Time::NEVER))
     }
 
     pub(crate) fn refused(&self, reason: Refusal, retry_in: Option<Duration>) -> Refused {
@@ -457,7 +457,7 @@ impl<'a> Place<'a> {
         let waiting = state.queue.len();
         if waiting >= shared.settings.max_waiting {
             let retry_in = state.time_to_drain(now);
-            return Err(shared.refused(Refusal::QueueFull { waiting }, Some(retry_in)));
+            return Err(shared.refused(Refusal::QueueFull(waiting), Some(retry_in)));
         }
         // Not even at the fastest pace that is allowed would its turn come in time. A retry is before others.
         if call.number.is_none() && call.last_send.is_some() {
@@ -524,11 +524,7 @@ impl Drop for SendPermit {
     }
 }
 
-impl fmt::Debug for SendPermit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendPermit").field("waited", &self.waited).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(SendPermit, |it| waited = it.waited);
 
 /// [`SendPermit`] of a request that was sent, for a caller that keeps the send governor: it borrows. Counting one more owner, and one less
 /// again, would be the dearest part of a turn when many threads do so.
@@ -571,11 +567,7 @@ impl State {
     }
 }
 
-impl fmt::Debug for SendGovernor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendGovernor").field("key", &self.shared.key).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(SendGovernor, |it| key = it.shared.key);
 
 pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)

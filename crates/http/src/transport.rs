@@ -109,7 +109,7 @@ impl SendGovernor {
             if is_cut {
                 // The caller's hurry says nothing about the provider: nobody waits for the answer any more.
                 drop(sent);
-                let end = End::TooLate { retry_in: Duration::ZERO };
+                let end = End::TooLate(Duration::ZERO);
                 let (verdict, waited) = (Verdict::Network, call.waited);
                 return Ok(Finished { result, verdict, end, attempts: attempt + 1, waited });
             }
@@ -133,7 +133,7 @@ impl SendGovernor {
                     attempt += 1;
                     continue;
                 }
-                Next::RetryAt(at) => End::TooLate { retry_in: at.since(now) },
+                Next::RetryAt(at) => End::TooLate(at.since(now)),
                 Next::End(end) => end,
             };
             let (verdict, waited) = (meaning.verdict, call.waited);
@@ -147,7 +147,7 @@ impl SendGovernor {
         let is_same_provider = |key: &Key| key.provider() == self.key().provider();
         let by = GOVERNED_BY.try_with(|key| is_same_provider(key).then(|| Key::clone(key)));
         match by {
-            Ok(Some(by)) => Err(self.shared.refused(Refusal::GovernedTwice { by }, None)),
+            Ok(Some(by)) => Err(self.shared.refused(Refusal::GovernedTwice(by), None)),
             _ => Ok(()),
         }
     }

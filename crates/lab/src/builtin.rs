@@ -11,41 +11,14 @@ macro_rules! embed {
     };
 }
 
-embed![
-    "bucket-503",
-    "bucket-bare",
-    "bucket-retry-after",
-    "burst-of-one",
-    "concurrency",
-    "deep-burst",
-    "fixed-window-bare",
-    "fixed-window-retry-after",
-    "github-like",
-    "ietf-headers",
-    "limit-falls",
-    "limit-rises",
-    "limit-rises-and-falls",
-    "nested-buckets",
-    "nginx-delay",
-    "no-limit",
-    "odd-window-bare",
-    "one-per-20-seconds",
-    "random-5xx",
-    "reddit-like",
-    "rejected-requests-count",
-    "retry-after-date",
-    "retry-after-too-long",
-    "retry-after-too-short",
-    "sliding-window-bare",
-    "sliding-window-retry-after",
-    "strava-like",
-    "strikes",
-    "stripe-100-per-second",
-    "tarpit",
-    "throttle-in-200",
-    "tight-strikes",
-    "ynab-hourly-rolling",
-];
+embed! {
+    "bucket-503", "bucket-bare", "bucket-retry-after", "burst-of-one", "concurrency", "deep-burst",
+    "fixed-window-bare", "fixed-window-retry-after", "github-like", "ietf-headers", "limit-falls", "limit-rises",
+    "limit-rises-and-falls", "nested-buckets", "nginx-delay", "no-limit", "odd-window-bare", "one-per-20-seconds",
+    "random-5xx", "reddit-like", "rejected-requests-count", "retry-after-date", "retry-after-too-long",
+    "retry-after-too-short", "sliding-window-bare", "sliding-window-retry-after", "strava-like", "strikes",
+    "stripe-100-per-second", "tarpit", "throttle-in-200", "tight-strikes", "ynab-hourly-rolling",
+}
 
 /// Every name.
 pub fn names() -> impl Iterator<Item = &'static str> {

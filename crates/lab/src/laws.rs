@@ -29,58 +29,47 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use gleaner::Gleaner;
 
-/// The names of the laws.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LawName {
+/// Declares the laws, each with its name as it is typed and printed.
+macro_rules! law_names {
+    ($($(#[$doc:meta])* $law:ident = $name:literal,)+) => {
+        /// The names of the laws.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum LawName { $($(#[$doc])* $law,)+ }
+
+        impl LawName {
+            /// Every law, ours first.
+            pub const ALL: [Self; [$($name),+].len()] = [$(Self::$law),+];
+
+            /// The name as typed and printed.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$law => $name,)+ }
+            }
+        }
+    };
+}
+
+law_names! {
     /// The governor that ships.
-    Gleaner,
+    Gleaner = "gleaner",
     /// Exponential backoff with full jitter, nothing else.
-    Backoff,
+    Backoff = "backoff",
     /// The same, but a Retry-After is waited for.
-    BackoffRetryAfter,
+    BackoffRetryAfter = "backoff-retry-after",
     /// AWS SDK adaptive retry mode.
-    AwsAdaptive,
+    AwsAdaptive = "aws-adaptive",
     /// Scrapy's AutoThrottle extension.
-    ScrapyAutothrottle,
+    ScrapyAutothrottle = "scrapy-autothrottle",
     /// Vector's adaptive request concurrency.
-    VectorArc,
+    VectorArc = "vector-arc",
     /// Plain additive increase, multiplicative decrease of the rate.
-    Aimd,
+    Aimd = "aimd",
     /// polars' search, recover, track.
-    Polars,
+    Polars = "polars",
     /// The law of the TypeScript runtime.
-    Typescript,
+    Typescript = "typescript",
 }
 
 impl LawName {
-    /// Every law, ours first.
-    pub const ALL: [Self; 9] = [
-        Self::Gleaner,
-        Self::Backoff,
-        Self::BackoffRetryAfter,
-        Self::AwsAdaptive,
-        Self::ScrapyAutothrottle,
-        Self::VectorArc,
-        Self::Aimd,
-        Self::Polars,
-        Self::Typescript,
-    ];
-
-    /// The name as typed and printed.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Gleaner => "gleaner",
-            Self::Backoff => "backoff",
-            Self::BackoffRetryAfter => "backoff-retry-after",
-            Self::AwsAdaptive => "aws-adaptive",
-            Self::ScrapyAutothrottle => "scrapy-autothrottle",
-            Self::VectorArc => "vector-arc",
-            Self::Aimd => "aimd",
-            Self::Polars => "polars",
-            Self::Typescript => "typescript",
-        }
-    }
-
     /// The law of that name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|law| law.as_str() == name)
@@ -210,21 +199,6 @@ pub fn wall(now: Time) -> WallTime {
     WallTime::from_unix_millis((EPOCH_S * 1000.0) as u64 + now.as_nanos() / 1_000_000)
 }
 
-/// Answers for the tests of the laws.
 #[cfg(test)]
-mod examples {
-    use super::{Answer, Decision, Scenario};
-
-    pub(super) fn scenario() -> Scenario {
-        Scenario::parse("example.toml", "name = \"example\"").unwrap()
-    }
-
-    pub(super) fn accepted() -> Answer {
-        Answer::new(Decision::Accepted, None, Vec::new(), &scenario())
-    }
-
-    pub(super) fn refused(retry_after_s: Option<u64>) -> Answer {
-        let headers = retry_after_s.map(|seconds| ("retry-after", seconds.to_string())).into_iter().collect();
-        Answer::new(Decision::Rejected, None, headers, &scenario())
-    }
-}
+#[path = "laws/examples_tests.rs"]
+mod examples;

@@ -108,20 +108,10 @@ impl LimitState {
         self.advance(now);
         match &self.state {
             State::Bucket { rate, tokens, .. } => ((1.0 - EPSILON_S - tokens) / rate).max(0.0),
-            State::Fixed { limit, window, phase, index, count } => {
-                if count < limit {
-                    0.0
-                } else {
-                    (index + 1.0) * window - phase - now
-                }
-            }
-            State::Sliding { limit, window, log } => {
-                if log.len() < *limit {
-                    0.0
-                } else {
-                    log[log.len() - limit] + window - now
-                }
-            }
+            State::Fixed { limit, count, .. } if count < limit => 0.0,
+            State::Fixed { window, phase, index, .. } => (index + 1.0) * window - phase - now,
+            State::Sliding { limit, log, .. } if log.len() < *limit => 0.0,
+            State::Sliding { limit, window, log } => log[log.len() - limit] + window - now,
             State::Concurrency { limit, busy_until } => {
                 let mut ends = busy_until.clone();
                 ends.sort_by(f64::total_cmp);

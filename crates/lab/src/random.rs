@@ -92,24 +92,8 @@ fn around(rng: &mut Rng, rare: &mut Rng, first: Limit, rate: f64) -> (Vec<Limit>
     (limits, horizon_s)
 }
 
-/// A limit with none of the numbers of its kind yet.
-fn bare(kind: LimitKind, count_rejected: bool) -> Limit {
-    Limit {
-        kind,
-        limit: None,
-        window_s: None,
-        phase_s: None,
-        rate_per_s: None,
-        burst: None,
-        factor: None,
-        count_rejected,
-        from_s: 0.0,
-        until_s: 0.0,
-    }
-}
-
 fn limit(rng: &mut Rng, kind: LimitKind) -> Limit {
-    let mut limit = bare(kind, rng.chance(0.25));
+    let mut limit = Limit { kind, count_rejected: rng.chance(0.25), ..Limit::default() };
     match kind {
         LimitKind::TokenBucket | LimitKind::DelayQueue => {
             limit.rate_per_s = Some(rng.log_range(0.05, 60.0));

@@ -100,10 +100,11 @@ pub struct Noise {
 }
 
 /// The kinds of limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// `rate_per_s`, `burst`.
+    #[default]
     TokenBucket,
     /// `limit`, `window_s`, `phase_s`.
     FixedWindow,
@@ -130,7 +131,7 @@ impl LimitKind {
 }
 
 /// One limit and the period in which it is active.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
     /// What kind of limit.

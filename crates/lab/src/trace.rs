@@ -4,19 +4,21 @@
 //! The whole run never has to be remembered to draw it.
 
 /// Bins over the horizon: two per pixel column of a wide chart.
-const BINS: usize = 2400;
+pub(crate) const BINS: usize = 2400;
 /// Rejections kept for marking; a law that collects more has made its point.
 const REJECTIONS_MAX: usize = 20_000;
 
 /// Samples of one run.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    bin_s: f64,
+    /// Length of a bin.
+    pub bin_s: f64,
     accepted: Vec<u32>,
     refused: Vec<u32>,
     rate_sum: Vec<f64>,
     rate_samples: Vec<u32>,
-    rejections: Vec<f64>,
+    /// When requests were refused.
+    pub rejections: Vec<f64>,
 }
 
 impl Trace {
@@ -55,21 +57,6 @@ impl Trace {
             self.rate_sum[bin] += rate;
             self.rate_samples[bin] += 1;
         }
-    }
-
-    /// Length of a bin.
-    pub fn bin_s(&self) -> f64 {
-        self.bin_s
-    }
-
-    /// Number of bins.
-    pub fn bins(&self) -> usize {
-        BINS
-    }
-
-    /// When requests were refused.
-    pub fn rejections(&self) -> &[f64] {
-        &self.rejections
     }
 
     /// Accepted requests in bins `from..to`.

@@ -11,19 +11,9 @@ use gleaner_engine::Time;
 use gleaner_protocol::DeferReason;
 use std::time::Duration;
 
-/// How much a run may still do.
+/// How much a run may still do. Without a cap no question is ever answered with no.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Budget {
-    /// `None` without a cap: then no question is ever answered with no.
-    limits: Option<Limits>,
-    /// How many gaps of single records may still be written for what a cap left; `None` for any number.
-    gap_rows_left: Option<u64>,
-    /// Our own stop that something else reported, after which nothing is fetched.
-    ended: Option<DeferReason>,
-}
-
-#[derive(Clone, Debug)]
-struct Limits {
     requests_left: Option<u64>,
     details_left: Option<u64>,
     /// The end of the run's own time, counted from its START.
@@ -31,19 +21,24 @@ struct Limits {
     wall_clock: Option<Duration>,
     /// The end of the wall clock, known from the first consultation on.
     wall_clock_ends: Option<Time>,
+    /// How many gaps of single records may still be written for what a cap left; `None` for any number.
+    pub(crate) gap_rows_left: Option<u64>,
+    /// Our own stop that something else reported, after which nothing is fetched.
+    ended: Option<DeferReason>,
 }
 
 impl Budget {
     /// The budget of a run that was started at `started`.
     pub(crate) fn new(caps: &Caps, started: Time) -> Self {
-        let limits = caps.bounds_the_run().then(|| Limits {
+        Self {
             requests_left: caps.max_requests,
             details_left: caps.max_detail_fetches,
             run_ends: caps.max_duration.map(|duration| started + duration),
             wall_clock: caps.max_wall_clock,
             wall_clock_ends: None,
-        });
-        Self { limits, gap_rows_left: caps.effective_chunk(), ended: None }
+            gap_rows_left: caps.effective_chunk(),
+            ended: None,
+        }
     }
 
     /// Why nothing more may be fetched, if so. The first question starts the wall clock.
@@ -51,25 +46,17 @@ impl Budget {
         if self.ended.is_some() {
             return self.ended;
         }
-        let limits = self.limits.as_mut()?;
-        if limits.wall_clock_ends.is_none() {
-            limits.wall_clock_ends = limits.wall_clock.map(|length| now + length);
-        }
+        self.wall_clock_ends = self.wall_clock_ends.or_else(|| self.wall_clock.map(|length| now + length));
         let over = |end: Option<Time>| end.is_some_and(|end| now >= end);
-        if limits.requests_left == Some(0) {
-            Some(DeferReason::RequestCap)
-        } else if over(limits.run_ends) || over(limits.wall_clock_ends) {
-            Some(DeferReason::WallClock)
-        } else {
-            None
+        if self.requests_left == Some(0) {
+            return Some(DeferReason::RequestCap);
         }
+        (over(self.run_ends) || over(self.wall_clock_ends)).then_some(DeferReason::WallClock)
     }
 
     /// Why no further detail may be fetched, if so.
     pub(crate) fn detail_exhausted(&mut self, now: Time) -> Option<DeferReason> {
-        let exhausted = self.exhausted(now);
-        let no_details = self.limits.as_ref().is_some_and(|limits| limits.details_left == Some(0));
-        exhausted.or_else(|| no_details.then_some(DeferReason::RequestCap))
+        self.exhausted(now).or_else(|| (self.details_left == Some(0)).then_some(DeferReason::RequestCap))
     }
 
     /// Takes one fetch of a list out of the budget.
@@ -83,18 +70,14 @@ impl Budget {
     pub(crate) fn take_detail(&mut self, now: Time) -> Result<(), DeferReason> {
         self.detail_exhausted(now).map_or(Ok(()), Err)?;
         self.count_request();
-        if let Some(left) = self.limits.as_mut().and_then(|limits| limits.details_left.as_mut()) {
-            *left = left.saturating_sub(1);
-        }
+        self.details_left = self.details_left.map(|left| left.saturating_sub(1));
         Ok(())
     }
 
     /// One fetch is at least one request. The governed client counts retries too, and says so with
     /// [`end`](Self::end).
     fn count_request(&mut self) {
-        if let Some(left) = self.limits.as_mut().and_then(|limits| limits.requests_left.as_mut()) {
-            *left = left.saturating_sub(1);
-        }
+        self.requests_left = self.requests_left.map(|left| left.saturating_sub(1));
     }
 
     /// Somebody else found that the run is over: the governed client, which sees every attempt.
@@ -106,14 +89,8 @@ impl Budget {
 
     /// How long one may wait for something; `None` without a bound in time. Does not start the wall clock.
     pub(crate) fn time_left(&self, now: Time) -> Option<Duration> {
-        let limits = self.limits.as_ref()?;
-        let end = limits.run_ends.into_iter().chain(limits.wall_clock_ends).min()?;
+        let end = self.run_ends.into_iter().chain(self.wall_clock_ends).min()?;
         Some(Duration::from_millis(end.as_millis().saturating_sub(now.as_millis())))
-    }
-
-    /// How many gaps of single records this run may still write for what a cap left; `None` for any number.
-    pub(crate) const fn gap_rows_left(&self) -> Option<u64> {
-        self.gap_rows_left
     }
 
     /// Takes one such gap; `false` when there is none left and the rest has to go into a backlog gap.
@@ -149,7 +126,7 @@ mod tests {
             assert_eq!(budget.take_list(at(second)), Ok(()));
             assert!(budget.take_gap_row());
         }
-        assert_eq!((budget.time_left(at(0)), budget.gap_rows_left()), (None, None));
+        assert_eq!((budget.time_left(at(0)), budget.gap_rows_left), (None, None));
     }
 
     #[test]

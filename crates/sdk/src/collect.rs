@@ -13,13 +13,12 @@ use crate::exchanges::{Played, Recording, Tape};
 use crate::gaps::GapPages;
 use crate::pace::rate;
 use crate::pace::waits::Waits;
-use crate::pace::warm_start::Learned;
 use crate::stop::Stop;
 use gleaner_engine::Time;
 use gleaner_http::blocking::Client;
 use gleaner_http::client::ClientBuilder;
 use gleaner_http::external_send::ExternalSender;
-use gleaner_http::governor::RunBudgetConfig;
+use gleaner_http::governor::{Learned, RunBudgetConfig};
 use gleaner_http::{Governors, SendGovernor, Settings};
 use gleaner_protocol::{CollectionMode, Manifest, RecoveryAction, StreamScope};
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,11 +62,7 @@ pub struct Collect<'r> {
 /// Environment variables by name. Prints none of them.
 pub(crate) struct Variables<'r>(pub(crate) &'r dyn Fn(&str) -> Option<String>);
 
-impl std::fmt::Debug for Variables<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Variables").finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Variables<'_>);
 
 /// How requests are sent that something else than a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -199,7 +194,7 @@ impl<'r> Collect<'r> {
     /// Begins at the pace that the last run had found, and shows and remembers this one.
     fn take_pace_of(&mut self, governor: &SendGovernor) -> Result<(), Stop> {
         if let Some(learned) = &self.learned {
-            learned.restore(governor);
+            governor.restore(learned);
         }
         if let Some(trouble) = governor.memory_trouble() {
             self.say(trouble)?;
@@ -245,7 +240,7 @@ impl<'r> Collect<'r> {
     ) -> Result<Client, Stop> {
         let sample = Recording::parse(exchanges).map_err(|fault| Stop::of_author(format!("the sample: {fault}")))?;
         let sample = Arc::new(Played::sample(sample));
-        sample.keep_secret(&self.credentials.values().cloned().collect::<Vec<_>>());
+        sample.keep_secret(&self.credentials.values.values().cloned().collect::<Vec<_>>());
         Ok(configure(self.client_builder(Some(&sample))).build_blocking()?)
     }
 

@@ -14,13 +14,14 @@ use crate::emit::{Cursor, Emitter};
 use crate::exchanges::{Recording, Tape};
 use crate::gaps::GapPages;
 use crate::pace::waits::Waits;
-use crate::pace::warm_start::Learned;
+use crate::pace::warm_start::take_learned;
 use crate::stop::{Failure, Stop};
 use crate::wire::Wire;
 use crate::wire::stdio::Stdio;
 use credentials::Credentials;
 use gleaner_engine::{Schemas, ScopeFilter};
 use gleaner_http::Governors;
+use gleaner_http::governor::Learned;
 use gleaner_protocol::{
     ConnectorMessage, Done, DoneError, DoneStatus, Manifest, ManifestOrigin, RecoveryHint, RuntimeMessage, Start,
 };
@@ -57,11 +58,7 @@ pub struct Surroundings<'s> {
     pub clock: &'s dyn Clock,
 }
 
-impl std::fmt::Debug for Surroundings<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Surroundings").finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Surroundings<'_>);
 
 /// Runs a connector on standard input and output: the whole of a connector's `main`.
 ///
@@ -241,11 +238,11 @@ fn collect<'r>(
 ) -> Collect<'r> {
     let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
     let someone_can_answer = can_ask(&start);
-    let (mut cursors, mut learned) = (BTreeMap::new(), None);
+    let (mut cursors, mut learned) = (BTreeMap::new(), None::<Learned>);
     for (stream, text) in start.state.unwrap_or_default() {
         // A cursor that is no object is `null`: nothing is stored.
         let Ok(mut cursor) = serde_json::from_str::<Cursor>(text.as_str()) else { continue };
-        learned = Learned::newest(learned, Learned::take_from(&mut cursor));
+        learned = learned.into_iter().chain(take_learned(&mut cursor)).max_by_key(|learned| learned.recorded_at);
         emitter.know_cursor(&stream, cursor.clone());
         cursors.insert(stream, cursor);
     }
@@ -291,7 +288,7 @@ fn collect_without_panic(connector: &dyn Connector, run: &mut Collect<'_>) -> Re
 
 impl Collect<'_> {
     fn take_credentials(&mut self, credentials: Credentials) {
-        let secrets = credentials.values().cloned().collect::<Vec<_>>();
+        let secrets = credentials.values.values().cloned().collect::<Vec<_>>();
         self.tape.keep_secret(&secrets);
         self.emitter.keep_secret(secrets);
         self.credentials = credentials;

@@ -81,11 +81,7 @@ pub struct Emitter<'r> {
     requests: u64,
 }
 
-impl std::fmt::Debug for Emitter<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Emitter").field("counts", &self.counts).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Emitter<'_>, |it| counts = it.counts);
 
 impl<'r> Emitter<'r> {
     pub(crate) fn new(

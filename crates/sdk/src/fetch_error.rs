@@ -4,6 +4,7 @@
 //! Every error of the governed client becomes one with `?`. The text is for people: a class and a place,
 //! never a body.
 
+use crate::same_names::same_names;
 use gleaner_http::client::{Error, TerminalReason};
 use gleaner_http::governor;
 use gleaner_http::{Refusal, Refused};
@@ -14,9 +15,12 @@ use std::time::Duration;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FetchError {
-    kind: FetchErrorKind,
-    http_status: Option<u16>,
-    retry_in: Option<Duration>,
+    /// What kind of failure.
+    pub kind: FetchErrorKind,
+    /// The status of the last answer, where there was one.
+    pub http_status: Option<u16>,
+    /// After how long it makes sense to try again, where that is known; for an open circuit when it lets a probe through.
+    pub retry_in: Option<Duration>,
     message: String,
 }
 
@@ -71,37 +75,7 @@ impl FetchError {
             408 | 425 | 500..=599 => FetchErrorKind::Temporary,
             _ => FetchErrorKind::Other,
         };
-        Self::new(kind, format!("the provider answered {status}")).with_status(status)
-    }
-
-    /// The same with a status.
-    #[must_use]
-    pub const fn with_status(mut self, status: u16) -> Self {
-        self.http_status = Some(status);
-        self
-    }
-
-    /// The same with a time after which it makes sense to try again.
-    #[must_use]
-    pub const fn with_retry_in(mut self, wait: Duration) -> Self {
-        self.retry_in = Some(wait);
-        self
-    }
-
-    /// What kind of failure.
-    pub const fn kind(&self) -> FetchErrorKind {
-        self.kind
-    }
-
-    /// The status of the last answer, where there was one.
-    pub const fn http_status(&self) -> Option<u16> {
-        self.http_status
-    }
-
-    /// After how long it makes sense to try again, where that is known; for an open circuit when it lets
-    /// a probe through.
-    pub const fn retry_in(&self) -> Option<Duration> {
-        self.retry_in
+        Self { http_status: Some(status), ..Self::new(kind, format!("the provider answered {status}")) }
     }
 
     /// The stop of the run's own budget that this is, if it is one: nothing more will be fetched in this
@@ -219,28 +193,21 @@ fn spent(deferred: Option<governor::DeferReason>) -> Option<FetchErrorKind> {
 const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
     match &refused.reason {
         Refusal::Deferred(reason) => kind_of_deferral(*reason),
-        Refusal::MaxWait | Refusal::QueueFull { .. } => FetchErrorKind::Temporary,
-        Refusal::GovernedTwice { .. } => FetchErrorKind::Other,
+        Refusal::MaxWait | Refusal::QueueFull(_) => FetchErrorKind::Temporary,
+        Refusal::GovernedTwice(_) => FetchErrorKind::Other,
     }
 }
 
-/// The governor's words and the protocol's are two lists, because neither crate knows the other.
 const fn kind_of_deferral(reason: governor::DeferReason) -> FetchErrorKind {
-    FetchErrorKind::Deferred(match reason {
-        governor::DeferReason::CircuitOpen => return FetchErrorKind::CircuitOpen,
-        governor::DeferReason::RequestCap => DeferReason::RequestCap,
-        governor::DeferReason::WallClock => DeferReason::WallClock,
-        governor::DeferReason::RetryBudget => DeferReason::RetryBudget,
-        governor::DeferReason::Attempts => DeferReason::Attempts,
-        governor::DeferReason::BeyondHorizon => DeferReason::BeyondHorizon,
-    })
+    match reason {
+        governor::DeferReason::CircuitOpen => FetchErrorKind::CircuitOpen,
+        other => FetchErrorKind::Deferred(defer_reason(other)),
+    }
 }
 
-const fn pressure(reason: governor::PressureReason) -> PressureReason {
-    match reason {
-        governor::PressureReason::RateLimited => PressureReason::RateLimited,
-        governor::PressureReason::UpstreamPressure => PressureReason::UpstreamPressure,
-    }
+same_names! {
+    defer_reason: DeferReason { RequestCap, WallClock, RetryBudget, Attempts, CircuitOpen, BeyondHorizon }
+    pressure: PressureReason { RateLimited, UpstreamPressure }
 }
 
 #[cfg(test)]
@@ -259,7 +226,7 @@ mod tests {
             (418, FetchErrorKind::Other, "temporary_unavailable"),
         ] {
             let error = FetchError::of_status(status);
-            assert_eq!((error.kind(), error.gap_reason().code()), (kind, reason));
+            assert_eq!((error.kind, error.gap_reason().code()), (kind, reason));
             assert_eq!(error.last_error().http_status, Some(status));
         }
     }
@@ -267,7 +234,8 @@ mod tests {
     #[test]
     fn a_run_cap_deferral_is_distinguishable_from_a_source_pressure_deferral() {
         for reason in [DeferReason::RequestCap, DeferReason::WallClock] {
-            let cap = FetchError::new(FetchErrorKind::Deferred(reason), "over").with_status(200);
+            let cap =
+                FetchError { http_status: Some(200), ..FetchError::new(FetchErrorKind::Deferred(reason), "over") };
             assert_eq!(cap.last_error().class, "run_cap_deferred");
             assert_eq!((cap.last_error().http_status, cap.gap_reason().pressure()), (None, None));
             assert_eq!(cap.exhausted(), Some(reason));

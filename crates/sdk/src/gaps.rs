@@ -14,8 +14,8 @@ pub(crate) struct GapPages {
     served: Vec<ServedGap>,
     /// START brought none, so there are none for this run.
     is_drained: bool,
-    /// A page was asked for and never came.
-    is_cut_off: bool,
+    /// A page was asked for and never came: there may be gaps that were not served.
+    pub(crate) is_cut_off: bool,
 }
 
 impl GapPages {
@@ -50,10 +50,5 @@ impl GapPages {
     /// runtime serves each gap once.
     pub(crate) fn put_back(&mut self, gaps: Vec<ServedGap>) {
         self.served.extend(gaps);
-    }
-
-    /// Whether there may be gaps that were not served, because the runtime stopped answering.
-    pub(crate) const fn is_cut_off(&self) -> bool {
-        self.is_cut_off
     }
 }

@@ -70,6 +70,7 @@ mod pace;
 mod pages;
 mod question;
 mod replay;
+mod same_names;
 mod stop;
 mod wire;
 

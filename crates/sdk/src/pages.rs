@@ -170,10 +170,10 @@ impl Collect<'_> {
                 self.budget.end(reason);
                 return Ok(Err(reason));
             }
-            if error.kind() != FetchErrorKind::CircuitOpen {
+            if error.kind != FetchErrorKind::CircuitOpen {
                 return Err(error.into());
             }
-            let wait = error.retry_in().unwrap_or(CIRCUIT_WAIT);
+            let wait = error.retry_in.unwrap_or(CIRCUIT_WAIT);
             self.report_rate()?;
             if !self.pause(wait) {
                 return Ok(Err(DeferReason::WallClock));

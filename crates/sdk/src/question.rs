@@ -118,10 +118,10 @@ pub(crate) fn put(emitter: &mut Emitter<'_>, question: &Question) -> Result<Answ
     })
 }
 
-/// What the owner entered. Prints names, never values.
+/// Secrets by name: what the owner entered. Prints names, never values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Reply {
-    values: BTreeMap<String, String>,
+    pub(crate) values: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for Reply {

@@ -74,7 +74,7 @@ impl From<FetchError> for Stop {
         if let Some(reason) = error.exhausted() {
             return Self::Deferred(reason);
         }
-        let (retryable, action, code) = match error.kind() {
+        let (retryable, action, code) = match error.kind {
             // The one code that a runtime takes for pressure, whichever kind of it.
             FetchErrorKind::Pressure(_) => {
                 (true, RecoveryAction::RetryByRuntime, Some(PressureReason::RateLimited.code().to_owned()))

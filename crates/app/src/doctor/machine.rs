@@ -107,10 +107,10 @@ mod tests {
         };
         let check = browser(Ok(outlook.clone()));
         assert_eq!((check.verdict, check.what.as_str()), (Verdict::Well, "/usr/bin/chromium, driven by patchright"));
-        outlook.notice = Some(gleaner_browser::Notice::DriverUnfit { why: "it is version 1.50".to_owned() });
+        outlook.notice = Some(gleaner_browser::Notice::DriverUnfit("it is version 1.50".to_owned()));
         let check = browser(Ok(outlook));
         assert!(check.verdict == Verdict::Warning && check.what.contains("1.50"), "{check:?}");
-        let check = browser(Err(BrowserError::NoBrowser { tried: "everywhere".to_owned() }));
+        let check = browser(Err(BrowserError::NoBrowser("everywhere".to_owned())));
         assert!(check.verdict == Verdict::Warning && check.what.contains("PDPP_BROWSER_PATH"), "{check:?}");
     }
 }

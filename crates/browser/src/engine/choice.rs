@@ -59,7 +59,7 @@ pub(crate) fn choose(request: &BrowserRequest) -> Result<(Chosen, Option<Notice>
             Ok(None) => Ok((Chosen::Pipe, None)),
             // One that the owner named is what the owner wants. One that happens to be there is not.
             Err(error) if request.driver.is_some() => Err(error),
-            Err(error) => Ok((Chosen::Pipe, Some(Notice::DriverUnfit { why: error.to_string() }))),
+            Err(error) => Ok((Chosen::Pipe, Some(Notice::DriverUnfit(error.to_string())))),
         },
     }
 }
@@ -76,7 +76,7 @@ pub(crate) fn choose(request: &BrowserRequest) -> Result<(Chosen, Option<Notice>
         }),
         (EngineChoice::Auto, Some(named)) => Ok((
             Chosen::Pipe,
-            Some(Notice::DriverUnfit { why: format!("PDPP_PATCHRIGHT_DRIVER is {}, and {NOT_HERE}", named.display()) }),
+            Some(Notice::DriverUnfit(format!("PDPP_PATCHRIGHT_DRIVER is {}, and {NOT_HERE}", named.display()))),
         )),
         (EngineChoice::Auto | EngineChoice::Pipe, _) => Ok((Chosen::Pipe, None)),
     }

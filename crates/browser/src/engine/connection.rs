@@ -140,7 +140,7 @@ impl<C: Counterpart> Connection<C> {
         let id = {
             let mut state = self.lock();
             if let Some(why) = &state.gone {
-                return Err(BrowserError::Gone { why: why.clone() });
+                return Err(BrowserError::Gone(why.clone()));
             }
             state.next_id += 1;
             let id = state.next_id;
@@ -150,7 +150,7 @@ impl<C: Counterpart> Connection<C> {
         let result = self.send(C::encode(id, &order, deadline.left()), what, deadline).and_then(|()| {
             answers.recv_timeout(deadline.left()).map_err(|error| match error {
                 RecvTimeoutError::Timeout => deadline.timed_out(what),
-                RecvTimeoutError::Disconnected => BrowserError::Gone { why: "it was closed".to_owned() },
+                RecvTimeoutError::Disconnected => BrowserError::Gone("it was closed".to_owned()),
             })
         });
         self.lock().pending.remove(&id);
@@ -164,8 +164,8 @@ impl<C: Counterpart> Connection<C> {
                 Err(BrowserError::TooLarge { what: "an answer of the browser", max: max as u64 })
             }
             Answer::Unread => Err(BrowserError::protocol(what, "it is no JSON, or too deep")),
-            Answer::PageGone(why) => Err(BrowserError::PageGone { why }),
-            Answer::BrowserGone(why) => Err(BrowserError::Gone { why }),
+            Answer::PageGone(why) => Err(BrowserError::PageGone(why)),
+            Answer::BrowserGone(why) => Err(BrowserError::Gone(why)),
         }
     }
 
@@ -181,7 +181,7 @@ impl<C: Counterpart> Connection<C> {
                 return Ok(Some(found));
             }
             if let Some(why) = &state.gone {
-                return Err(BrowserError::Gone { why: why.clone() });
+                return Err(BrowserError::Gone(why.clone()));
             }
             let left = deadline.left();
             if left.is_zero() {
@@ -223,8 +223,8 @@ impl<C: Counterpart> Connection<C> {
     pub(crate) fn page_gone(&self, page: &str) -> BrowserError {
         let mut state = self.lock();
         match &state.gone {
-            Some(why) => BrowserError::Gone { why: why.clone() },
-            None => BrowserError::PageGone { why: state.known.pages().why_closed(page) },
+            Some(why) => BrowserError::Gone(why.clone()),
+            None => BrowserError::PageGone(state.known.pages().why_closed(page)),
         }
     }
 
@@ -253,7 +253,7 @@ impl<C: Counterpart> Connection<C> {
                 Ok(()) => return Ok(()),
                 Err(TrySendError::Disconnected(_)) => {
                     let why = self.gone().unwrap_or_else(|| "its pipe is closed".to_owned());
-                    return Err(BrowserError::Gone { why });
+                    return Err(BrowserError::Gone(why));
                 }
                 Err(TrySendError::Full(back)) => message = back,
             }

@@ -23,16 +23,14 @@ pub(crate) trait Framer: Send + 'static {
 }
 
 #[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
 pub(crate) struct Message {
     pub(crate) id: Option<u64>,
     pub(crate) method: Option<String>,
-    #[serde(default)]
     pub(crate) params: Value,
-    #[serde(default)]
     pub(crate) result: Value,
     pub(crate) error: Option<Refusal>,
     /// What a driver did before it refused, line by line.
-    #[serde(default)]
     pub(crate) log: Vec<String>,
     /// The session of a browser, or the object of a driver, that it is about.
     #[serde(alias = "sessionId", alias = "guid")]
@@ -50,11 +48,10 @@ pub(crate) struct Refusal {
 }
 
 /// As a browser says it, and, one level deeper, a driver.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Said {
-    #[serde(default)]
     name: String,
-    #[serde(default)]
     message: String,
     error: Option<Box<Self>>,
 }

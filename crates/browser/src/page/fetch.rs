@@ -8,7 +8,6 @@ use crate::error::BrowserError;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The longest body that is taken. Larger things are downloads.
@@ -27,11 +26,7 @@ pub struct PageRequest {
     body: Option<String>,
 }
 
-impl fmt::Debug for PageRequest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PageRequest").field("method", &self.method).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(PageRequest, |it| method = it.method);
 
 impl PageRequest {
     /// Asks for an address; a path is one of the page's own host.
@@ -96,24 +91,17 @@ pub struct PageResponse {
     pub arrived: Instant,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 struct Answer {
     failed: Option<String>,
-    #[serde(default)]
     why: String,
-    #[serde(default)]
     too_large: bool,
-    #[serde(default)]
     status: u16,
-    #[serde(default)]
     url: String,
-    #[serde(default)]
     headers: Vec<(String, String)>,
-    #[serde(default)]
     body: String,
     /// How many milliseconds ago the service had it. A page may say anything.
-    #[serde(default)]
     age: Value,
 }
 

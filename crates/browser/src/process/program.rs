@@ -23,15 +23,15 @@ pub(crate) fn find(named: Option<&Path>, path_variable: Option<&str>) -> Result<
         return if is_program(named) {
             Ok(named.to_owned())
         } else {
-            Err(BrowserError::NoBrowser { tried: format!("PDPP_BROWSER_PATH is {}", named.display()) })
+            Err(BrowserError::NoBrowser(format!("PDPP_BROWSER_PATH is {}", named.display())))
         };
     }
     let in_path = path_variable.into_iter().flat_map(std::env::split_paths);
     let in_path = in_path.flat_map(|folder| NAMES.map(|name| folder.join(name)));
     let mut candidates = in_path.chain(PLACES.map(PathBuf::from));
-    candidates.find(|path| is_program(path)).ok_or_else(|| BrowserError::NoBrowser {
-        tried: format!("{} in the PATH and the usual places", NAMES.join(", ")),
-    })
+    candidates
+        .find(|path| is_program(path))
+        .ok_or_else(|| BrowserError::NoBrowser(format!("{} in the PATH and the usual places", NAMES.join(", "))))
 }
 
 fn is_program(path: &Path) -> bool {

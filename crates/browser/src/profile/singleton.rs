@@ -31,7 +31,7 @@ pub(super) fn clear(profile: &Path, last_host: Option<&str>) -> Result<Option<No
         match judge(&target, &host(), last_host, |pid| has_open(pid, profile)) {
             Verdict::Stale { pid } => {
                 remove(profile)?;
-                return Ok(Some(Notice::StaleLockRemoved { pid }));
+                return Ok(Some(Notice::StaleLockRemoved(pid)));
             }
             Verdict::Elsewhere { host, pid } => {
                 return Err(BrowserError::ProfileInUse { path: profile.to_owned(), pid, host: Some(host) });

@@ -38,7 +38,7 @@ pub(super) fn check(profile: &Path, limits: &Limits) -> Result<Option<Notice>, B
     if bytes > max {
         return Err(BrowserError::ProfileTooLarge { path: profile.to_owned(), bytes, max });
     }
-    Ok(Some(Notice::CachesRemoved { bytes: before - bytes }))
+    Ok(Some(Notice::CachesRemoved(before - bytes)))
 }
 
 fn check_free(profile: &Path) -> Result<(), BrowserError> {
@@ -86,7 +86,7 @@ mod tests {
         fs::write(profile.join("Default/Cookies"), [0; 500]).unwrap();
         let limits = |profile_bytes_max| Limits { profile_bytes_max, ..Limits::default() };
         assert_eq!(check(profile, &limits(1400)).unwrap(), None);
-        assert_eq!(check(profile, &limits(1000)).unwrap(), Some(Notice::CachesRemoved { bytes: 900 }));
+        assert_eq!(check(profile, &limits(1000)).unwrap(), Some(Notice::CachesRemoved(900)));
         assert!(profile.join("Default/Cookies").exists());
         let error = check(profile, &limits(400)).unwrap_err();
         assert!(matches!(error, BrowserError::ProfileTooLarge { bytes: 500, max: 400, .. }), "{error}");

@@ -101,7 +101,7 @@ impl Captures {
 pub(super) fn again<T>(ends: Instant, had: impl Fn(Duration) -> Result<T, BrowserError>) -> Result<T, BrowserError> {
     loop {
         let result = had(ends.saturating_duration_since(Instant::now()));
-        let is_passing = matches!(result, Err(BrowserError::Replaced | BrowserError::Script { .. }));
+        let is_passing = matches!(result, Err(BrowserError::Replaced | BrowserError::Script(_)));
         if !is_passing || ends.saturating_duration_since(Instant::now()) <= TRY_AGAIN {
             return result;
         }
@@ -114,7 +114,7 @@ pub(super) fn picture(page: &Page, within: Duration) -> Result<Vec<u8>, BrowserE
     let ends = Instant::now() + within;
     let left = || ends.saturating_duration_since(Instant::now());
     if !page.evaluate::<bool>(COVER, within / 3)? {
-        return Err(BrowserError::Script { message: "fields could not be covered".to_owned() });
+        return Err(BrowserError::Script("fields could not be covered".to_owned()));
     }
     let bytes = page.screenshot(left());
     // Whether or not: the page goes on with its fields as they were, if it goes on at all.

@@ -186,7 +186,7 @@ impl<'w, 'r> Watch<'w, 'r> {
     /// The last look at the page before the browser ends. It has its bound, and whether it comes to anything or not
     /// changes nothing about how the run ends.
     fn finish(&mut self) {
-        let last = Phase::new(&format!("ended_after_{}", self.watchdog.last().as_str()));
+        let last = Phase::new(&format!("ended_after_{}", self.watchdog.last.as_str()));
         drop(self.capture(&last));
     }
 

@@ -34,11 +34,7 @@ pub struct SessionFlow {
     to_run: SyncSender<Said>,
 }
 
-impl std::fmt::Debug for SessionFlow {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SessionFlow").field("has_window", &self.has_window).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(SessionFlow, |it| has_window = it.has_window);
 
 /// The run has ended without us. Nobody reads this any more.
 fn given_up() -> Stop {

@@ -60,7 +60,8 @@ pub(super) enum Look {
 #[derive(Clone, Debug)]
 pub(super) struct Watchdog {
     limit: Duration,
-    last: Phase,
+    /// What was reached last.
+    pub(super) last: Phase,
     /// From when on idle time counts: the last checkpoint, or the last answer of the owner if that is later.
     since: Instant,
     is_asking: bool,
@@ -92,11 +93,6 @@ impl Watchdog {
     pub(super) const fn interaction_closed(&mut self, now: Instant) {
         self.is_asking = false;
         self.since = now;
-    }
-
-    /// What was reached last.
-    pub(super) const fn last(&self) -> &Phase {
-        &self.last
     }
 
     /// Whether it goes on.
@@ -154,7 +150,7 @@ mod tests {
         dog.interaction_closed(at(100_000));
         assert_eq!(dog.look(at(100_009)), Look::Fine { again: Some(at(100_010)) }, "the deadline is reset");
         assert!(is_tripped(&dog, at(100_010)), "and holds again");
-        assert_eq!(dog.last().as_str(), "browser_ready", "an answer is no checkpoint");
+        assert_eq!(dog.last.as_str(), "browser_ready", "an answer is no checkpoint");
     }
 
     #[test]
@@ -171,7 +167,7 @@ mod tests {
         dog.rearm(at(9));
         assert!(!is_tripped(&dog, at(18)));
         assert!(is_tripped(&dog, at(19)));
-        assert_eq!(dog.last().as_str(), "browser_ready");
+        assert_eq!(dog.last.as_str(), "browser_ready");
     }
 
     #[test]

@@ -124,11 +124,11 @@ impl From<MemoryError> for CliError {
 impl From<ProxyError> for CliError {
     fn from(error: ProxyError) -> Self {
         match &error {
-            ProxyError::InsecureUpstream { .. } => {
+            ProxyError::InsecureUpstream(_) => {
                 let hint = "use https, or say --allow-insecure-upstream if the way there is trusted";
                 Self::usage(format!("--upstream: {error}"), hint)
             }
-            ProxyError::UpstreamIsSelf { .. } => Self::usage(format!("--upstream: {error}"), "give another --listen"),
+            ProxyError::UpstreamIsSelf(_) => Self::usage(format!("--upstream: {error}"), "give another --listen"),
             ProxyError::Listen { source, .. } => failed("", &error, listen_hint(source)),
             ProxyError::Tls(_) => failed("", &error, "install the certificates of your system (ca-certificates)"),
             ProxyError::Key(_) => failed("", &error, "this is a bug; please report it"),

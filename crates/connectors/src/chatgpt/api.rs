@@ -65,7 +65,7 @@ impl<'b> Api<'b> {
     /// The body of an answer.
     fn get(&self, path: &str) -> Result<Vec<u8>, FetchError> {
         match self.send(path, true) {
-            Err(error) if error.kind() == FetchErrorKind::RefusedCredentials && self.renew_token()? => {
+            Err(error) if error.kind == FetchErrorKind::RefusedCredentials && self.renew_token()? => {
                 self.send(path, true)
             }
             result => result,
@@ -117,11 +117,11 @@ fn send_once(
             page_gone.get_or_init(|| "does not answer any more".to_owned());
             NoReply::InVain
         }
-        BrowserError::PageGone { why } => {
+        BrowserError::PageGone(why) => {
             page_gone.get_or_init(|| format!("is gone: {why}"));
             NoReply::InVain
         }
-        BrowserError::Gone { .. } | BrowserError::TooLarge { .. } => NoReply::InVain,
+        BrowserError::Gone(_) | BrowserError::TooLarge { .. } => NoReply::InVain,
         // Also a request that the page could not send: it does not tell.
         _ => NoReply::Lost,
     })?;

@@ -14,7 +14,7 @@ const HOME: &str = "https://chatgpt.com/";
 /// The service.
 #[derive(Clone, Debug)]
 pub(super) struct Service {
-    home: Url,
+    pub(super) home: Url,
 }
 
 impl Service {
@@ -29,10 +29,6 @@ impl Service {
         };
         let home = Url::parse(text).ok().filter(allowed).ok_or_else(refused)?;
         Ok(Self { home })
-    }
-
-    pub(super) const fn home(&self) -> &Url {
-        &self.home
     }
 
     /// An address of the service. `path` is ours and begins with a slash.
@@ -64,7 +60,7 @@ mod tests {
     #[test]
     fn only_the_service_and_this_machine_are_taken() {
         assert_eq!(Service::new(None).unwrap().at("/a?b=c").as_str(), "https://chatgpt.com/a?b=c");
-        assert_eq!(Service::new(Some("http://127.0.0.1:8080")).unwrap().home().as_str(), "http://127.0.0.1:8080/");
+        assert_eq!(Service::new(Some("http://127.0.0.1:8080")).unwrap().home.as_str(), "http://127.0.0.1:8080/");
         assert!(Service::new(Some("http://[::1]:8080/")).is_ok());
         for bad in [
             "http://chatgpt.com",

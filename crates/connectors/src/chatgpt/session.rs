@@ -37,7 +37,7 @@ pub(super) struct SignInAs {
 /// Signs in unless that is so already, and gives the token of the session.
 pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<SignInAs>) -> Result<String, Stop> {
     flow.checkpoint("open_service")?;
-    flow.page().navigate(service.home().as_str(), NAVIGATE_WITHIN)?;
+    flow.page().navigate(service.home.as_str(), NAVIGATE_WITHIN)?;
     flow.checkpoint("service_opened")?;
     let way = if flow.has_window() { Way::Window } else { Way::Form };
     let mut sign_in = SignIn::new(way, known.is_some());
@@ -76,7 +76,7 @@ pub(super) fn ensure(flow: &mut SessionFlow, service: &Service, known: Option<Si
 fn look(flow: &SessionFlow) -> Result<Option<Seen>, Stop> {
     match flow.page().evaluate(&sign_in::look(), LOOK_WITHIN) {
         Ok(seen) => Ok(Some(seen)),
-        Err(BrowserError::Gone { why } | BrowserError::PageGone { why }) => Err(BrowserError::Gone { why }.into()),
+        Err(BrowserError::Gone(why) | BrowserError::PageGone(why)) => Err(BrowserError::Gone(why).into()),
         // It hangs, or is on its way: it is looked at again until the watchdog has seen enough.
         Err(_) => {
             flow.pause(LOOK_EVERY);
@@ -95,7 +95,7 @@ fn token(flow: &SessionFlow, service: &Service) -> Result<Option<String>, Stop> 
     let request = PageRequest::get(service.at(SESSION_PATH).as_str());
     match flow.page().fetch(&request, SESSION_WITHIN) {
         Ok(answer) if answer.status == 200 => Ok(parse::token(answer.body.as_bytes())),
-        Err(error @ BrowserError::Gone { .. }) => Err(error.into()),
+        Err(error @ BrowserError::Gone(_)) => Err(error.into()),
         Ok(_) | Err(_) => Ok(None),
     }
 }
@@ -153,7 +153,7 @@ fn act(flow: &mut SessionFlow, action: Action) -> Result<(), Stop> {
 /// A page that changed under our hands is looked at again.
 fn unless_replaced(error: BrowserError) -> Result<(), Stop> {
     match error {
-        BrowserError::Gone { .. } | BrowserError::PageGone { .. } => Err(error.into()),
+        BrowserError::Gone(_) | BrowserError::PageGone(_) => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -18,7 +18,6 @@ const MESSAGES: &str = "messages";
 const TOOL_CALLS: &str = "tool_calls";
 const TOOL_RESULTS: &str = "tool_results";
 const ATTACHMENTS: &str = "attachments";
-const STREAMS: [&str; 5] = [SESSIONS, MESSAGES, TOOL_CALLS, TOOL_RESULTS, ATTACHMENTS];
 
 /// How much of an event is shown in the inventory: enough to know it again.
 const PREVIEW_CHARACTERS: usize = 200;
@@ -42,9 +41,7 @@ pub(super) struct SessionFile {
 impl Transcripts for Sessions {
     type File = SessionFile;
 
-    fn streams(&self) -> &'static [&'static str] {
-        &STREAMS
-    }
+    const STREAMS: &'static [&'static str] = &[SESSIONS, MESSAGES, TOOL_CALLS, TOOL_RESULTS, ATTACHMENTS];
 
     fn is_wanted(&self, path: &FilePath) -> bool {
         path.has_extension("jsonl")

@@ -17,7 +17,6 @@ const SESSIONS: &str = "sessions";
 const MESSAGES: &str = "messages";
 const FUNCTION_CALLS: &str = "function_calls";
 const FUNCTION_CALL_OUTPUTS: &str = "function_call_outputs";
-const STREAMS: [&str; 4] = [SESSIONS, MESSAGES, FUNCTION_CALLS, FUNCTION_CALL_OUTPUTS];
 
 /// The source: every `rollout-*.jsonl` beneath the folder of sessions.
 pub(super) struct Rollouts;
@@ -62,9 +61,7 @@ fn read_facts(head: &[u8]) -> Facts {
 impl Transcripts for Rollouts {
     type File = Rollout;
 
-    fn streams(&self) -> &'static [&'static str] {
-        &STREAMS
-    }
+    const STREAMS: &'static [&'static str] = &[SESSIONS, MESSAGES, FUNCTION_CALLS, FUNCTION_CALL_OUTPUTS];
 
     fn is_wanted(&self, path: &FilePath) -> bool {
         path.has_extension("jsonl") && path.name().starts_with(b"rollout-")

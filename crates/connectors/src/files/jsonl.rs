@@ -34,7 +34,7 @@ pub(crate) trait Transcripts {
     type File;
 
     /// All streams. The first of them that is asked for carries the cursor of all.
-    fn streams(&self) -> &'static [&'static str];
+    const STREAMS: &'static [&'static str];
 
     /// Whether a file is one of the source.
     fn is_wanted(&self, path: &FilePath) -> bool;
@@ -76,13 +76,13 @@ pub(crate) enum LineRead {
 /// Collects everything beneath a place.
 pub(crate) fn collect<T: Transcripts>(run: &mut Collect<'_>, place: &Place, transcripts: &T) -> Result<(), Stop> {
     let asked = |stream: &&&str| run.scope(stream).is_some();
-    let Some(carrier) = transcripts.streams().iter().find(asked).copied() else { return Ok(()) };
+    let Some(carrier) = T::STREAMS.iter().find(asked).copied() else { return Ok(()) };
     let root = place.open()?;
     let mut listing = root.walk(|path| transcripts.is_wanted(path)).map_err(|error| place.fault(&error))?;
     listing.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
-    let scope = scope_word(run, transcripts.streams());
+    let scope = scope_word(run, T::STREAMS);
     let marks = Marks::of_cursor(run.cursor(carrier), &scope);
-    let troubles = Troubles::take(run, carrier, transcripts.streams())?;
+    let troubles = Troubles::take(run, carrier, T::STREAMS)?;
     let mut work = Work::new(transcripts, &root, marks, listing, troubles);
     work.listing.tell(&root, |path| transcripts.is_wanted(path), &mut work.troubles, run.emitter())?;
     let left = run.slices(carrier, |emitter| {
@@ -92,7 +92,7 @@ pub(crate) fn collect<T: Transcripts>(run: &mut Collect<'_>, place: &Place, tran
     })?;
     if left == Left::Finished {
         // The cursor of one stream covers them all.
-        transcripts.streams().iter().for_each(|stream| run.finished(stream));
+        T::STREAMS.iter().for_each(|stream| run.finished(stream));
     }
     Ok(())
 }
@@ -142,7 +142,7 @@ impl<'w, T: Transcripts> Work<'w, T> {
 
     /// Sends one slice; whether it was the last.
     fn slice(&mut self, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        let budget = SLICE_BYTES.max(self.marks.bytes() as u64 * CURSOR_SHARE);
+        let budget = SLICE_BYTES.max(self.marks.bytes as u64 * CURSOR_SHARE);
         let mut spent = 0;
         while spent < budget {
             let Some(mut current) = self.next_file(emitter)? else {
@@ -209,7 +209,7 @@ impl<'w, T: Transcripts> Work<'w, T> {
         emitter: &mut Emitter<'_>,
     ) -> Result<bool, Failed> {
         let Current { path, opened, offset, file, is_unmarked, .. } = current;
-        let mut lines = Lines::new(opened.file(), *offset, &mut self.buffer);
+        let mut lines = Lines::new(&opened.file, *offset, &mut self.buffer);
         loop {
             let at = lines.offset();
             let Some(line) = lines.next()? else { break };

@@ -40,7 +40,7 @@ pub(crate) enum Change {
 impl Mark {
     /// Marks a file that was read up to `offset`. `is_finished` says that there was nothing more for now.
     pub(crate) fn new(opened: &Opened, offset: u64, is_finished: bool, note: String) -> io::Result<Self> {
-        let stamp = opened.stamp();
+        let stamp = opened.stamp;
         let content = sum(opened, offset)?;
         Ok(Self { offset, size: stamp.size, stamp: if is_finished { stamp.sum } else { 0 }, content, note })
     }
@@ -62,7 +62,7 @@ impl Mark {
 
     /// What became of a file that is not the same.
     pub(crate) fn change(&self, opened: &Opened) -> io::Result<Change> {
-        let size = opened.stamp().size;
+        let size = opened.stamp.size;
         let was_finished = self.stamp != 0;
         let is_shorter = size < self.offset || (was_finished && size <= self.size);
         let is_grown = !is_shorter && sum(opened, self.offset)? == self.content;
@@ -100,7 +100,7 @@ mod tests {
         let mark = Mark::new(&open(place.path()), bytes.len() as u64, true, String::new()).unwrap();
         change(&place.path().join("f"), bytes);
         let opened = open(place.path());
-        if mark.is_same(opened.stamp()) { None } else { Some(mark.change(&opened).unwrap()) }
+        if mark.is_same(opened.stamp) { None } else { Some(mark.change(&opened).unwrap()) }
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
         let opened = open(place.path());
         let mut mark = Mark::new(&opened, 10_000, true, "7".to_owned()).unwrap();
         mark.unread();
-        assert!(!mark.is_same(opened.stamp()));
+        assert!(!mark.is_same(opened.stamp));
         assert_eq!((mark.change(&opened).unwrap(), mark.offset, mark.note.as_str()), (Change::Grown, 0, ""));
     }
 
@@ -152,7 +152,7 @@ mod tests {
         fs::write(place.path().join("f"), vec![b'a'; 10_000]).unwrap();
         let opened = open(place.path());
         let mark = Mark::new(&opened, 5000, false, "7".to_owned()).unwrap();
-        assert!(!mark.is_same(opened.stamp()));
+        assert!(!mark.is_same(opened.stamp));
         assert_eq!(mark.change(&opened).unwrap(), Change::Grown);
     }
 }

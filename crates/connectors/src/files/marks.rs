@@ -29,7 +29,7 @@ pub(crate) struct Marks {
     /// By folder, and in it by name.
     folders: BTreeMap<Name, BTreeMap<Name, Mark>>,
     /// What the text takes as JSON, or a little more.
-    bytes: usize,
+    pub(crate) bytes: usize,
 }
 
 impl Marks {
@@ -115,11 +115,6 @@ impl Marks {
     /// Whether a file has to be opened at all.
     pub(crate) fn is_same(&self, found: &Found) -> bool {
         self.get(&found.path).is_some_and(|mark| mark.is_same(found.stamp))
-    }
-
-    /// How many bytes it takes to say all of this.
-    pub(crate) const fn bytes(&self) -> usize {
-        self.bytes
     }
 
     fn text(&self) -> String {
@@ -209,7 +204,7 @@ mod tests {
         assert_eq!((unread.offset, unread.note.as_str()), (0, ""), "of another scope");
         assert_eq!(other.gone(&Listing::default()).len(), 5);
         assert_eq!(Marks::of_cursor(Some(&other.to_cursor("other")), "other"), other);
-        assert!(cursor["files"].as_str().unwrap().len() <= marks.bytes());
+        assert!(cursor["files"].as_str().unwrap().len() <= marks.bytes);
         assert!(marks.remove(&FilePath::parse("p/x").unwrap()).is_some());
         assert_eq!(Marks::of_cursor(Some(&marks.to_cursor("s")), "s"), marks);
     }
@@ -232,7 +227,7 @@ mod tests {
         let fitting = (0..100_000).take_while(|&n| marks.set(&path(n), mark("12345"))).count();
         let text = marks.text().len();
         assert_eq!(fitting, 100_000);
-        assert!(text <= marks.bytes() && marks.bytes() < text + text / 5, "{text} of {}", marks.bytes());
+        assert!(text <= marks.bytes && marks.bytes < text + text / 5, "{text} of {}", marks.bytes);
         let rest = (100_000..200_000).take_while(|&n| marks.set(&path(n), mark("12345"))).count();
         assert!(rest < 100_000 && marks.text().len() <= MARKS_BYTES_MAX, "{rest}");
     }

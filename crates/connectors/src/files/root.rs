@@ -18,7 +18,8 @@ use xxhash_rust::xxh3::Xxh3;
 #[derive(Debug)]
 pub(crate) struct Root {
     folder: OwnedFd,
-    path: PathBuf,
+    /// What the owner called it.
+    pub(super) path: PathBuf,
 }
 
 impl Root {
@@ -27,11 +28,6 @@ impl Root {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = rustix::fs::open(path, flags, Mode::empty())?;
         Ok(Self { folder, path: path.to_owned() })
-    }
-
-    /// What the owner called it.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
     }
 
     /// Opens a file beneath it, for reading.
@@ -99,21 +95,13 @@ impl Stamp {
 /// An ordinary file, open for reading.
 #[derive(Debug)]
 pub(crate) struct Opened {
-    pub(super) file: File,
-    stamp: Stamp,
+    /// For reading at any place.
+    pub(crate) file: File,
+    /// What the file system said when it was opened. Whatever is written later makes another stamp.
+    pub(crate) stamp: Stamp,
 }
 
 impl Opened {
-    /// What the file system said when it was opened. Whatever is written later makes another stamp.
-    pub(crate) const fn stamp(&self) -> Stamp {
-        self.stamp
-    }
-
-    /// The file itself, for reading at any place.
-    pub(crate) const fn file(&self) -> &File {
-        &self.file
-    }
-
     /// Its first bytes, at most so many.
     pub(crate) fn head(&self, bytes_max: usize) -> io::Result<Vec<u8>> {
         self.window(0, bytes_max)

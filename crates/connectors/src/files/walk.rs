@@ -95,8 +95,8 @@ impl Listing {
 impl Root {
     /// Whether a link leads to a folder, or a wanted file, that is not beneath this root.
     fn leads_out(&self, link: &FilePath, is_wanted: impl Fn(&FilePath) -> bool) -> bool {
-        let path = self.path().join(OsStr::from_bytes(link.as_bytes()));
-        let Ok(home) = self.path().canonicalize() else { return true };
+        let path = self.path.join(OsStr::from_bytes(link.as_bytes()));
+        let Ok(home) = self.path.canonicalize() else { return true };
         match path.canonicalize() {
             Ok(target) if target.starts_with(&home) => false,
             Ok(target) => target.is_dir() || (target.is_file() && is_wanted(link)),

@@ -107,7 +107,7 @@ impl Rereader {
                         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                         opened => opened?,
                     };
-                    if opened.stamp() != *stamp {
+                    if opened.stamp != *stamp {
                         return Ok(None);
                     }
                     opened.reader()?
@@ -161,7 +161,7 @@ impl Folder {
         let mut buffer = Vec::new();
         for found in &listing.files {
             let opened = self.root.open_file(&found.path);
-            let scanned = opened.and_then(|opened| Ok((scan(opened.file(), zone, &mut buffer)?, opened.stamp())));
+            let scanned = opened.and_then(|opened| Ok((scan(&opened.file, zone, &mut buffer)?, opened.stamp)));
             let ((calendar, events, too_large), stamp) = match scanned {
                 Ok(scanned) => scanned,
                 Err(error) => {
@@ -380,7 +380,7 @@ impl Subscription {
 
     /// Why it could not be fetched, without its address.
     fn fault(&self, error: FetchError) -> Stop {
-        let what = match (error.http_status(), error.kind()) {
+        let what = match (error.http_status, error.kind) {
             (Some(status), _) => format!("its server answered {status}"),
             (None, FetchErrorKind::Other) => error.to_string().replace(self.url.as_str(), &self.host),
             (None, FetchErrorKind::Temporary) => "its server cannot be reached, or did not answer".to_owned(),

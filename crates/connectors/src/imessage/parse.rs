@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_text_is_taken_from_where_it_is() {
-        let archived = typedstream::archive_of("hidden \u{fffc}here");
+        let archived = crate::imessage::archive_tests::archive_of("hidden \u{fffc}here");
         let plain = |text: &str| Some(text.to_owned());
         assert_eq!(text(plain("shown"), Some(&archived)).text.as_deref(), Some("shown"));
         assert_eq!(text(plain(""), Some(&archived)).text.as_deref(), Some("hidden here"));

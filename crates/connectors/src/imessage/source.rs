@@ -67,9 +67,7 @@ impl Look {
 
 impl Source {
     pub(crate) fn new(path: &Path) -> Self {
-        let mut log = path.as_os_str().to_owned();
-        log.push("-wal");
-        Self { path: path.to_owned(), log: PathBuf::from(log) }
+        Self { path: path.to_owned(), log: log_of(path) }
     }
 
     /// One word for everything that is in it now.
@@ -128,11 +126,7 @@ impl Source {
 
     /// Copies both files, again if they were written meanwhile. `between` is called in the middle of each try.
     fn copy_to(&self, copy: &Path, between: &mut dyn FnMut()) -> io::Result<()> {
-        let log_copy = PathBuf::from({
-            let mut name = copy.as_os_str().to_owned();
-            name.push("-wal");
-            name
-        });
+        let log_copy = log_of(copy);
         for _ in 0..TRIES {
             let before = self.look()?;
             let bytes = before.bytes.saturating_add(before.log_bytes);
@@ -175,6 +169,13 @@ impl Source {
             _ => Stop::failed(format!("{path} cannot be copied: {error}")),
         }
     }
+}
+
+/// The log of a database, as SQLite names it.
+fn log_of(database: &Path) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
 }
 
 /// Why the copy cannot be read. SQLite's words say what, and quote nothing of the content.

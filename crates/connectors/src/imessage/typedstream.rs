@@ -38,6 +38,13 @@ enum Value {
     Other,
 }
 
+/// How something begins that is written once: not at all, anew, or as a reference to an earlier one.
+enum Begin {
+    Nothing,
+    New,
+    Known(usize),
+}
+
 struct Reader<'a> {
     rest: &'a [u8],
     /// Names of classes and codes of types, which are written once.
@@ -95,73 +102,63 @@ impl<'a> Reader<'a> {
     /// A new object with its contents, a reference to one, or none.
     fn object(&mut self) -> Option<Value> {
         self.step()?;
-        match *self.rest.first()? {
-            NIL => self.bytes(1).map(|_| Value::Other),
-            NEW => {
-                self.bytes(1)?;
-                self.deeper(|reader| {
-                    reader.objects.push(false);
-                    let is_string = reader.class()?;
-                    loop {
-                        if *reader.rest.first()? == END {
-                            reader.bytes(1)?;
-                            return Some(Value::Other);
-                        }
-                        if let Value::Text(text) = reader.group(is_string)? {
-                            return Some(Value::Text(text));
-                        }
+        match self.begin(self.objects.len())? {
+            Begin::Nothing | Begin::Known(_) => Some(Value::Other),
+            Begin::New => self.deeper(|reader| {
+                reader.objects.push(false);
+                let is_string = reader.class()?;
+                loop {
+                    if *reader.rest.first()? == END {
+                        reader.bytes(1)?;
+                        return Some(Value::Other);
                     }
-                })
-            }
-            _ => self.reference(self.objects.len()).map(|_| Value::Other),
+                    if let Value::Text(text) = reader.group(is_string)? {
+                        return Some(Value::Text(text));
+                    }
+                }
+            }),
         }
     }
 
     /// A class with those that it is derived from: whether one of them is that of strings.
     fn class(&mut self) -> Option<bool> {
         self.step()?;
-        match *self.rest.first()? {
-            NIL => self.bytes(1).map(|_| false),
-            NEW => {
-                self.bytes(1)?;
-                self.deeper(|reader| {
-                    let name = reader.name()??;
-                    reader.number()?;
-                    let at = reader.objects.len();
-                    reader.objects.push(false);
-                    let is_string = reader.class()? || name == b"NSString";
-                    reader.objects[at] = is_string;
-                    Some(is_string)
-                })
-            }
-            _ => self.reference(self.objects.len()).and_then(|at| self.objects.get(at).copied()),
+        match self.begin(self.objects.len())? {
+            Begin::Nothing => Some(false),
+            Begin::New => self.deeper(|reader| {
+                let name = reader.name()??;
+                reader.number()?;
+                let at = reader.objects.len();
+                reader.objects.push(false);
+                let is_string = reader.class()? || name == b"NSString";
+                reader.objects[at] = is_string;
+                Some(is_string)
+            }),
+            Begin::Known(at) => self.objects.get(at).copied(),
         }
     }
 
     /// A name that is new, known by its number, or none.
     fn name(&mut self) -> Option<Option<&'a [u8]>> {
-        match *self.rest.first()? {
-            NIL => self.bytes(1).map(|_| None),
-            NEW => {
-                self.bytes(1)?;
+        match self.begin(self.names.len())? {
+            Begin::Nothing => Some(None),
+            Begin::New => {
                 let name = self.counted()?;
                 self.names.push(name);
                 Some(Some(name))
             }
-            _ => self.reference(self.names.len()).and_then(|at| self.names.get(at).copied()).map(Some),
+            Begin::Known(at) => self.names.get(at).copied().map(Some),
         }
     }
 
     /// A text for C: it is written once, like an object.
     fn c_string(&mut self) -> Option<()> {
-        match *self.rest.first()? {
-            NIL => self.bytes(1).map(|_| ()),
-            NEW => {
-                self.bytes(1)?;
+        match self.begin(self.objects.len())? {
+            Begin::Nothing | Begin::Known(_) => Some(()),
+            Begin::New => {
                 self.objects.push(false);
                 self.name().map(|_| ())
             }
-            _ => self.reference(self.objects.len()).map(|_| ()),
         }
     }
 
@@ -187,9 +184,16 @@ impl<'a> Reader<'a> {
         if self.rest.first() == Some(&0x83) { self.bytes(size + 1).map(|_| ()) } else { self.number().map(|_| ()) }
     }
 
-    fn reference(&mut self, known: usize) -> Option<usize> {
-        let at = usize::try_from(self.number()? - FIRST_REFERENCE).ok()?;
-        (at < known).then_some(at)
+    /// How something begins that is written once; `known` is how many of its kind were written before.
+    fn begin(&mut self, known: usize) -> Option<Begin> {
+        match *self.rest.first()? {
+            NIL => self.bytes(1).map(|_| Begin::Nothing),
+            NEW => self.bytes(1).map(|_| Begin::New),
+            _ => {
+                let at = usize::try_from(self.number()? - FIRST_REFERENCE).ok()?;
+                (at < known).then_some(Begin::Known(at))
+            }
+        }
     }
 
     fn number(&mut self) -> Option<i64> {
@@ -241,29 +245,10 @@ fn after_equals(letters: &[u8]) -> &[u8] {
     letters.iter().position(|&letter| letter == b'=').map_or(letters, |at| &letters[at + 1..])
 }
 
-/// An archive with this text, as Messages writes it.
-#[cfg(test)]
-pub(crate) fn archive_of(text: &str) -> Vec<u8> {
-    let mut archive = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x84\x84\x84\x12NSAttributedString\x00\x84\x84\x08NSObject\x00\x85\x92\x84\x84\x84\x08NSString\x01\x94\x84\x01+".to_vec();
-    match text.len() {
-        small @ 0..0x80 => archive.push(small as u8),
-        medium @ 0x80..0x1_0000 => {
-            archive.push(TWO_BYTES);
-            archive.extend((medium as u16).to_le_bytes());
-        }
-        large => {
-            archive.push(FOUR_BYTES);
-            archive.extend((large as u32).to_le_bytes());
-        }
-    }
-    archive.extend(text.as_bytes());
-    archive.extend(b"\x86\x84\x02iI\x01\x05\x92\x84\x84\x84\x0cNSDictionary\x00\x94\x84\x01i\x01\x92\x84\x96\x96\x1d__kIMMessagePartAttributeName\x86\x92\x84\x84\x84\x08NSNumber\x00\x84\x84\x07NSValue\x00\x94\x84\x01*\x84\x99\x99\x00\x86\x86\x86");
-    archive
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::imessage::archive_tests::archive_of;
 
     #[test]
     fn texts_of_every_length_come_out() {

@@ -135,7 +135,7 @@ impl<'w> Work<'w> {
 
     /// Sends one slice; whether it was the last.
     fn slice(&mut self, emitter: &mut Emitter<'_>) -> Result<bool, Stop> {
-        let budget = SLICE_BYTES.max(self.marks.bytes() as u64 * CURSOR_SHARE);
+        let budget = SLICE_BYTES.max(self.marks.bytes as u64 * CURSOR_SHARE);
         let (mut spent, mut chats) = (0, BTreeSet::new());
         while spent < budget {
             let Some(mut current) = self.next_export(emitter)? else {
@@ -243,7 +243,7 @@ impl<'w> Work<'w> {
             if message.start < current.from {
                 continue;
             }
-            *spent += current.messages.sent().byte - message.start;
+            *spent += current.messages.next_at.byte - message.start;
             self.send_message(current, message, emitter)?;
             if *spent >= budget {
                 break false;
@@ -374,7 +374,7 @@ impl<'w> Work<'w> {
             return Ok(());
         }
         // The last message may go on in a longer export, so it is sent again.
-        let sent = if is_finished { current.messages.sent_but_for_last() } else { current.messages.sent() };
+        let sent = if is_finished { current.messages.last_at } else { current.messages.next_at };
         self.mark(&current.path, &current.opened, is_finished, sent.note(), emitter)
     }
 

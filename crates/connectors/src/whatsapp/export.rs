@@ -56,7 +56,7 @@ pub(crate) fn load(path: &FilePath, opened: &Opened, sent: Option<Sent>, buffer:
     let name = path.stem().to_lowercase();
     Ok(match chat_of(opened.reader()?, path, sent, buffer)? {
         Some(loaded) => Export::Chat(Box::new(loaded)),
-        None if (name == "_chat" || name.contains("whatsapp")) && opened.stamp().size > 0 => Export::NotUnderstood,
+        None if (name == "_chat" || name.contains("whatsapp")) && opened.stamp.size > 0 => Export::NotUnderstood,
         None => Export::NotAChat,
     })
 }

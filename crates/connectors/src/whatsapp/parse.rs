@@ -148,9 +148,10 @@ pub(crate) struct Messages {
     open: Option<Open>,
     /// Over all lines so far.
     sum: Xxh3,
-    /// Before the message that was given out last, and before the next one.
-    before: Sent,
-    next: Sent,
+    /// How far the text is sent when the last message was, and the next one was not.
+    pub(crate) next_at: Sent,
+    /// The same without the last message, which may go on in a longer text.
+    pub(crate) last_at: Sent,
     near: [HashMap<u64, u32>; 2],
 }
 
@@ -170,20 +171,10 @@ impl Messages {
             order: outline.order,
             open: None,
             sum: Xxh3::new(),
-            before: Sent::default(),
-            next: Sent::default(),
+            next_at: Sent::default(),
+            last_at: Sent::default(),
             near: [HashMap::new(), HashMap::new()],
         }
-    }
-
-    /// How far the text is sent when the last message was, and the next one was not.
-    pub(crate) const fn sent(&self) -> Sent {
-        self.next
-    }
-
-    /// The same without the last message, which may go on in a longer text.
-    pub(crate) const fn sent_but_for_last(&self) -> Sent {
-        self.before
     }
 
     /// The next message. The lines begin where they ended the last time.
@@ -191,7 +182,7 @@ impl Messages {
         loop {
             let at = lines.offset();
             let Some(line) = next_line(lines)? else {
-                self.next = Sent { byte: at, sum: self.sum.digest() };
+                self.next_at = Sent { byte: at, sum: self.sum.digest() };
                 return Ok(self.open.take().map(|open| self.close(&open)));
             };
             let stamp = Stamp::read(&line.text).filter(|(stamp, _)| stamp.shape == self.shape);
@@ -203,7 +194,7 @@ impl Messages {
             match (begins, &mut self.open) {
                 (Some(begins), None) => self.open = Some(begins),
                 (Some(begins), Some(_)) => {
-                    self.next = begins.at;
+                    self.next_at = begins.at;
                     let ended = self.open.replace(begins);
                     return Ok(ended.map(|open| self.close(&open)));
                 }
@@ -220,7 +211,7 @@ impl Messages {
     }
 
     fn close(&mut self, open: &Open) -> Message {
-        self.before = open.at;
+        self.last_at = open.at;
         let (sender, body, is_edited) = sender_and_body(open.text.trim_end_matches(['\n', '\r']));
         let stamp = open.stamp.as_written();
         let mut hasher = DefaultHasher::new();
@@ -393,8 +384,8 @@ mod tests {
         let mut lines = Lines::new(&file, 0, &mut buffer);
         for (n, expected) in [(1_u64, 21), (2, 42), (3, 63)] {
             assert!(reader.next(&mut lines).unwrap().is_some());
-            let sent = reader.sent();
-            assert_eq!((sent.byte, reader.sent_but_for_last().byte), (expected, (n - 1) * 21));
+            let sent = reader.next_at;
+            assert_eq!((sent.byte, reader.last_at.byte), (expected, (n - 1) * 21));
             assert_eq!(Sent::parse(&sent.note()), Some(sent));
             assert!(outline_of(text, sent) && outline_of(&format!("{text}1/2/24, 10:03 - A: d\n"), sent));
             for other in [text.replacen("A: a", "A: x", 1), text[..20].to_owned()] {

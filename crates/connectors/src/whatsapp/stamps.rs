@@ -187,36 +187,10 @@ impl Half {
 }
 
 /// Spelled without spaces, points and marks, in lower case.
-const HALVES: [(&str, Half); 29] = [
-    ("am", Half::Before),
-    ("pm", Half::After),
-    ("上午", Half::Before),
-    ("凌晨", Half::Before),
-    ("清晨", Half::Before),
-    ("早上", Half::Before),
-    ("中午", Half::Noon),
-    ("下午", Half::After),
-    ("晚上", Half::After),
-    ("午前", Half::Before),
-    ("午後", Half::After),
-    ("오전", Half::Before),
-    ("오후", Half::After),
-    ("ص", Half::Before),
-    ("م", Half::After),
-    ("قظ", Half::Before),
-    ("بظ", Half::After),
-    ("sa", Half::Before),
-    ("ch", Half::After),
-    ("pg", Half::Before),
-    ("ptg", Half::After),
-    ("öö", Half::Before),
-    ("ös", Half::After),
-    ("de", Half::Before),
-    ("du", Half::After),
-    ("πμ", Half::Before),
-    ("μμ", Half::After),
-    ("पूर्वाह्न", Half::Before),
-    ("अपराह्न", Half::After),
+const HALVES: [(Half, &str); 3] = [
+    (Half::Before, "am 上午 凌晨 清晨 早上 午前 오전 ص قظ sa pg öö de πμ पूर्वाह्न"),
+    (Half::Noon, "中午"),
+    (Half::After, "pm 下午 晚上 午後 오후 م بظ ch ptg ös du μμ अपराह्न"),
 ];
 
 /// Reads from left to right. Whatever is not there is not taken.
@@ -318,7 +292,7 @@ impl<'l> Reader<'l> {
 fn half_called(word: &str) -> Option<Half> {
     let plain = |letter: &char| letter.is_alphanumeric() || matches!(letter, '\u{900}'..='\u{97f}');
     let word = word.chars().filter(plain).flat_map(char::to_lowercase).collect::<String>();
-    HALVES.iter().find(|(spelled, _)| *spelled == word).map(|&(_, half)| half)
+    HALVES.iter().find(|(_, spelled)| spelled.split(' ').any(|one| one == word)).map(|&(half, _)| half)
 }
 
 /// What is there only for the direction of writing.

@@ -7,7 +7,7 @@ use super::error::{Error, RequestFault};
 use super::record_replay::{Player, RecordReplay, Recorder};
 use super::redirect::RedirectRules;
 use super::request::header;
-use super::{GovernedClient, Inner, Peek};
+use super::{GovernedClient, Inner};
 use crate::blocking;
 use crate::call_limits::CallLimits;
 use crate::governors::{Governors, Settings};
@@ -15,7 +15,6 @@ use crate::send_governor::SendGovernor;
 use crate::wire::{BodyLimits, client_builder, public_only};
 use gleaner_governor::{Classifier, DefaultClassifier};
 use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -32,17 +31,11 @@ pub struct ClientBuilder {
     body_limits: BodyLimits,
     redirect_rules: RedirectRules,
     classifier: Arc<dyn Classifier + Send + Sync>,
-    peek: Peek,
+    peek_bytes: usize,
     governors: Governors,
     keeps_cookies: bool,
-    recorder: Option<Arc<dyn Recorder>>,
-    player: Option<Arc<dyn Player>>,
-    wires: Wires,
-}
-
-/// What the connections of a client need to know.
-#[derive(Clone)]
-pub(crate) struct Wires {
+    record_replay: RecordReplay,
+    /// Certificate authorities beside those of the platform, as PEM.
     roots: Vec<Vec<u8>>,
 }
 
@@ -63,12 +56,11 @@ impl ClientBuilder {
             body_limits: BodyLimits::default(),
             redirect_rules: RedirectRules::default(),
             classifier: Arc::new(DefaultClassifier::new()),
-            peek: Peek::default(),
+            peek_bytes: 0,
             governors: Governors::global().clone(),
             keeps_cookies: true,
-            recorder: None,
-            player: None,
-            wires: Wires { roots: Vec::new() },
+            record_replay: RecordReplay::default(),
+            roots: Vec::new(),
         };
         builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
     }
@@ -179,7 +171,7 @@ impl ClientBuilder {
     /// Lets the classifier see the first `bytes` of every body. Of error answers it always sees the
     /// first 16 KiB.
     pub const fn peek_body(mut self, bytes: usize) -> Self {
-        self.peek.every_answer = bytes;
+        self.peek_bytes = bytes;
         self
     }
 
@@ -197,19 +189,19 @@ impl ClientBuilder {
 
     /// Writes down every exchange: what is asked, hop by hop and attempt by attempt, and what comes back.
     pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
-        self.recorder = Some(recorder);
+        self.record_replay.recorder = Some(recorder);
         self
     }
 
     /// Answers in the provider's place: no socket is opened, and nothing is waited for.
     pub fn player(mut self, player: Arc<dyn Player>) -> Self {
-        self.player = Some(player);
+        self.record_replay.player = Some(player);
         self
     }
 
     /// Trusts a further certificate authority (PEM) beside those of the platform: a company's own.
     pub fn extra_root_certificate(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.wires.roots.push(pem.as_ref().to_vec());
+        self.roots.push(pem.as_ref().to_vec());
         self
     }
 
@@ -227,11 +219,12 @@ impl ClientBuilder {
         let credential = self.credential.or(self.bearer);
         let key = self.governors.key(&self.name, credential.as_deref());
         let request_cap = self.settings.config.run_budget.request_cap;
-        let replay_governor = self.player.as_ref().map(|_| SendGovernor::for_replay(key.clone(), request_cap));
+        let replay_governor =
+            self.record_replay.player.as_ref().map(|_| SendGovernor::for_replay(key.clone(), request_cap));
         let inner = Inner {
-            wire: self.wires.open()?,
+            wire: connections(&self.roots, false)?,
             guarded_wire: OnceLock::new(),
-            wires: self.wires,
+            roots: self.roots,
             governor: self.governors.governor(&key, &self.settings)?,
             governors: self.governors,
             name: self.name,
@@ -241,8 +234,8 @@ impl ClientBuilder {
             body_limits: self.body_limits,
             redirect_rules: self.redirect_rules,
             classifier: self.classifier,
-            peek: self.peek,
-            record_replay: RecordReplay::new(self.recorder, self.player),
+            peek_bytes: self.peek_bytes,
+            record_replay: self.record_replay,
             replay_governor,
         };
         Ok(GovernedClient { inner: Arc::new(inner) })
@@ -257,26 +250,13 @@ impl ClientBuilder {
     }
 }
 
-impl Wires {
-    /// For where the caller itself sends.
-    fn open(&self) -> Result<reqwest::Client, Error> {
-        finish(self.builder()?)
-    }
-
-    /// For where a redirect leads to.
-    pub(super) fn open_guarded(&self) -> Result<reqwest::Client, Error> {
-        finish(public_only(self.builder()?))
-    }
-
-    fn builder(&self) -> Result<reqwest::ClientBuilder, Error> {
-        let roots = self.roots.iter().map(|pem| reqwest::Certificate::from_pem(pem));
-        let roots: Vec<_> = roots.collect::<Result<_, _>>().map_err(setup("a root certificate cannot be read"))?;
-        let builder = client_builder();
-        Ok(if roots.is_empty() { builder } else { builder.tls_certs_merge(roots) })
-    }
-}
-
-fn finish(builder: reqwest::ClientBuilder) -> Result<reqwest::Client, Error> {
+/// Connections for where the caller itself sends, or to public addresses only, for where a redirect leads to.
+pub(super) fn connections(roots: &[Vec<u8>], must_be_public: bool) -> Result<reqwest::Client, Error> {
+    let roots = roots.iter().map(|pem| reqwest::Certificate::from_pem(pem));
+    let roots: Vec<_> = roots.collect::<Result<_, _>>().map_err(setup("a root certificate cannot be read"))?;
+    let builder = client_builder();
+    let builder = if roots.is_empty() { builder } else { builder.tls_certs_merge(roots) };
+    let builder = if must_be_public { public_only(builder) } else { builder };
     builder.build().map_err(setup("TLS or the resolver cannot be set up"))
 }
 
@@ -284,9 +264,5 @@ fn setup(what: &'static str) -> impl Fn(reqwest::Error) -> Error {
     move |error| Error::Setup { what, source: error.without_url().into() }
 }
 
-/// Shows no credential and no header.
-impl fmt::Debug for ClientBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClientBuilder").field("name", &self.name).finish_non_exhaustive()
-    }
-}
+// Shows no credential and no header.
+gleaner_base::debug_only!(ClientBuilder, |it| name = it.name);

@@ -10,7 +10,7 @@ use std::borrow::Cow;
 
 /// What the owner sets for all requests, and what this client can decode.
 pub(crate) struct DefaultHeaders {
-    all: HeaderMap,
+    pub(crate) all: HeaderMap,
     /// Whether it was left to us to say what can be decoded.
     encoding_is_ours: bool,
 }
@@ -25,10 +25,6 @@ impl DefaultHeaders {
         // reqwest would add it to each copy that is sent, and each copy would have to grow for it.
         owners.entry(ACCEPT).or_insert(HeaderValue::from_static("*/*"));
         Self { all: owners, encoding_is_ours }
-    }
-
-    pub(crate) fn get(&self) -> &HeaderMap {
-        &self.all
     }
 
     /// The headers of a request: its own, and of these the others.

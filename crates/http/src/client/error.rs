@@ -10,8 +10,6 @@ use crate::refusal::Refused;
 use crate::wire::{BodyFault, Cause, RedirectFault, TransportKind};
 use gleaner_governor::{DeferReason, PressureReason};
 use http::StatusCode;
-use std::error::Error as StdError;
-use std::fmt;
 use std::time::Duration;
 
 /// Why a call has no answer.
@@ -121,8 +119,10 @@ pub enum Error {
     BlockingInAsync,
 }
 
-/// A refusal that is final for this call: the provider said no, and it is not asked again.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A refusal that is final for this call: the provider said no, and it is not asked again. Shown as the name and a word;
+/// no period follows an id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name}_{}", word(*.reason))]
 pub struct Terminal {
     /// The client's name.
     pub name: Box<str>,
@@ -154,30 +154,16 @@ impl Terminal {
             TerminalReason::Deferred(_) => None,
         }
     }
-
-    /// Our own budget, if it was that.
-    #[must_use]
-    pub const fn deferral(&self) -> Option<DeferReason> {
-        match self.reason {
-            TerminalReason::Pressure(_) => None,
-            TerminalReason::Deferred(reason) => Some(reason),
-        }
-    }
 }
 
-/// The name and a word, because patterns match on it. No period follows an id.
-impl fmt::Display for Terminal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let word = match self.reason {
-            TerminalReason::Pressure(_) => "rate_limited",
-            TerminalReason::Deferred(DeferReason::RetryBudget | DeferReason::Attempts) => "retry_exhausted",
-            TerminalReason::Deferred(other) => other.as_str(),
-        };
-        write!(f, "{}_{word}", self.name)
+/// A word that patterns match on.
+const fn word(reason: TerminalReason) -> &'static str {
+    match reason {
+        TerminalReason::Pressure(_) => "rate_limited",
+        TerminalReason::Deferred(DeferReason::RetryBudget | DeferReason::Attempts) => "retry_exhausted",
+        TerminalReason::Deferred(other) => other.as_str(),
     }
 }
-
-impl StdError for Terminal {}
 
 /// What is wrong with a request as it is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -189,12 +175,9 @@ pub enum RequestFault {
     /// Only HTTP is spoken here.
     #[error("its URL begins with neither http:// nor https://")]
     Scheme,
-    /// A header has characters that no header may have.
-    #[error("its header {name:?} has a name or a value that HTTP does not allow")]
-    Header {
-        /// Which one; the value is not shown.
-        name: Box<str>,
-    },
+    /// A header has characters that no header may have. Holds which one; the value is not shown.
+    #[error("its header {0:?} has a name or a value that HTTP does not allow")]
+    Header(Box<str>),
     /// The value for its body cannot be written as JSON.
     #[error("its body cannot be written as JSON")]
     Json,

@@ -15,7 +15,6 @@ use http::HeaderMap;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::HashSet;
-use std::fmt;
 use url::Url;
 
 /// What is wrong with the pages.
@@ -25,12 +24,9 @@ pub enum PagingFault {
     /// A page was there before.
     #[error("the provider leads back to a page that was loaded before; this is a loop")]
     Loop,
-    /// More pages than are loaded.
-    #[error("there are more than the {max} pages that are loaded; `max_pages` allows more")]
-    TooMany {
-        /// How many are.
-        max: u32,
-    },
+    /// More pages than are loaded. Holds how many are.
+    #[error("there are more than the {0} pages that are loaded; `max_pages` allows more")]
+    TooMany(u32),
     /// The next page is at another origin.
     #[error("the next page is at another origin, and the credentials would go there, too")]
     OtherOrigin,
@@ -201,7 +197,7 @@ impl Pages {
             Next::After(cursor) => self.way.url(url, cursor).map_err(fail)?,
         };
         if self.loaded == self.max_pages {
-            return Err(fail(PagingFault::TooMany { max: self.max_pages }));
+            return Err(fail(PagingFault::TooMany(self.max_pages)));
         }
         Ok(Some(self.request.clone().with_url(url)))
     }
@@ -269,12 +265,8 @@ fn with_query(url: &Url, name: &str, value: &str) -> Url {
     url
 }
 
-/// Shows no cursor: it may be a URL with private data.
-impl fmt::Debug for Pages {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pages").field("request", &self.request).field("loaded", &self.loaded).finish_non_exhaustive()
-    }
-}
+// Shows no cursor: it may be a URL with private data.
+gleaner_base::debug_only!(Pages, |it| request = it.request, loaded = it.loaded);
 
 /// One page.
 #[derive(Clone)]
@@ -300,13 +292,8 @@ impl Slice {
     }
 }
 
-/// Shows neither body nor cursor.
-impl fmt::Debug for Slice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (index, bytes) = (&self.index, &self.body.len());
-        f.debug_struct("Slice").field("index", index).field("bytes", bytes).finish_non_exhaustive()
-    }
-}
+// Shows neither body nor cursor.
+gleaner_base::debug_only!(Slice, |it| index = it.index, bytes = it.body.len());
 
 #[cfg(test)]
 mod tests {

@@ -81,10 +81,6 @@ pub(crate) struct RecordReplay {
 }
 
 impl RecordReplay {
-    pub(crate) const fn new(recorder: Option<Arc<dyn Recorder>>, player: Option<Arc<dyn Player>>) -> Self {
-        Self { recorder, player }
-    }
-
     pub(crate) const fn is_off(&self) -> bool {
         self.recorder.is_none() && self.player.is_none()
     }
@@ -104,7 +100,7 @@ impl Asked {
 impl Reply {
     /// An answer, of whose body so much has been read.
     pub(crate) fn of(answer: &Answer, body_end: BodyEnd) -> Self {
-        let (status, body) = (answer.status.as_u16(), answer.body.front().to_vec());
+        let (status, body) = (answer.status.as_u16(), answer.body.front.to_vec());
         Self { status, headers: pairs(&answer.headers), body, body_end }
     }
 
@@ -130,16 +126,8 @@ fn pairs(headers: &HeaderMap) -> Vec<(String, String)> {
     headers.iter().map(|(name, value)| (name.as_str().to_owned(), text(value))).collect()
 }
 
-/// Shows the method alone: the rest carries credentials.
-impl fmt::Debug for Asked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Asked").field("method", &self.method).finish_non_exhaustive()
-    }
-}
+// Shows the method alone: the rest carries credentials.
+gleaner_base::debug_only!(Asked, |it| method = it.method);
 
-/// Shows the status alone.
-impl fmt::Debug for Reply {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
-    }
-}
+// Shows the status alone.
+gleaner_base::debug_only!(Reply, |it| status = it.status);

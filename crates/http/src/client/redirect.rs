@@ -28,7 +28,7 @@ pub(crate) struct Redirects {
     /// the first redirect, when there is nowhere else.
     home: Option<Origin>,
     rules: RedirectRules,
-    followed: u32,
+    pub(crate) followed: u32,
     /// As few as there are redirects at most.
     seen: Vec<(Method, Url)>,
 }
@@ -64,10 +64,6 @@ impl Redirects {
         !self.rules.private_allowed && !self.is_home(url)
     }
 
-    pub(crate) const fn followed(&self) -> u32 {
-        self.followed
-    }
-
     /// The request that an answer to `hop` asks for; `None` when it is no redirect, or when the owner
     /// follows none.
     pub(crate) fn next<'a>(
@@ -92,7 +88,7 @@ impl Redirects {
             return Err(RedirectFault::Loop);
         }
         if self.followed == self.rules.max {
-            return Err(RedirectFault::TooMany { max: self.rules.max });
+            return Err(RedirectFault::TooMany(self.rules.max));
         }
         self.followed += 1;
         Ok(Some(next))
@@ -289,7 +285,7 @@ mod tests {
             assert!(redirects.next(&first, StatusCode::FOUND, &headers).unwrap().is_some());
         }
         let last = redirects.next(&first, StatusCode::FOUND, &headers);
-        assert!(matches!(last, Err(RedirectFault::TooMany { max: 10 })));
+        assert!(matches!(last, Err(RedirectFault::TooMany(10))));
     }
 
     #[test]

@@ -14,7 +14,6 @@ use http::Method;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use serde::Serialize;
 use std::borrow::Cow;
-use std::fmt;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,14 +22,15 @@ use tracing::Instrument;
 use url::Url;
 use url::form_urlencoded::Serializer;
 
-/// A request that is being written. What is wrong with it is told by [`send`](Self::send).
+/// A request that is being written. What is wrong with it is told by `send`. `E` is what drives it: nothing in an async
+/// program, a runtime of its own in a [blocking](crate::blocking) one.
 #[derive(Clone)]
 #[must_use = "a request does nothing until it is sent"]
-pub struct RequestBuilder(Box<Draft>);
+pub struct RequestBuilder<E = ()>(pub(crate) Box<Draft>, pub(crate) E);
 
 /// What a request consists of so far. It is large and goes through many hands, so it stays where it is.
 #[derive(Clone)]
-struct Draft {
+pub(crate) struct Draft {
     client: GovernedClient,
     method: Method,
     url: Result<Url, RequestFault>,
@@ -83,7 +83,7 @@ impl From<std::time::Instant> for Deadline {
 impl RequestBuilder {
     pub(crate) fn new(client: GovernedClient, method: Method, url: &str) -> Self {
         let call_limits = client.inner.call_limits;
-        let mut request = Self(Box::new(Draft {
+        let mut draft = Box::new(Draft {
             client,
             method,
             url: parse(url),
@@ -93,11 +93,13 @@ impl RequestBuilder {
             call_limits,
             deadline: None,
             fault: None,
-        }));
-        request.0.take_credentials_of_url();
-        request
+        });
+        draft.take_credentials_of_url();
+        Self(draft, ())
     }
+}
 
+impl<E> RequestBuilder<E> {
     /// Sets a header; it replaces what the client sets by default.
     pub fn header(mut self, name: impl AsRef<str>, value: impl AsRef<[u8]>) -> Self {
         self.0.set_header(name.as_ref(), value.as_ref());
@@ -149,7 +151,7 @@ impl RequestBuilder {
 
     fn typed_body(mut self, content_type: &'static str, body: impl Into<Bytes>) -> Self {
         let draft = &mut *self.0;
-        if !draft.client.inner.default_headers.get().contains_key(header::CONTENT_TYPE) {
+        if !draft.client.inner.default_headers.all.contains_key(header::CONTENT_TYPE) {
             draft.headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static(content_type));
         }
         self.body(body)
@@ -174,6 +176,17 @@ impl RequestBuilder {
         self
     }
 
+    pub(crate) fn url(&self) -> Result<&Url, RequestFault> {
+        self.0.url.as_ref().map_err(Clone::clone)
+    }
+
+    pub(crate) fn with_url(mut self, url: Url) -> Self {
+        self.0.url = Ok(url);
+        self
+    }
+}
+
+impl RequestBuilder {
     /// Sends it, and again while that helps and is safe.
     ///
     /// An answer with an error status is an answer; see
@@ -197,16 +210,7 @@ impl RequestBuilder {
             let call = pin!(send::call(inner, &mut hop, &call_limits));
             call.instrument(span).await?
         };
-        Ok(Response { answer, url: hop.url })
-    }
-
-    pub(crate) fn url(&self) -> Result<&Url, RequestFault> {
-        self.0.url.as_ref().map_err(Clone::clone)
-    }
-
-    pub(crate) fn with_url(mut self, url: Url) -> Self {
-        self.0.url = Ok(url);
-        self
+        Ok(Response { answer, url: hop.url, engine: () })
     }
 
     /// Sends it by another client: with the headers that it had, and not with those of the other.
@@ -258,7 +262,7 @@ fn parse(url: &str) -> Result<Url, RequestFault> {
 
 /// A header of the caller's; what may be a credential is kept out of the compression tables of HTTP/2.
 pub(crate) fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), RequestFault> {
-    let fault = || RequestFault::Header { name: name.into() };
+    let fault = || RequestFault::Header(name.into());
     let parsed = HeaderName::from_bytes(name.as_bytes()).map_err(|_invalid| fault())?;
     let mut value = HeaderValue::from_bytes(value).map_err(|_invalid| fault())?;
     value.set_sensitive(matches!(parsed, header::AUTHORIZATION | header::COOKIE));
@@ -275,13 +279,8 @@ fn basic(url: &Url) -> String {
     format!("Basic {}", STANDARD.encode(credentials))
 }
 
-/// Shows neither query nor headers nor body.
-impl fmt::Debug for RequestBuilder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.0.url.as_ref().map(Place::of);
-        f.debug_struct("RequestBuilder").field("method", &self.0.method).field("place", &place).finish_non_exhaustive()
-    }
-}
+// Shows neither query nor headers nor body.
+gleaner_base::debug_only!(RequestBuilder<E> for E, |it| method = it.0.method, place = it.0.url.as_ref().map(Place::of));
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,6 @@ use futures_util::stream::{Stream, try_unfold};
 use gleaner_governor::DeferReason;
 use http::{HeaderMap, StatusCode, Version};
 use serde::de::DeserializeOwned;
-use std::fmt;
 use std::time::Duration;
 use url::Url;
 
@@ -16,10 +15,12 @@ use url::Url;
 ///
 /// Its body is decoded and bounded, however it is read: [`Error::Body`] says when it is too large, a
 /// decompression bomb, damaged, incomplete or silent for too long.
-pub struct Response {
+pub struct Response<E = ()> {
     pub(crate) answer: Box<Answer>,
     /// Who answered.
     pub(crate) url: Url,
+    /// What drives it; see [`RequestBuilder`](super::RequestBuilder).
+    pub(crate) engine: E,
 }
 
 /// What an answer consists of. It is large and goes through many hands, so it stays where it is.
@@ -40,7 +41,7 @@ pub(crate) struct Story {
     pub(crate) deferred: Option<DeferReason>,
 }
 
-impl Response {
+impl<E> Response<E> {
     /// The status.
     #[must_use]
     pub fn status(&self) -> StatusCode {
@@ -101,12 +102,27 @@ impl Response {
         Ok(self)
     }
 
+    pub(crate) fn place(&self) -> Place {
+        Place::of(&self.url)
+    }
+
+    pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Error> {
+        self.answer.body.chunk().await.map_err(|error| body_error(&self.url, error))
+    }
+
+    /// The same answer with another engine, and the engine that it had.
+    pub(crate) fn driven_by<F>(self, engine: F) -> (Response<F>, E) {
+        (Response { answer: self.answer, url: self.url, engine }, self.engine)
+    }
+}
+
+impl Response {
     /// The next piece of the body; `None` at its end.
     ///
     /// # Errors
     /// When it cannot be read on. Once broken, it stays so.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
-        self.answer.body.chunk().await.map_err(|error| body_error(&self.url, error))
+        self.next_chunk().await
     }
 
     /// The whole body.
@@ -145,10 +161,6 @@ impl Response {
             Ok(piece.map(|piece| (piece, response)))
         })
     }
-
-    pub(crate) fn place(&self) -> Place {
-        Place::of(&self.url)
-    }
 }
 
 /// Some servers begin UTF-8 with it, and it is no part of the text.
@@ -158,10 +170,5 @@ fn body_error(url: &Url, BodyError { fault, cause }: BodyError) -> Error {
     Error::Body { place: Place::of(url), fault, source: cause }
 }
 
-/// Shows no header and no body: they carry tokens and private data.
-impl fmt::Debug for Response {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.place();
-        f.debug_struct("Response").field("status", &self.answer.status).field("place", &place).finish_non_exhaustive()
-    }
-}
+// Shows no header and no body: they carry tokens and private data.
+gleaner_base::debug_only!(Response<E> for E, |it| status = it.answer.status, place = it.place());

@@ -54,7 +54,7 @@ pub(crate) async fn call<'a>(
         let next = redirects.next(hop, answer.status, &answer.headers);
         let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
         let Some(next) = next else {
-            story.redirects = redirects.followed();
+            story.redirects = redirects.followed;
             answer.story = story;
             return Ok(answer);
         };
@@ -119,7 +119,7 @@ impl Transport for Attempt<'_> {
 
     fn timed_out(&self, limit: Duration) -> NoAnswer {
         self.record(Err(NoReply::Timeout));
-        NoAnswer::new(TransportKind::Timeout { after: limit })
+        NoAnswer::new(TransportKind::Timeout(limit))
     }
 
     fn classify(&self, result: Result<&Box<Answer>, &NoAnswer>, wall_now: WallTime) -> Outcome {
@@ -127,7 +127,7 @@ impl Transport for Attempt<'_> {
             Ok(answer) => {
                 let headers = Headers(&answer.headers);
                 let view = ResponseView::new(answer.status.as_u16(), &headers);
-                let front = answer.body.front();
+                let front = &answer.body.front;
                 let view = if front.is_empty() { view } else { view.with_body(front) };
                 self.client.classifier.classify(&view, wall_now)
             }
@@ -158,7 +158,7 @@ impl Attempt<'_> {
         let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
         // In its box before anything is waited for: a future that keeps it would have to be as large.
         let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
-        let peek = self.client.peek.of(status);
+        let peek = self.client.peek_of(status);
         if peek > 0 {
             answer.body.peek(peek, self.time_to_read()).await;
         }
@@ -243,7 +243,7 @@ pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReaso
         _ if verdict != Verdict::Throttled => None,
         End::Deferred { reason, retry_in } => Some((TerminalReason::Deferred(reason), retry_in)),
         // It is the provider that asks for more time than there is.
-        End::TooLate { retry_in } => Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in))),
+        End::TooLate(retry_in) => Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in))),
         End::Done => None,
     }
 }
@@ -254,7 +254,7 @@ impl NoAnswer {
     const fn of(no_reply: NoReply) -> Self {
         let why = match no_reply {
             NoReply::Connect => Why::Transport(TransportKind::Connect),
-            NoReply::Timeout => Why::Transport(TransportKind::Timeout { after: Duration::ZERO }),
+            NoReply::Timeout => Why::Transport(TransportKind::Timeout(Duration::ZERO)),
             NoReply::Lost => Why::Transport(TransportKind::Lost),
             NoReply::Untrusted => Why::Untrusted,
             NoReply::PrivateTarget => Why::Private,
@@ -266,7 +266,7 @@ impl NoAnswer {
     const fn no_reply(&self) -> Option<NoReply> {
         Some(match self.why {
             Why::Transport(TransportKind::Connect) => NoReply::Connect,
-            Why::Transport(TransportKind::Timeout { .. }) => NoReply::Timeout,
+            Why::Transport(TransportKind::Timeout(_)) => NoReply::Timeout,
             Why::Transport(TransportKind::Lost) => NoReply::Lost,
             Why::Untrusted => NoReply::Untrusted,
             Why::Private => NoReply::PrivateTarget,
@@ -300,7 +300,7 @@ mod tests {
         let spent = TerminalReason::Deferred(DeferReason::RetryBudget);
         let pushed = End::Pressure { reason: PressureReason::RateLimited, retry_in: SOON };
         let budget = End::Deferred { reason: DeferReason::RetryBudget, retry_in: None };
-        let impatient = End::TooLate { retry_in: Duration::from_secs(3) };
+        let impatient = End::TooLate(Duration::from_secs(3));
         for (verdict, end, expected) in [
             (Verdict::Throttled, pushed, Some((pressure, SOON))),
             (Verdict::Throttled, budget, Some((spent, None))),

@@ -13,7 +13,6 @@ use crate::retry::{End, Next};
 use crate::send_governor::{is_refusal, pause};
 use gleaner_governor::keyed::{Feedback, Handle};
 use gleaner_governor::{Admission, Deferral, Jitter, Outcome, Permit, Time};
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -87,7 +86,7 @@ impl DomainHandle {
             .handle
             .attached()
             .enter(self.inner.max_waiting)
-            .map_err(|waiting| self.refused(Refusal::QueueFull { waiting }, None))?;
+            .map_err(|waiting| self.refused(Refusal::QueueFull(waiting), None))?;
         let far = last_send.unwrap_or_else(|| self.inner.clock.instant(Time::NEVER));
         loop {
             // `>=`: a timer may not wake again for equality.
@@ -127,11 +126,7 @@ impl DomainHandle {
     }
 }
 
-impl fmt::Debug for DomainHandle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DomainHandle").field("domain", &self.domain()).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(DomainHandle, |it| domain = it.domain());
 
 /// Leave to send one request to a host now.
 #[must_use = "a permit is answered, or given back by dropping it"]
@@ -190,8 +185,4 @@ impl Drop for DomainPermit {
     }
 }
 
-impl fmt::Debug for DomainPermit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DomainPermit").field("domain", &self.domain()).finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(DomainPermit, |it| domain = it.domain());

@@ -3,14 +3,14 @@
 //! Labels are hosts, and no more of them than a snapshot may have: a scrape must not grow with the crawl.
 
 use super::Domains;
-use gleaner_governor::CircuitState;
+use crate::metrics::{CIRCUIT_HELP, Gauge, circuit_number, encode_gauges, text_of};
 use gleaner_governor::keyed::{KeySnapshot, Snapshot};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, text};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
 use std::fmt;
 
 /// The figures of all hosts in the text format that Prometheus reads (OpenMetrics 1.0), with the `top` hosts that are
@@ -19,11 +19,7 @@ use std::fmt;
 /// # Errors
 /// When writing to a string fails, which it does not.
 pub fn domains_prometheus_text(domains: &Domains, top: usize) -> Result<String, fmt::Error> {
-    let mut registry = Registry::with_prefix("gleaner_domains");
-    registry.register_collector(Box::new(Figures { snapshot: domains.snapshot(top) }));
-    let mut text = String::new();
-    text::encode(&mut text, &registry)?;
-    Ok(text)
+    text_of("gleaner_domains", Figures { snapshot: domains.snapshot(top) })
 }
 
 #[derive(Debug)]
@@ -34,7 +30,7 @@ struct Figures {
 impl Collector for Figures {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         self.encode_sums(&mut encoder)?;
-        self.encode_hosts(&mut encoder)
+        encode_gauges(&mut encoder, "domain", &self.snapshot.keys, |key| key.domain.to_string(), &gauges())
     }
 }
 
@@ -62,46 +58,18 @@ impl Figures {
         }
         Ok(())
     }
+}
 
-    fn encode_hosts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let seconds = Some(&Unit::Seconds);
-        let s = |duration: std::time::Duration| duration.as_secs_f64();
-        self.gauge(encoder, "rate", "Present rate per second", None, |key| Some(key.rate_per_s))?;
-        self.gauge(encoder, "tokens", "Requests that may go out at once", None, |key| Some(key.tokens))?;
-        let help = "Smoothed mean latency";
-        self.gauge(encoder, "latency_mean", help, seconds, |key| key.latency_mean.map(s))?;
-        let help = "95th percentile of the last latencies";
-        self.gauge(encoder, "latency_p95", help, seconds, |key| key.latency_p95.map(s))?;
-        let help = "Share of recent answers that failed";
-        self.gauge(encoder, "error_rate", help, None, |key| Some(key.error_rate))?;
-        let help = "Failures in a row";
-        self.gauge(encoder, "failures_in_row", help, None, |key| Some(f64::from(key.failures_in_row)))?;
-        let help = "Time until the host is open again";
-        self.gauge(encoder, "opens_in", help, seconds, |key| Some(s(key.opens_in)))?;
-        let help = "The circuit: 0 closed, 1 half open, 2 open";
-        self.gauge(encoder, "circuit", help, None, |key| {
-            Some(match key.circuit {
-                CircuitState::Closed => 0.0,
-                CircuitState::HalfOpen => 1.0,
-                CircuitState::Open => 2.0,
-            })
-        })
-    }
-
-    fn gauge(
-        &self,
-        encoder: &mut DescriptorEncoder<'_>,
-        name: &str,
-        help: &str,
-        unit: Option<&Unit>,
-        read: impl Fn(&KeySnapshot) -> Option<f64>,
-    ) -> fmt::Result {
-        let mut family = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-        for key in &self.snapshot.keys {
-            if let Some(value) = read(key) {
-                ConstGauge::new(value).encode(family.encode_family(&[("domain", &*key.domain)])?)?;
-            }
-        }
-        Ok(())
-    }
+fn gauges() -> [Gauge<KeySnapshot>; 8] {
+    let seconds = || Some(Unit::Seconds);
+    [
+        ("rate", "Present rate per second", None, |key| Some(key.rate_per_s)),
+        ("tokens", "Requests that may go out at once", None, |key| Some(key.tokens)),
+        ("latency_mean", "Smoothed mean latency", seconds(), |key| Some(key.latency_mean?.as_secs_f64())),
+        ("latency_p95", "95th percentile of the last latencies", seconds(), |key| Some(key.latency_p95?.as_secs_f64())),
+        ("error_rate", "Share of recent answers that failed", None, |key| Some(key.error_rate)),
+        ("failures_in_row", "Failures in a row", None, |key| Some(f64::from(key.failures_in_row))),
+        ("opens_in", "Time until the host is open again", seconds(), |key| Some(key.opens_in.as_secs_f64())),
+        ("circuit", CIRCUIT_HELP, None, |key| Some(circuit_number(key.circuit))),
+    ]
 }

@@ -4,19 +4,19 @@
 //! passes the cap. A body that broke stays broken: it is never mistaken for a shorter one. Never retries;
 //! the governor has heard of the answer when its head was there.
 
-use super::causes::Cause;
 use super::decode::{CODINGS_MAX, Coding, Reader, codings, decoded};
+use crate::causes::Cause;
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use http::{HeaderMap, Method, StatusCode, Version};
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
-use std::{fmt, io};
 use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::io::{StreamReader, read_buf};
 
@@ -24,42 +24,30 @@ use tokio_util::io::{StreamReader, read_buf};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BodyFault {
-    /// More than the owner allows.
-    #[error("the answer is larger than {limit_bytes} bytes; `max_decoded_bytes` allows more")]
-    TooLarge {
-        /// What is allowed.
-        limit_bytes: u64,
-    },
-    /// Out of little comes much: a decompression bomb.
+    /// More than the owner allows. Holds what is allowed.
+    #[error("the answer is larger than {0} bytes; `max_decoded_bytes` allows more")]
+    TooLarge(u64),
+    /// Out of little comes much: a decompression bomb. Holds what is allowed.
     #[error(
-        "the answer becomes more than {limit} times as large when it is decoded, as decompression bombs do; \
+        "the answer becomes more than {0} times as large when it is decoded, as decompression bombs do; \
          `max_ratio` allows more"
     )]
-    RatioTooHigh {
-        /// What is allowed.
-        limit: u32,
-    },
+    RatioTooHigh(u32),
     /// A coding that nobody asked for.
     #[error("the answer is encoded in a way that is not known here")]
     UnknownCoding,
-    /// Too many codings on top of each other.
-    #[error("the answer is encoded more than {max} times over")]
-    TooManyCodings {
-        /// What is allowed.
-        max: usize,
-    },
+    /// Too many codings on top of each other. Holds what is allowed.
+    #[error("the answer is encoded more than {0} times over")]
+    TooManyCodings(usize),
     /// The encoded data is damaged, or it ends before its end.
     #[error("the encoded answer is damaged or ends too early, so it is not complete")]
     Corrupt,
     /// The connection broke, or the message is not as long as it said.
     #[error("the answer broke off, so it is not complete")]
     Lost,
-    /// Nothing came for too long.
-    #[error("nothing came for {:.1} s in the middle of the answer; `idle_timeout` allows more", .limit.as_secs_f64())]
-    Idle {
-        /// What is allowed.
-        limit: Duration,
-    },
+    /// Nothing came for too long. Holds what is allowed.
+    #[error("nothing came for {:.1} s in the middle of the answer; `idle_timeout` allows more", .0.as_secs_f64())]
+    Idle(Duration),
     /// The caller's deadline came before the end.
     #[error("the deadline of the call came before the end of the answer")]
     Deadline,
@@ -121,7 +109,7 @@ impl From<BodyFault> for BodyError {
 /// A body that is being read.
 pub struct Body {
     /// What was read for the classifier and not yet by the caller.
-    front: Bytes,
+    pub(crate) front: Bytes,
     state: State,
     /// What lies under a fault that the caller has not been told yet.
     cause: Option<Cause>,
@@ -130,12 +118,8 @@ pub struct Body {
     came_out: u64,
 }
 
-/// Shows no content.
-impl fmt::Debug for Body {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Body").field("came_out", &self.came_out).finish_non_exhaustive()
-    }
-}
+// Shows no content.
+gleaner_base::debug_only!(Body, |it| came_out = it.came_out);
 
 enum State {
     Plain(reqwest::Response),
@@ -178,7 +162,29 @@ impl Body {
     /// Reads the first `bytes`, if they come within `time`, and keeps them for the caller. A failure is
     /// kept, too: the head of the answer counts, whatever happens to its body.
     pub(crate) async fn peek(&mut self, bytes: usize, time: Duration) {
-        let mut front = BytesMut::new();
+        self.read_front(bytes, time.min(PEEK_TIMEOUT)).await;
+    }
+
+    /// A body that came out of a recording.
+    #[must_use]
+    pub fn recorded(front: Bytes, end: BodyEnd, limits: BodyLimits) -> Self {
+        let state = if end == BodyEnd::Complete { State::Ended } else { State::Broken(BodyFault::Lost) };
+        Self { front, state, cause: None, limits, deadline: None, came_out: 0 }
+    }
+
+    /// Reads on until more than `bytes` are there, or all, or `time` is over. The caller gets it as if nobody had looked.
+    pub(crate) async fn read_ahead(&mut self, bytes: usize, time: Duration) -> BodyEnd {
+        self.read_front(bytes.saturating_add(1), time).await;
+        match self.state {
+            State::Broken(_) => BodyEnd::Broken,
+            State::Ended if self.front.len() <= bytes => BodyEnd::Complete,
+            _ => BodyEnd::TooLarge,
+        }
+    }
+
+    /// Reads on until `bytes` are there, if they come in time, and keeps them.
+    async fn read_front(&mut self, bytes: usize, time: Duration) {
+        let mut front = BytesMut::from(&self.front[..]);
         let reading = async {
             while front.len() < bytes {
                 match self.piece().await {
@@ -192,44 +198,8 @@ impl Body {
             }
         };
         // Elapsed: what is there by now has to do.
-        let _whether_in_time = timeout(time.min(PEEK_TIMEOUT), reading).await;
-        self.front = front.freeze();
-    }
-
-    /// A body that came out of a recording.
-    #[must_use]
-    pub fn recorded(front: Bytes, end: BodyEnd, limits: BodyLimits) -> Self {
-        let state = if end == BodyEnd::Complete { State::Ended } else { State::Broken(BodyFault::Lost) };
-        Self { front, state, cause: None, limits, deadline: None, came_out: 0 }
-    }
-
-    /// Reads on until more than `bytes` are there, or all, or `time` is over. The caller gets it as if nobody had looked.
-    pub(crate) async fn read_ahead(&mut self, bytes: usize, time: Duration) -> BodyEnd {
-        let mut front = BytesMut::from(&self.front[..]);
-        let reading = async {
-            while front.len() <= bytes {
-                match self.piece().await {
-                    Ok(Some(piece)) => front.extend_from_slice(&piece),
-                    Ok(None) => break,
-                    Err(error) => {
-                        self.cause = error.cause;
-                        break;
-                    }
-                }
-            }
-        };
         let _whether_in_time = timeout(time, reading).await;
         self.front = front.freeze();
-        match self.state {
-            State::Broken(_) => BodyEnd::Broken,
-            State::Ended if self.front.len() <= bytes => BodyEnd::Complete,
-            _ => BodyEnd::TooLarge,
-        }
-    }
-
-    /// What was peeked and is not read yet.
-    pub(crate) fn front(&self) -> &[u8] {
-        &self.front
     }
 
     /// The next piece; `None` at the end of a body that is complete.
@@ -283,19 +253,19 @@ impl Body {
         match timeout_at(end, piece).await {
             Ok(result) => result,
             Err(_elapsed) if end < idle_ends => Err(BodyFault::Deadline.into()),
-            Err(_elapsed) => Err(BodyFault::Idle { limit: self.limits.idle }.into()),
+            Err(_elapsed) => Err(BodyFault::Idle(self.limits.idle).into()),
         }
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), BodyFault> {
         self.came_out = self.came_out.saturating_add(bytes as u64);
         if self.came_out > self.limits.decoded_bytes {
-            return Err(BodyFault::TooLarge { limit_bytes: self.limits.decoded_bytes });
+            return Err(BodyFault::TooLarge(self.limits.decoded_bytes));
         }
         if let State::Encoded { went_in, .. } = &self.state {
             let fair = went_in.load(Ordering::Relaxed).saturating_mul(u64::from(self.limits.ratio));
             if self.came_out > fair.max(RATIO_FREE_BYTES) {
-                return Err(BodyFault::RatioTooHigh { limit: self.limits.ratio });
+                return Err(BodyFault::RatioTooHigh(self.limits.ratio));
             }
         }
         Ok(())

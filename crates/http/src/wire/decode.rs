@@ -52,7 +52,7 @@ pub(crate) fn codings(headers: &HeaderMap) -> Result<Vec<Coding>, BodyFault> {
                 _ => return Err(BodyFault::UnknownCoding),
             };
             if found.len() == CODINGS_MAX {
-                return Err(BodyFault::TooManyCodings { max: CODINGS_MAX });
+                return Err(BodyFault::TooManyCodings(CODINGS_MAX));
             }
             found.push(coding);
         }
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(read(&["GZIP"]), Ok(vec![Coding::Gzip]));
         assert_eq!(read(&["gzip, br"]), Ok(vec![Coding::Gzip, Coding::Brotli]));
         assert_eq!(read(&["deflate", " zstd "]), Ok(vec![Coding::Deflate, Coding::Zstd]));
-        assert_eq!(read(&["gzip, gzip, gzip"]), Err(BodyFault::TooManyCodings { max: 2 }));
+        assert_eq!(read(&["gzip, gzip, gzip"]), Err(BodyFault::TooManyCodings(2)));
         assert_eq!(read(&["aes128gcm"]), Err(BodyFault::UnknownCoding));
         assert_eq!(read(&["gzip, compress"]), Err(BodyFault::UnknownCoding));
     }

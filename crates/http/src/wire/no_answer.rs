@@ -1,42 +1,25 @@
 //! Why a request has no answer: what a governor and a person are told.
 
 use super::address::PrivateTarget;
-use super::causes::{Cause, cause, causes};
+use crate::causes::{Cause, cause, causes};
 use gleaner_governor::{Outcome, network_error, untrusted_certificate};
-use std::fmt;
 use std::time::Duration;
 
 /// What failed on the way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransportKind {
     /// No connection: the provider has not seen the request.
+    #[error(
+        "no connection, so nothing was sent; the name, the port or the way there may be wrong, or the provider is down"
+    )]
     Connect,
-    /// No answer within the time of one attempt. The provider may have done what was asked.
-    Timeout {
-        /// How long it was waited for.
-        after: Duration,
-    },
+    /// No answer within the time of one attempt. The provider may have done what was asked. Holds how long it was waited for.
+    #[error("no answer within {:.1} s of being sent; the provider may still have done what was asked", .0.as_secs_f64())]
+    Timeout(Duration),
     /// The connection broke. The provider may have done what was asked.
+    #[error("the connection broke before the answer was there; the provider may still have done what was asked")]
     Lost,
-}
-
-impl fmt::Display for TransportKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Connect => f.write_str(
-                "no connection, so nothing was sent; the name, the port or the way there may be wrong, or the provider is down",
-            ),
-            Self::Timeout { after } => write!(
-                f,
-                "no answer within {:.1} s of being sent; the provider may still have done what was asked",
-                after.as_secs_f64()
-            ),
-            Self::Lost => f.write_str(
-                "the connection broke before the answer was there; the provider may still have done what was asked",
-            ),
-        }
-    }
 }
 
 /// Why an attempt has no answer. A `reqwest::Error` becomes one, without its URL.
@@ -80,7 +63,7 @@ impl NoAnswer {
     #[must_use]
     pub fn in_one_line(&self) -> String {
         let what = match self.why {
-            Why::Transport(TransportKind::Timeout { after }) => {
+            Why::Transport(TransportKind::Timeout(after)) => {
                 return format!("no answer within {} s", after.as_secs());
             }
             Why::Transport(TransportKind::Connect) => "no connection",

@@ -30,12 +30,9 @@ pub enum RedirectFault {
     /// The same request was answered before.
     #[error("it leads back to a request that was redirected before")]
     Loop,
-    /// More than the client follows.
-    #[error("it is one more than the {max} that are followed")]
-    TooMany {
-        /// How many are.
-        max: u32,
-    },
+    /// More than the client follows. Holds how many are.
+    #[error("it is one more than the {0} that are followed")]
+    TooMany(u32),
 }
 
 /// Whether an answer with this status leads elsewhere.

@@ -16,7 +16,7 @@ fn pairs() -> [(SendGovernor, SendGovernor); 3] {
 }
 
 fn assert_governed_twice(refused: &Refused, outer: &SendGovernor, inner: &SendGovernor) {
-    assert_eq!(refused.reason, Refusal::GovernedTwice { by: outer.key().clone() });
+    assert_eq!(refused.reason, Refusal::GovernedTwice(outer.key().clone()));
     assert_eq!(&refused.key, inner.key());
 }
 

@@ -102,7 +102,7 @@ async fn pages_without_end_are_an_error_and_not_the_end() {
     let client = client("p");
     let pages = client.pages(client.get(provider.url("/"))).max_pages(3).by_page_token("/next", "token");
     let (slices, error) = all(pages).await;
-    assert_eq!((slices.len(), fault(error)), (3, (3, PagingFault::TooMany { max: 3 })));
+    assert_eq!((slices.len(), fault(error)), (3, (3, PagingFault::TooMany(3))));
 }
 
 #[tokio::test]

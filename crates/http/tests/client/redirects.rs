@@ -138,7 +138,7 @@ async fn loops_ends_and_missing_targets_are_errors() {
         ("/nowhere", RedirectFault::NoLocation),
         ("/broken", RedirectFault::InvalidLocation),
         ("/file", RedirectFault::Scheme),
-        ("/11", RedirectFault::TooMany { max: 10 }),
+        ("/11", RedirectFault::TooMany(10)),
     ] {
         assert_eq!(fault(client.get(provider.url(path)).send().await), expected, "{path}");
     }
@@ -157,7 +157,7 @@ async fn cookies_are_kept_and_sent_back_to_where_they_came_from() {
     client("p").get(provider.url("/")).send().await.unwrap();
     assert_eq!(provider.received()[1].header("cookie"), Some("sid=1"));
     let without = builder("p").cookie_store(false).max_redirects(3).build().unwrap();
-    assert_eq!(fault(without.get(provider.url("/")).send().await), RedirectFault::TooMany { max: 3 });
+    assert_eq!(fault(without.get(provider.url("/")).send().await), RedirectFault::TooMany(3));
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ async fn no_more_may_wait_than_the_owner_allows() {
         })
         .collect();
     tokio::task::yield_now().await;
-    assert_eq!(refusal(acquire(&domains, "a.com").await.unwrap_err()), Refusal::QueueFull { waiting: 2 });
+    assert_eq!(refusal(acquire(&domains, "a.com").await.unwrap_err()), Refusal::QueueFull(2));
     assert!(acquire(&domains, "b.com").await.is_ok(), "another host has its own queue");
     for waiting in waiting {
         waiting.await.unwrap();

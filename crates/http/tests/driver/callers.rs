@@ -44,7 +44,7 @@ async fn one_more_than_may_wait_is_refused_at_once() {
     // One is sent at once, three wait.
     assert_eq!(refused.len(), 2);
     for refused in refused {
-        assert_eq!(refused.reason, Refusal::QueueFull { waiting: 3 });
+        assert_eq!(refused.reason, Refusal::QueueFull(3));
         assert!(refused.retry_in.is_some_and(|wait| wait >= secs(3)), "{refused}");
     }
 }
@@ -151,7 +151,7 @@ fn a_key_with_other_settings_is_an_error_and_not_a_surprise() {
     let key = governors.key("github", Some(b"token"));
     governors.governor(&key, &steady(secs(1))).unwrap();
     let error = governors.governor(&key, &steady(secs(2))).unwrap_err();
-    assert!(matches!(error, KeyError::OtherSettings { .. }), "{error}");
+    assert!(matches!(error, KeyError::OtherSettings(_)), "{error}");
     assert!(!error.to_string().contains("token"));
     // Another credential is another limit.
     assert!(governors.governor(&governors.key("github", Some(b"other")), &steady(secs(2))).is_ok());

@@ -2,7 +2,7 @@
 
 use crate::support::{Provider, Reply, fetch, fetch_with, governor, ms, provider_takes, steady};
 use gleaner_http::governor::{BackoffReason, CircuitReason, CircuitState, CircuitTrigger};
-use gleaner_http::{CallLimits, CollectionRate, LastBackoff, Readout, Settings};
+use gleaner_http::{CallLimits, CollectionRate, LastBackoff, Settings};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -23,7 +23,7 @@ async fn rate_state_is_emitted_as_redacted_progress() {
         ceiling_interval_ms,
         ceiling_rate_per_min,
         last_backoff,
-    } = governor.readout().collection_rate.unwrap();
+    } = governor.collection_rate().unwrap();
     assert_eq!(last_backoff, None);
     for product in [current_interval_ms * effective_rate_per_min, ceiling_interval_ms * ceiling_rate_per_min] {
         assert!((product - 60_000.0).abs() < 1e-6, "{product}");
@@ -41,7 +41,7 @@ async fn absent_controller_reads_as_honest_unknown() {
     let governor = governor(&settings);
     fetch(&governor, &Provider::always(200)).await.unwrap();
     assert_eq!(governor.collection_rate(), None);
-    assert_eq!(governor.readout(), Readout { collection_rate: None, circuit_transitions: Vec::new() });
+    assert!(governor.take_circuit_transitions().is_empty());
     let status = serde_json::to_value(governor.status()).unwrap();
     assert_eq!((&status["interval_ms"], &status["rate_per_s"]), (&Value::Null, &Value::Null));
     assert_eq!(status["sent"], 1);
@@ -52,11 +52,11 @@ async fn changes_of_the_circuit_are_handed_out_once_and_in_full() {
     let governor = governor(&steady(ms(100)));
     let provider = Provider::always(500);
     while fetch_with(&governor, &provider, &CallLimits::single_attempt()).await.is_ok() {}
-    let change = governor.readout().circuit_transitions[0];
+    let change = governor.take_circuit_transitions()[0];
     assert_eq!((change.previous, change.state), (CircuitState::Closed, CircuitState::Open));
     assert_eq!((change.reason, change.trigger), (CircuitReason::ProviderFailure, CircuitTrigger::ProviderFailure));
     assert_eq!(change.request_count, provider.sends().len() as u64);
-    assert!(governor.readout().circuit_transitions.is_empty());
+    assert!(governor.take_circuit_transitions().is_empty());
 }
 
 #[tokio::test(start_paused = true)]

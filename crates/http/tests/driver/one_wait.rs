@@ -118,7 +118,7 @@ async fn two_independent_pre_flight_gates_is_a_spec_violation() {
     let mut path = Nested { inner, provider: provider.clone() };
     let finished = outer.run(&CallLimits::default(), &mut path).await.unwrap();
     // The second wait source is seen, named, and nothing was sent.
-    assert_eq!(finished.result.unwrap_err(), Refusal::GovernedTwice { by: Key::new("example") });
+    assert_eq!(finished.result.unwrap_err(), Refusal::GovernedTwice(Key::new("example")));
     assert!(provider.sends().is_empty());
 }
 

@@ -112,7 +112,7 @@ async fn a_caller_who_cannot_wait_that_long_is_told_at_once_and_the_next_one_pay
     let hurried = CallLimits { max_wait: Some(secs(5)), ..CallLimits::default() };
     let asked = Instant::now();
     let finished = fetch_with(&governor, &provider, &hurried).await.unwrap();
-    assert_eq!((finished.end, asked.elapsed()), (End::TooLate { retry_in: secs(20) }, Duration::ZERO));
+    assert_eq!((finished.end, asked.elapsed()), (End::TooLate(secs(20)), Duration::ZERO));
     let refused = fetch_with(&governor, &provider, &hurried).await.unwrap_err();
     assert_eq!((refused.reason, asked.elapsed()), (Refusal::MaxWait, Duration::ZERO));
     assert_about(refused.retry_in.unwrap(), secs(20));

@@ -6,7 +6,7 @@
 
 use crate::scenario::Scenario;
 use crate::score::{Figures, changes};
-use crate::trace::Trace;
+use crate::trace::{BINS, Trace};
 
 /// Requests at the limit that a column holds at least.
 const REQUESTS_PER_COLUMN: f64 = 25.0;
@@ -45,15 +45,15 @@ impl Series {
     /// Cuts a run into at most `columns_max` columns, and its refusals into `spots`.
     pub fn new(scenario: &Scenario, figures: &Figures, trace: &Trace, columns_max: usize, spots: usize) -> Self {
         let done = scenario.backlog > 0 && figures.counts.accepted >= scenario.backlog;
-        let span_s = if done { figures.counts.completion_s.max(trace.bin_s()) } else { scenario.horizon_s };
+        let span_s = if done { figures.counts.completion_s.max(trace.bin_s) } else { scenario.horizon_s };
         let mut limit = changes(scenario);
         limit.retain(|&(at_s, _)| at_s < span_s);
         let columns = columns(scenario, span_s, &limit, columns_max);
-        let edge = |column: usize| (span_s * column as f64 / columns as f64 / trace.bin_s()).round() as usize;
+        let edge = |column: usize| (span_s * column as f64 / columns as f64 / trace.bin_s).round() as usize;
         let edges: Vec<(usize, usize)> =
             (0..columns).map(|c| (edge(c), edge(c + 1))).filter(|(from, to)| to > from).collect();
         let per_second =
-            |&(from, to): &(usize, usize)| trace.accepted_in(from, to) as f64 / ((to - from) as f64 * trace.bin_s());
+            |&(from, to): &(usize, usize)| trace.accepted_in(from, to) as f64 / ((to - from) as f64 * trace.bin_s);
         Self {
             span_s,
             limit,
@@ -90,13 +90,13 @@ fn columns(scenario: &Scenario, span_s: f64, limit: &[(f64, f64)], columns_max: 
 
 /// When requests were refused: exactly, or to the bin where the trace could not keep every time.
 fn refusals(trace: &Trace, rejected: u64) -> Vec<Mark> {
-    let times = trace.rejections();
+    let times = &trace.rejections;
     if times.len() as u64 >= rejected {
         return times.iter().map(|&at_s| Mark { at_s, count: 1 }).collect();
     }
     let in_bin = |bin: usize| u32::try_from(trace.refused_in(bin, bin + 1)).unwrap_or(u32::MAX);
-    (0..trace.bins())
-        .map(|bin| Mark { at_s: (bin as f64 + 0.5) * trace.bin_s(), count: in_bin(bin) })
+    (0..BINS)
+        .map(|bin| Mark { at_s: (bin as f64 + 0.5) * trace.bin_s, count: in_bin(bin) })
         .filter(|mark| mark.count > 0)
         .collect()
 }

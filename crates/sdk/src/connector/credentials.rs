@@ -5,34 +5,14 @@
 //! at once and names what is missing: waiting would be for ever.
 
 use crate::emit::Emitter;
-use crate::question::{self, Answered, Question};
+use crate::question::{self, Answered, Question, Reply};
 use crate::stop::Stop;
 use gleaner_protocol::{Auth, Manifest, RecoveryAction};
-use std::collections::BTreeMap;
 
-/// The credentials of one connection. Prints names, never values.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub(crate) struct Credentials {
-    values: BTreeMap<String, String>,
-}
-
-impl std::fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.values.keys()).finish()
-    }
-}
+/// The credentials of one connection, by the names that the manifest requires and their aliases.
+pub(crate) type Credentials = Reply;
 
 impl Credentials {
-    /// The value of a name that the manifest requires, or of one of its aliases.
-    pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.values.get(name).map(String::as_str)
-    }
-
-    /// All values, for whoever must not let them out.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &String> {
-        self.values.values()
-    }
-
     /// Every value once, as one text: what tells this account from others.
     pub(crate) fn fingerprint(&self) -> Option<String> {
         let mut values = self.values.values().map(String::as_str).collect::<Vec<_>>();

@@ -20,7 +20,7 @@ const KIND: &str = "backlog";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Backlog {
     /// Newest first, apart from each other.
-    ranges: Vec<Range>,
+    pub(crate) ranges: Vec<Range>,
     /// How many items, where that is known. For people.
     remaining: Option<u64>,
 }
@@ -39,10 +39,6 @@ struct Locator {
 impl Backlog {
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
-    }
-
-    pub(crate) fn ranges(&self) -> &[Range] {
-        &self.ranges
     }
 
     /// Reads it from a gap, with the name of that writing. A locator that makes no sense stands for the
@@ -114,17 +110,17 @@ mod tests {
     #[test]
     fn ranges_come_together_in_any_order() {
         let one = backlog([(50, 40), (90, 80), (40, 30), (85, 70)]);
-        assert_eq!(one.ranges(), [range(90, 70), range(50, 30)]);
+        assert_eq!(one.ranges, [range(90, 70), range(50, 30)]);
         let within = backlog([(50, 10), (40, 30)]);
-        assert_eq!(within.ranges(), [range(50, 10)]);
+        assert_eq!(within.ranges, [range(50, 10)]);
     }
 
     #[test]
     fn too_many_ranges_are_joined_and_nothing_is_left_out() {
         let many = backlog((0..100).map(|n| (n * 10 + 5, n * 10)));
-        assert_eq!(many.ranges().len(), RANGES_MAX);
-        assert_eq!(many.ranges()[0].from, range(995, 0).from);
-        assert_eq!(many.ranges()[RANGES_MAX - 1], range(5, 0), "the oldest are as they were");
+        assert_eq!(many.ranges.len(), RANGES_MAX);
+        assert_eq!(many.ranges[0].from, range(995, 0).from);
+        assert_eq!(many.ranges[RANGES_MAX - 1], range(5, 0), "the oldest are as they were");
         assert!(many.locator("x").as_str().len() < 4096);
     }
 
@@ -139,9 +135,9 @@ mod tests {
     #[test]
     fn a_locator_that_makes_no_sense_stands_for_the_whole_list() {
         let whole = [Range { from: None, to: None }];
-        assert_eq!(Backlog::read(None).1.ranges(), whole);
+        assert_eq!(Backlog::read(None).1.ranges, whole);
         for text in ["{}", "7", r#"{"kind":"other","id":"x","ranges":[]}"#, r#"{"kind":"backlog","ranges":[]}"#] {
-            assert_eq!(Backlog::read(Some(&RawJson::new(text).unwrap())).1.ranges(), whole, "{text}");
+            assert_eq!(Backlog::read(Some(&RawJson::new(text).unwrap())).1.ranges, whole, "{text}");
         }
     }
 

@@ -109,7 +109,7 @@ impl Cursor {
         if let Some(range) = current {
             all.add(range, None);
         }
-        self.drain = Some(Drain { of: id.to_owned(), ranges: all.ranges().to_vec() });
+        self.drain = Some(Drain { of: id.to_owned(), ranges: all.ranges });
     }
 }
 

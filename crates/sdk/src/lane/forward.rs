@@ -63,7 +63,7 @@ impl Work<'_, '_> {
 
     /// Whether a backlog gap may be written: not without a chunk, and not over one that is not known.
     fn may_fold(&self) -> bool {
-        self.knows_backlog && self.run.budget.gap_rows_left().is_some()
+        self.knows_backlog && self.run.budget.gap_rows_left.is_some()
     }
 
     fn raise(&mut self, top: Option<&Floor>) {

@@ -42,7 +42,7 @@ pub(crate) enum ListFault {
 }
 
 /// A part of a list, in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct InOrder {
     /// Nothing up to here is given out: where it began, then the last that was given out.
     after: Option<Position>,
@@ -64,8 +64,9 @@ pub(crate) struct InOrder {
     held_bytes_max: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Next {
+    #[default]
     First,
     Page(String),
     Nothing,
@@ -110,17 +111,8 @@ impl InOrder {
             after: range.from.clone(),
             until: until.cloned(),
             floor: range.to.clone(),
-            next: Next::First,
-            asked: None,
-            raw: VecDeque::new(),
-            left: None,
-            group: None,
-            ready: VecDeque::new(),
-            cut: false,
-            top: None,
-            restarts: 0,
-            pages_in_vain: 0,
             held_bytes_max: HELD_BYTES_MAX,
+            ..Self::default()
         }
     }
 

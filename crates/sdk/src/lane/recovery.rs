@@ -45,7 +45,7 @@ impl Work<'_, '_> {
             }
         }
         self.run.gaps.put_back(others);
-        self.knows_backlog = backlog.is_some() || !self.run.gaps.is_cut_off();
+        self.knows_backlog = backlog.is_some() || !self.run.gaps.is_cut_off;
         match backlog {
             Some(gap) => self.expand(&gap),
             None => {
@@ -172,7 +172,7 @@ impl Work<'_, '_> {
 /// Everything that two backlogs stand for.
 fn joined(a: &Backlog, b: &Backlog) -> Backlog {
     let mut both = a.clone();
-    b.ranges().iter().for_each(|range| both.add(range.clone(), None));
+    b.ranges.iter().for_each(|range| both.add(range.clone(), None));
     both
 }
 

@@ -101,7 +101,7 @@ impl<'a, 'r> Work<'a, 'r> {
     /// How many items are settled together. When all that can happen to them is a gap that counts, no more
     /// than there may be of those: listing others would be in vain.
     pub(super) fn batch_len(&self) -> usize {
-        let rows = self.run.budget.gap_rows_left().filter(|_| self.exhausted.is_some_and(is_cap));
+        let rows = self.run.budget.gap_rows_left.filter(|_| self.exhausted.is_some_and(is_cap));
         let rows = rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         self.config.batch.clamp(1, rows.max(1))
     }
@@ -225,8 +225,8 @@ impl<'a, 'r> Work<'a, 'r> {
         mut found_open: Option<Time>,
     ) -> Result<Detail, FetchError> {
         while let Err(error) = &fetched
-            && error.kind() == FetchErrorKind::CircuitOpen
-            && self.pause_for_circuit(error.retry_in(), found_open.take())
+            && error.kind == FetchErrorKind::CircuitOpen
+            && self.pause_for_circuit(error.retry_in, found_open.take())
         {
             if self.admit(1) == 0 {
                 return Err(self.deferral());
@@ -235,7 +235,7 @@ impl<'a, 'r> Work<'a, 'r> {
         }
         match &fetched {
             Ok(_) => (self.circuit_cycles, self.refused_in_a_row) = (0, 0),
-            Err(error) if error.kind() == FetchErrorKind::RefusedCredentials => self.refused_in_a_row += 1,
+            Err(error) if error.kind == FetchErrorKind::RefusedCredentials => self.refused_in_a_row += 1,
             Err(error) => {
                 self.note_end(error);
                 self.exhausted = self.exhausted.or_else(|| ends_the_run(error));
@@ -273,8 +273,8 @@ impl<'a, 'r> Work<'a, 'r> {
             self.run.budget.take_list(self.run.clock.now()).map_err(NoPage::Budget)?;
             match self.source.list(at) {
                 Ok(page) => return Ok(page),
-                Err(error) if error.kind() == FetchErrorKind::CircuitOpen => {
-                    if !self.pause_for_circuit(error.retry_in(), None) {
+                Err(error) if error.kind == FetchErrorKind::CircuitOpen => {
+                    if !self.pause_for_circuit(error.retry_in, None) {
                         return Err(NoPage::Failed(error));
                     }
                 }
@@ -314,7 +314,7 @@ impl<'a, 'r> Work<'a, 'r> {
     /// a sender that is gone.
     pub(super) fn unless_refused(&self, error: FetchError) -> Result<FetchError, Stop> {
         let is_not_its_fault = self.refused_in_a_row >= REFUSED_IN_A_ROW_MAX
-            || matches!(error.kind(), FetchErrorKind::NotRecorded | FetchErrorKind::SenderGone);
+            || matches!(error.kind, FetchErrorKind::NotRecorded | FetchErrorKind::SenderGone);
         if is_not_its_fault { Err(error.into()) } else { Ok(error) }
     }
 
@@ -402,12 +402,12 @@ impl<'a, 'r> Work<'a, 'r> {
 }
 
 fn is_open(fetched: &Result<Detail, FetchError>) -> bool {
-    fetched.as_ref().is_err_and(|error| error.kind() == FetchErrorKind::CircuitOpen)
+    fetched.as_ref().is_err_and(|error| error.kind == FetchErrorKind::CircuitOpen)
 }
 
 /// Why nothing more is fetched in this run, if this error says so. The attempts of one request are its own.
 pub(super) const fn ends_the_run(error: &FetchError) -> Option<DeferReason> {
-    match error.kind() {
+    match error.kind {
         FetchErrorKind::Deferred(DeferReason::Attempts) => None,
         FetchErrorKind::Deferred(reason) => Some(reason),
         FetchErrorKind::CircuitOpen => Some(DeferReason::CircuitOpen),

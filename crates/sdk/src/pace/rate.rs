@@ -4,8 +4,9 @@
 //! conversion; a value that one side gains does not compile until it has a counterpart. A governor whose owner opted out
 //! of pacing has no pace: then nothing is said of it, and never a zero.
 
+use crate::same_names::same_names;
 use gleaner_http::SendGovernor;
-use gleaner_http::governor::{self, CircuitTransition};
+use gleaner_http::governor::CircuitTransition;
 use gleaner_protocol::{
     Backoff, BackoffReason, CircuitChange, CircuitReason, CircuitState, CircuitTrigger, CollectionRate, Evidence,
     Progress, ProviderBudget, RetryTokens, UnboundedTag,
@@ -13,8 +14,7 @@ use gleaner_protocol::{
 
 /// What is to be said now: the pace first, then each change of the circuit since the last time.
 pub(crate) fn readout(governor: &SendGovernor) -> Vec<Progress> {
-    let readout = governor.readout();
-    let rate = readout.collection_rate.and_then(|rate| {
+    let rate = governor.collection_rate().and_then(|rate| {
         let last = rate.last_backoff;
         let last =
             last.map(|last| Backoff { at_interval_ms: last.at_interval_ms, reason: backoff_reason(last.reason) });
@@ -25,7 +25,7 @@ pub(crate) fn readout(governor: &SendGovernor) -> Vec<Progress> {
         collection_rate: Evidence::Valid(rate),
         ..Progress::default()
     });
-    pace.into_iter().chain(readout.circuit_transitions.into_iter().filter_map(circuit)).collect()
+    pace.into_iter().chain(governor.take_circuit_transitions().into_iter().filter_map(circuit)).collect()
 }
 
 fn circuit(change: CircuitTransition) -> Option<Progress> {
@@ -48,17 +48,6 @@ fn circuit(change: CircuitTransition) -> Option<Progress> {
         CircuitState::Closed => "the provider answers again",
     };
     Some(Progress { message: message.to_owned(), provider_budget: Evidence::Valid(budget), ..Progress::default() })
-}
-
-/// Functions from a governor's enum to the protocol's, whose values have the same names.
-macro_rules! same_names {
-    ($($function:ident: $name:ident { $($value:ident),+ })+) => {
-        $(const fn $function(value: governor::$name) -> $name {
-            match value {
-                $(governor::$name::$value => $name::$value),+
-            }
-        })+
-    };
 }
 
 same_names! {

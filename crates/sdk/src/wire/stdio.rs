@@ -41,11 +41,7 @@ pub(crate) struct Stdio {
     has_ended: Arc<AtomicBool>,
 }
 
-impl std::fmt::Debug for Stdio {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stdio").finish_non_exhaustive()
-    }
-}
+gleaner_base::debug_only!(Stdio);
 
 impl Stdio {
     /// Takes standard input and output over, for the rest of the process.

@@ -141,7 +141,7 @@ fn serve(mut connection: TcpStream, feeds: &[Feed]) -> std::io::Result<()> {
     let feed = &feeds[STREAMS.iter().position(|name| *name == stream).unwrap()];
     let (status, more, body) = match feed.answer(words.next().unwrap_or_default(), query) {
         Ok(body) => (200, String::new(), body.to_string()),
-        Err(error) if error.http_status() == Some(429) => {
+        Err(error) if error.http_status == Some(429) => {
             let wait = feed.retry_after.load(Ordering::Relaxed);
             (429, format!("Retry-After: {wait}\r\n"), String::new())
         }
@@ -153,7 +153,7 @@ fn serve(mut connection: TcpStream, feeds: &[Feed]) -> std::io::Result<()> {
 
 /// What a provider without a governor in front of it would answer.
 fn status_of(error: &FetchError) -> u16 {
-    error.http_status().unwrap_or_else(|| match error.kind() {
+    error.http_status.unwrap_or(match error.kind {
         FetchErrorKind::Pressure(_) => 429,
         FetchErrorKind::Temporary => 500,
         _ => 503,

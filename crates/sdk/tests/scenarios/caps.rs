@@ -112,7 +112,11 @@ fn the_rest_of_a_stream_is_closed_by_the_run_that_reaches_its_end() {
 
 #[test]
 fn an_open_circuit_is_waited_for_while_the_budget_remains() {
-    let open = |wait| FetchError::new(FetchErrorKind::CircuitOpen, "open").with_retry_in(wait);
+    let open = |wait| {
+        let mut error = FetchError::new(FetchErrorKind::CircuitOpen, "open");
+        error.retry_in = Some(wait);
+        error
+    };
     // It lets something through at the third try.
     let tries = Cell::new(0);
     let script = Script::new(start());

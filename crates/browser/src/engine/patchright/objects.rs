@@ -203,7 +203,7 @@ impl Counterpart for Objects {
             return BrowserError::Replaced;
         }
         if name == "TargetClosedError" || CLOSED.iter().any(|words| first.contains(words)) {
-            return BrowserError::PageGone { why: "it was closed".to_owned() };
+            return BrowserError::PageGone("it was closed".to_owned());
         }
         BrowserError::protocol(method, first.chars().take(300).collect::<String>())
     }

@@ -48,7 +48,7 @@ impl PatchrightPage {
 
     /// An answer may overtake the reason of it.
     fn settled(&self, error: BrowserError) -> BrowserError {
-        if !matches!(error, BrowserError::PageGone { .. }) {
+        if !matches!(error, BrowserError::PageGone(_)) {
             return error;
         }
         let never = self.connection.wait(Deadline::after(GONE_TOLD_MAX), |_| None::<()>);
@@ -90,7 +90,7 @@ impl EnginePage for PatchrightPage {
         const METHOD: &str = "evaluateExpression";
         let answer = self.call(Part::Frame, METHOD, params, "run a script", deadline).map_err(|error| match error {
             BrowserError::Protocol { method, why } if method == METHOD && !why.starts_with("Protocol error") => {
-                BrowserError::Script { message: why }
+                BrowserError::Script(why)
             }
             error => error,
         })?;
@@ -118,7 +118,7 @@ impl EnginePage for PatchrightPage {
     fn url(&self, _: Deadline) -> Result<String, BrowserError> {
         // The driver tells of each move, so nobody needs to be asked.
         if let Some(why) = self.connection.gone() {
-            return Err(BrowserError::Gone { why });
+            return Err(BrowserError::Gone(why));
         }
         self.connection.of_page(&self.page, |objects| objects.url(&self.page))
     }
@@ -130,7 +130,7 @@ impl EnginePage for PatchrightPage {
     fn close(&self, deadline: Deadline) -> Result<(), BrowserError> {
         // The driver ends a renderer that hangs by itself.
         match self.call(Part::Page, "close", json!({}), "close the page", deadline) {
-            Err(BrowserError::PageGone { .. }) => Ok(()),
+            Err(BrowserError::PageGone(_)) => Ok(()),
             closed => closed.map(drop),
         }
     }

@@ -72,7 +72,7 @@ impl EnginePage for PipePage {
         if let Some(details) = answer.get("exceptionDetails") {
             let described = details["exception"]["description"].as_str().or_else(|| details["text"].as_str());
             let first = described.unwrap_or("it threw something").lines().next().unwrap_or_default();
-            return Err(BrowserError::Script { message: first.chars().take(300).collect() });
+            return Err(BrowserError::Script(first.chars().take(300).collect()));
         }
         Ok(answer["result"]["value"].take())
     }
@@ -119,7 +119,7 @@ impl EnginePage for PipePage {
                 Some(url) if !url.is_empty() => Ok(url.to_owned()),
                 _ => Ok(before().unwrap_or_default()),
             },
-            Err(BrowserError::PageGone { .. }) => Err(self.connection.page_gone(&self.target)),
+            Err(BrowserError::PageGone(_)) => Err(self.connection.page_gone(&self.target)),
             Err(error) => Err(error),
         }
     }

@@ -154,7 +154,7 @@ impl Counterpart for World {
             return BrowserError::Replaced;
         }
         if CLOSED.iter().any(|words| why.contains(words)) {
-            return BrowserError::PageGone { why: "it was closed".to_owned() };
+            return BrowserError::PageGone("it was closed".to_owned());
         }
         BrowserError::protocol(method, why.chars().take(300).collect::<String>())
     }
