@@ -8,6 +8,7 @@
 //! ever about is not held back: its connector claims nothing.
 
 use crate::account::coverage_keys::Place;
+use crate::account::owed::Asked;
 use crate::error::{Failure, from_sql};
 use crate::run::session::{Bookmark, RunTables, Session, raw_json};
 use crate::sql::{execute, exists};
@@ -107,11 +108,11 @@ impl<T: Track> Session<T> {
 
 impl<T: Track> RunTables<'_, T> {
     /// Whether the run owes no detail of a list whose cursor it commits, and went on from where nothing was owed.
-    pub(crate) fn is_complete(&self, list: &str) -> Result<bool, Failure> {
+    pub(crate) fn is_complete(&self, list: &str, asked: Asked) -> Result<bool, Failure> {
         let gone_on_from = self.session.gone_on_from(list);
         let is_assumed = gone_on_from.is_some_and(|bookmark| bookmark.lineage == Lineage::Assumed);
         let id = self.session.streams.of(list)?;
-        Ok(!is_assumed && self.session.owed.has_records(self.connection, id)? && self.is_paid(id)?)
+        Ok(!is_assumed && self.session.owed.has_records(self.connection, id)? && self.is_paid(id, asked)?)
     }
 
     /// Whether all reports came that the cursor of this list waits for, and nothing that needs one came after them. A run
@@ -133,7 +134,7 @@ impl<T: Track> RunTables<'_, T> {
         }
         let demanded = expected.iter().all(|of| !of.is_declared || report(of).is_some());
         let all_came = expected.iter().all(|of| report(of).is_some());
-        Ok(demanded && self.is_paid(list)? && (all_came || self.is_complete(name)?))
+        Ok(demanded && self.is_paid(list, Asked::AtEnd)? && (all_came || self.is_complete(name, Asked::AtEnd)?))
     }
 
     /// Vouches for the cursors of a run that gave its account.

@@ -67,7 +67,8 @@ impl ReportKeys<'_> {
             })?;
             let of_run = "SELECT v.body FROM versions v WHERE v.seq >= ?1 AND v.stream = ?2";
             self.look_into_fields(of_run, &[Value::Integer(to_sql(self.first_seq))], &sieve, 0, &mut missing)?;
-            let of_stream = "SELECT v.body FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1";
+            let of_stream =
+                "SELECT v.body FROM records r JOIN versions v ON v.seq = r.seq WHERE r.stream = ?1 AND v.deleted = 0";
             self.look_into_fields(of_stream, &[], &sieve, 0, &mut missing)?;
             let rejected = "SELECT q.body FROM quarantine q WHERE q.stream = ?1";
             self.look_into_fields(rejected, &[], &sieve, QUARANTINED, &mut missing)?;
@@ -105,12 +106,28 @@ impl ReportKeys<'_> {
     fn count_and_mark(&self) -> Result<u64, Failure> {
         let nowhere = format!(
             "lists & {QUARANTINED} = 0 AND NOT EXISTS
-             (SELECT 1 FROM records r WHERE r.stream = ?3 AND r.key IN {STORED_AS})"
+             (SELECT 1 FROM records r WHERE r.stream = ?3 AND r.key IN {STORED_AS} AND {})",
+            self.counts()?
         );
         let sql = format!("SELECT count(*) FROM temp.coverage_keys WHERE {} AND {nowhere}", hydrated());
         let (run, report) = self.place;
         let counted = self.connection.query_row(&sql, (run, report, self.stream), |row| row.get::<_, i64>(0))?;
         if counted > 0 { self.set(MISSING, &nowhere) } else { Ok(0) }
+    }
+
+    /// Which records count. A deletion by an earlier run does not, if the list has a record with that key again.
+    fn counts(&self) -> Result<String, Failure> {
+        let has_tombstones = "SELECT 1 FROM streams WHERE id = ?1 AND tombstones > 0";
+        let parent = match self.parent {
+            Some(parent) if exists(self.connection, has_tombstones, [self.stream])? => parent,
+            _ => return Ok("1".to_owned()),
+        };
+        let first = self.first_seq;
+        Ok(format!(
+            "(r.seq >= {first} OR EXISTS (SELECT 1 FROM versions v WHERE v.seq = r.seq AND v.deleted = 0) OR NOT EXISTS
+             (SELECT 1 FROM records l JOIN versions v ON v.seq = l.seq
+              WHERE l.stream = {parent} AND l.key = r.key AND v.deleted = 0))"
+        ))
     }
 
     /// Sets a mark on the hydrated keys of which this is true. Answers how many there are.

@@ -9,7 +9,7 @@
 
 use crate::error::Failure;
 use crate::gaps::gap_rows::GapRow;
-use crate::gaps::held_gaps::{Sieve, each_field};
+use crate::gaps::held_gaps::{Sieve, comparable, each_field};
 use crate::run::session::{RunTables, Session};
 use crate::sql::{execute, exists, first};
 use gleaner_engine::{CoveragePair, SliceRecord, Track};
@@ -33,7 +33,7 @@ struct Pair {
 }
 
 const TABLE: &str = "CREATE TEMP TABLE IF NOT EXISTS owed (run INTEGER NOT NULL, detail INTEGER NOT NULL,
-                     key TEXT NOT NULL, list INTEGER NOT NULL, PRIMARY KEY (run, detail, key, list)) STRICT, WITHOUT ROWID;
+                     key TEXT NOT NULL, list INTEGER NOT NULL, reported INTEGER NOT NULL, PRIMARY KEY (run, detail, key, list)) STRICT, WITHOUT ROWID;
                      CREATE INDEX IF NOT EXISTS temp.owed_by_list ON owed (run, list, detail)";
 
 impl Owed {
@@ -69,7 +69,7 @@ impl Owed {
         }
         for pair in self.pairs.iter().filter(|pair| pair.list == stream) {
             let sql = match record.op {
-                Op::Upsert => "INSERT OR IGNORE INTO temp.owed VALUES (?1, ?2, ?3, ?4)",
+                Op::Upsert => "INSERT OR REPLACE INTO temp.owed VALUES (?1, ?2, ?3, ?4, 0)",
                 Op::Delete => "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND key = ?3 AND list = ?4",
             };
             self.sieve.borrow_mut().add(&RecordKey::text_of(record.key));
@@ -100,9 +100,10 @@ impl Owed {
         })
     }
 
-    /// A report speaks for what came before it.
+    /// A report speaks for what came before it, once its run has succeeded: until then the run may be killed, and nobody
+    /// hears what the report left open.
     pub(crate) fn reported(&self, connection: &Connection, run: i64, pair: &CoveragePair) -> Result<(), Failure> {
-        let sql = "DELETE FROM temp.owed WHERE run = ?1 AND detail = ?2 AND list = ?3";
+        let sql = "UPDATE temp.owed SET reported = 1 WHERE run = ?1 AND detail = ?2 AND list = ?3";
         for known in self.pairs.iter().filter(|known| known.pair == *pair) {
             execute(connection, sql, (run, known.detail, known.list))?;
         }
@@ -124,13 +125,22 @@ impl Owed {
     }
 }
 
+/// When it is asked what a run owes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// While it goes on.
+    Meanwhile,
+    /// At its end, when it has succeeded: its reports count.
+    AtEnd,
+}
+
 impl<T: Track> RunTables<'_, T> {
     /// Whether the run owes no detail of this list, nor of the lists that are found by it.
-    pub(crate) fn is_paid(&self, list: i64) -> Result<bool, Failure> {
+    pub(crate) fn is_paid(&self, list: i64, asked: Asked) -> Result<bool, Failure> {
         let (mut lists, mut waiting) = (BTreeSet::from([list]), vec![list]);
         while let Some(list) = waiting.pop() {
             for pair in self.session.owed.pairs.iter().filter(|pair| pair.list == list) {
-                if !self.is_pair_paid(pair)? {
+                if !self.is_pair_paid(pair, asked)? {
                     return Ok(false);
                 }
                 if lists.insert(pair.detail) {
@@ -141,25 +151,48 @@ impl<T: Track> RunTables<'_, T> {
         Ok(true)
     }
 
-    /// Whether the run owes no detail of the list that a gap is a part of.
-    pub(crate) fn is_expanded(&self, gap: &GapRow) -> Result<bool, Failure> {
+    /// Whether the run owes no detail of what a gap stood for: of its record, if it was one of a list; of the list, if
+    /// the gap was a part of it.
+    pub(crate) fn is_expanded(&self, gap: &GapRow, asked: Asked) -> Result<bool, Failure> {
+        if !gap.stands_for_many() {
+            return self.is_record_paid(gap, asked);
+        }
+        if !self.is_paid(gap.stream, asked)? {
+            return Ok(false);
+        }
         let list = gap.parent_stream().and_then(|parent| self.session.streams.of(parent).ok());
         let is_its = |pair: &&Pair| pair.detail == gap.stream && list.is_none_or(|list| list == pair.list);
         for pair in self.session.owed.pairs.iter().filter(is_its) {
-            if !self.is_pair_paid(pair)? {
+            if !self.is_pair_paid(pair, asked)? {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
+    /// Whether the run owes no detail of the record of a list that a gap names.
+    fn is_record_paid(&self, gap: &GapRow, asked: Asked) -> Result<bool, Failure> {
+        let Some(key) = gap.record_key().map(comparable) else { return Ok(true) };
+        let sql =
+            "SELECT 1 FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 AND key = ?4 AND reported <= ?5";
+        for Pair { list, detail, pair } in self.session.owed.pairs.iter().filter(|pair| pair.list == gap.stream) {
+            for form in RecordKey::forms_of(&key) {
+                let values = (self.session.run, list, detail, &*form, i64::from(asked == Asked::Meanwhile));
+                if exists(self.connection, sql, values)? && !self.has_durable_gap(pair, &key)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
     /// A gap pays, too. It is struck out, so that it is looked for once.
-    fn is_pair_paid(&self, Pair { list, detail, pair }: &Pair) -> Result<bool, Failure> {
-        let run = self.session.run;
-        let next = "SELECT key FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 LIMIT 1";
+    fn is_pair_paid(&self, Pair { list, detail, pair }: &Pair, asked: Asked) -> Result<bool, Failure> {
+        let (run, reported) = (self.session.run, i64::from(asked == Asked::Meanwhile));
+        let next = "SELECT key FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 AND reported <= ?4 LIMIT 1";
         let strike = "DELETE FROM temp.owed WHERE run = ?1 AND list = ?2 AND detail = ?3 AND key = ?4";
         loop {
-            let key = first(self.connection, next, (run, list, detail), |row| row.get::<_, String>(0))?;
+            let key = first(self.connection, next, (run, list, detail, reported), |row| row.get::<_, String>(0))?;
             let Some(key) = key else { return Ok(true) };
             if !self.has_durable_gap(pair, &RecordKey::text_of(&key))? {
                 return Ok(false);

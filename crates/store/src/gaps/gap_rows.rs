@@ -5,6 +5,7 @@
 //! but by a purge.
 
 use crate::account::coverage_keys::{Place, each_key};
+use crate::account::owed::Asked;
 use crate::account::reach::note_parent;
 use crate::care::row_hash::row_hash;
 use crate::error::{Failure, date_from_sql, date_to_sql};
@@ -343,8 +344,8 @@ impl<T: Track> RunTables<'_, T> {
                 let streams = &self.session.streams;
                 let evidence = brought.evidence(&row, streams.of(stream)?, streams)?;
                 // Its run may be killed before the report that would name the details which did not come.
-                if evidence == Evidence::List && !self.is_expanded(&row)? {
-                    brought.wait(&row);
+                if evidence != Evidence::Nothing && !self.is_expanded(&row, Asked::Meanwhile)? {
+                    brought.wait(&row, evidence);
                     return Ok(());
                 }
                 let recovery = row.change(self.connection, |gap| gap.recover(lease, evidence))?;
@@ -353,18 +354,21 @@ impl<T: Track> RunTables<'_, T> {
         }
     }
 
-    /// Closes the parts of lists that were called recovered before their details came. The reports of a run that succeeded
+    /// Closes gaps of lists that were called recovered before their details came. The reports of a run that succeeded
     /// speak for those details; without a report they must have come.
     pub(crate) fn close_early(&self) -> Result<(), Failure> {
         let held = self.session.held.borrow();
-        for id in held.as_ref().into_iter().flat_map(HeldGaps::early) {
+        for (id, evidence) in held.as_ref().into_iter().flat_map(HeldGaps::early) {
             let Some(mut row) = GapRow::by_id(self.connection, id)? else { continue };
             let lease = &self.session.start.lease;
-            if self.is_expanded(&row)? && matches!(row.gap.recover(lease, Evidence::List), Recovery::Settled(_)) {
+            let is_expanded = self.is_expanded(&row, Asked::AtEnd)?;
+            if is_expanded && matches!(row.gap.recover(lease, evidence), Recovery::Settled(_)) {
                 row.update(self.connection)?;
-                let sql =
-                    "UPDATE runs SET recovered = recovered + 1, recovered_lists = recovered_lists + 1 WHERE id = ?1";
-                execute(self.connection, sql, [self.session.run])?;
+                let sql = "UPDATE runs SET recovered = recovered + 1, recovered_lists = recovered_lists + ?2,
+                           recovered_by_record = recovered_by_record + ?3, recovered_empty = recovered_empty + ?4 WHERE id = ?1";
+                let [lists, records, empty] =
+                    [Evidence::List, Evidence::Record, Evidence::OtherStream].map(|kind| i64::from(kind == evidence));
+                execute(self.connection, sql, (self.session.run, lists, records, empty))?;
             }
         }
         Ok(())

@@ -42,8 +42,8 @@ pub(crate) struct Came {
     counted: BTreeMap<i64, [u64; 2]>,
     /// What was already said to have taken the place of a gap.
     attributed: BTreeMap<i64, [u64; 2]>,
-    /// The parts of lists that were called recovered while details of them were still to come.
-    early: BTreeSet<i64>,
+    /// Gaps of lists that were called recovered while details were still to come, and what there was for each.
+    early: BTreeMap<i64, Evidence>,
 }
 
 impl Came {
@@ -212,9 +212,9 @@ impl<'h> Brought<'h> {
         }
     }
 
-    /// A part of a list is called recovered, and details of it are still to come: the end of the run decides.
-    pub(crate) fn wait(&mut self, row: &GapRow) {
-        self.came.early.insert(row.id);
+    /// A gap of a list is called recovered, and details of it are still to come: the end of the run decides.
+    pub(crate) fn wait(&mut self, row: &GapRow, evidence: Evidence) {
+        self.came.early.insert(row.id, evidence);
     }
 
     /// What there is for a gap that is called recovered in the name of this stream.
@@ -283,9 +283,9 @@ impl HeldGaps {
         self.lists
     }
 
-    /// The parts of lists whose end waits for that of the run.
-    pub(crate) fn early(&self) -> impl Iterator<Item = i64> {
-        self.came.early.iter().copied()
+    /// The gaps of lists whose end waits for that of the run.
+    pub(crate) fn early(&self) -> impl Iterator<Item = (i64, Evidence)> {
+        self.came.early.iter().map(|(&gap, &evidence)| (gap, evidence))
     }
 
     /// What a slice brought is durable.

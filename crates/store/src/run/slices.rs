@@ -5,6 +5,7 @@
 //! there twice. Counters move with the rows they count. A receipt is made after the sync and nowhere
 //! else.
 
+use crate::account::owed::Asked;
 use crate::care::row_hash::{optional_text, row_hash, text};
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gaps::held_gaps::Brought;
@@ -336,7 +337,7 @@ impl<T: Track> RunTables<'_, T> {
                        is_complete = excluded.is_complete WHERE excluded.seq > seq";
             let (track, (basis, is_assumed)) = (session.track(), session.basis(cursor.stream()));
             let (token, proven) = (cursor.token().as_str(), session.proven(cursor.stream()));
-            let is_complete = self.is_complete(cursor.stream())?;
+            let is_complete = self.is_complete(cursor.stream(), Asked::Meanwhile)?;
             let values = (stream, track, token, seq, epoch, session.run, now, basis, is_assumed, proven, is_complete);
             if connection.prepare_cached(sql)?.execute(values)? == 0 {
                 let sql = "SELECT seq FROM cursors WHERE stream = ?1 AND track = ?2";
