@@ -318,11 +318,12 @@ impl Store {
                 owed: Owed::default(),
                 bookmarks: read_with_basis(transaction, connection, &track)?,
                 interrupted,
-                leases: leases.clone(),
+                leases: Vec::new(),
                 start,
                 track,
             })
         })?;
+        session.leases = leases;
         for bookmark in &mut session.bookmarks {
             if let (Some(reach), Some(basis)) = (&reach, &bookmark.basis) {
                 bookmark.is_good = reach.may_resume(bookmark.cursor.stream(), basis);
