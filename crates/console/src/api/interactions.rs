@@ -3,11 +3,8 @@
 use super::page::raw;
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::Look;
-use gleaner_store::OpenQuestion;
+use gleaner_store::{OpenQuestion, Reader};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -39,12 +36,12 @@ impl QuestionView {
 }
 
 #[derive(Debug, Serialize)]
-struct QuestionsView {
+pub(crate) struct QuestionsView {
     items: Vec<QuestionView>,
 }
 
 /// All of them, the oldest first. There is at most one per run that goes on.
-pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
-    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting)).await?;
-    state.responder.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
+pub(crate) fn all(reader: &Reader, (): ()) -> Result<QuestionsView, Problem> {
+    let waiting = Look::new(reader)?.waiting;
+    Ok(QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
 }

@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use gleaner_store::PAGE_BYTES_MAX;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// Rows of a page where nobody says how many.
@@ -16,6 +16,22 @@ pub(crate) struct Page<T, N> {
     items: Vec<T>,
     /// From where the next page goes on; absent after the last row. It may lead to an empty page.
     next: Option<N>,
+}
+
+/// Where a list goes on, and how many rows of it are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlaceWanted {
+    pub(super) after: Option<u64>,
+    pub(super) limit: Option<usize>,
+}
+
+/// The same for a list whose places are names.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NameWanted {
+    pub(super) after: Option<String>,
+    pub(super) limit: Option<usize>,
 }
 
 /// How many rows are wanted. What is out of bounds is refused and not bent.
