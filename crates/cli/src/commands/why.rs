@@ -7,6 +7,7 @@ use crate::args::look::WhyArgs;
 use crate::commands::why_missing;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
+use crate::terminal::run_view::merge;
 use gleaner_app::dates;
 use gleaner_app::{ConnectionView, Outlook, renew};
 use gleaner_base::outside::{one_line, shortened};
@@ -63,9 +64,7 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
         if args.json {
             let about = line.about.replace(' ', "_");
             let mut value = json!({"connection": args.connection, "about": about, "message": line.text});
-            if let (Some(all), Value::Object(facts)) = (value.as_object_mut(), &line.facts) {
-                all.extend(facts.clone());
-            }
+            merge(&mut value, line.facts.clone());
             out.line(&value.to_string())?;
             continue;
         }
