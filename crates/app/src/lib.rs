@@ -53,6 +53,6 @@ pub use service::notify::Channels;
 pub use service::sd_notify::Supervisor;
 pub use service::{Handle, Service, ServiceConfig};
 pub use stream_name::{StreamsOf, one_stream, one_stream_or_all};
-pub use view::connection_view::{ConnectionView, Look};
+pub use view::connection_view::{ConnectionView, Look, is_collected};
 pub use view::coverage::CoveredStream;
 pub use view::outlook::{Outlook, kind_code};

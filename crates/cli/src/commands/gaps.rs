@@ -5,11 +5,10 @@ use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone, counted};
 use crate::terminal::pages::print_pages;
-use gleaner_app::dates;
+use gleaner_app::{dates, is_collected};
 use gleaner_base::outside::{one_line, shortened};
 use gleaner_store::{
-    ConnectionState, ConnectionSummary, GapCause, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing,
-    QuarantinedRecord, Reader, StreamCoverage,
+    GapCause, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, QuarantinedRecord, Reader, StreamCoverage,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -58,8 +57,8 @@ fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
 fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let app = args.home.app()?;
     let reader = app.reader()?;
-    let is_there = |one: &ConnectionSummary| matches!(one.state, ConnectionState::Active | ConnectionState::Paused);
-    let known = reader.connections()?.into_iter().filter(is_there).map(|one| one.name).collect::<Vec<_>>();
+    let known = reader.connections()?.into_iter().filter(|one| is_collected(one.state));
+    let known = known.map(|one| one.name).collect::<Vec<_>>();
     let names = match &args.what {
         None => known,
         Some(name) if known.contains(name) => vec![name.clone()],

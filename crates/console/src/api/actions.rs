@@ -76,10 +76,7 @@ pub(crate) struct NoteGiven {
 }
 
 /// Does without a gap, and says why.
-pub(crate) fn ignore_gap(
-    app: &App,
-    (UrlPath((name, gap)), JsonBody(given)): OfGap<NoteGiven>,
-) -> Result<(), Problem> {
+pub(crate) fn ignore_gap(app: &App, (UrlPath((name, gap)), JsonBody(given)): OfGap<NoteGiven>) -> Result<(), Problem> {
     Ok(app.ignore_gap(&name, &gap, &given.note)?)
 }
 

@@ -17,8 +17,7 @@ use crate::server::routes::see_other;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{Added, Faulty, Look, Offer, OfferedField, Verdict, Wish};
-use gleaner_store::{ConnectionState, ConnectionSummary};
+use gleaner_app::{Added, Faulty, Look, Offer, OfferedField, Verdict, Wish, is_collected};
 use http::{HeaderMap, StatusCode};
 use std::collections::BTreeMap;
 
@@ -64,8 +63,8 @@ struct Said {
 pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
     let (offers, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
     let (look, connections) = state.reading.ask(|reader| Ok((Look::new(reader)?, reader.connections()?))).await?;
-    let is_used = |known: &ConnectionSummary| matches!(known.state, ConnectionState::Active | ConnectionState::Paused);
-    let used = connections.into_iter().filter(is_used).map(|known| known.connector_id).collect();
+    let used = connections.into_iter().filter(|known| is_collected(known.state));
+    let used = used.map(|known| known.connector_id).collect();
     let left_out = |one: &Faulty| short(&format!("{}: {}", one.file.display(), one.cause()), 500);
     let frame = Frame::new("Add a connection", Part::Overview, "/add".to_owned(), &look);
     show(&AddPage { frame, offers, left_out: faulty.iter().map(left_out).collect(), used })
@@ -166,9 +165,7 @@ pub(crate) async fn send(
         Ok(Came::Tried(verdict)) => said(&verdict, ""),
         Ok(Came::NotAdded(verdict)) => said(&verdict, "It was not added. "),
         // Whatever it is, what was filled in is still there.
-        Err(problem) => {
-            Said { tone: "bad", text: problem.message, advice: problem.hint, anyway: false }
-        }
+        Err(problem) => Said { tone: "bad", text: problem.message, advice: problem.hint, anyway: false },
     };
     show(&form_page(&state, wish, Some(said)).await?)
 }

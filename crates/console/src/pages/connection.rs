@@ -9,7 +9,7 @@ use crate::api::runs::page_of_runs;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
-use gleaner_app::{ConnectionView, CoveredStream, Look, Outlook};
+use gleaner_app::{ConnectionView, CoveredStream, Look, Outlook, is_collected};
 use gleaner_engine::{Finding, Grade, WallTime};
 use gleaner_protocol::{RefreshPolicy, TerminalReason};
 use gleaner_store::{ConnectionState, Reader, RunSummary, Share};
@@ -79,7 +79,7 @@ pub(super) fn page(
         grade: view.health.as_ref().map(|health| health.grade),
         is_running: view.holder.is_some(),
         is_paused: state == ConnectionState::Paused,
-        is_collected: matches!(state, ConnectionState::Active | ConnectionState::Paused),
+        is_collected: is_collected(state),
         findings: findings(&view),
         waiting: rate::waiting_words(&view),
         backoffs: backoffs(reader, &name, BACKOFFS_SHOWN)?,

@@ -11,9 +11,9 @@ use super::picture::is_named;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
-use gleaner_app::{App, Look, Reply};
+use gleaner_app::{App, Look, Reply, is_collected};
 use gleaner_protocol::{Assistance, InteractionKind, Manifest, ManifestOrigin, RawJson};
-use gleaner_store::{ConnectionState, OpenQuestion, Reader};
+use gleaner_store::{OpenQuestion, Reader};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -60,10 +60,7 @@ pub(super) fn page(reader: &Reader, UrlQuery(wanted): UrlQuery<InboxWanted>) -> 
     let (now, questions) = (look.now, look.waiting.into_iter());
     let questions = questions.map(|question| QuestionView::of(reader, question)).collect::<Result<_, _>>()?;
     let mut help = Vec::new();
-    for connection in reader.connections()? {
-        if !matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
-            continue;
-        }
+    for connection in reader.connections()?.into_iter().filter(|known| is_collected(known.state)) {
         let asked = reader.open_help(&connection.name, now)?;
         help.extend(asked.into_iter().map(|help| (connection.name.clone(), help)));
     }

@@ -8,7 +8,7 @@ use super::words::{counted, number, person_date};
 use super::{address, rate, share, words};
 use crate::problem::Problem;
 use askama::Template;
-use gleaner_app::{ConnectionView, Look, Outlook};
+use gleaner_app::{ConnectionView, Look, Outlook, is_collected};
 use gleaner_engine::{Finding, Grade, WallTime};
 use gleaner_store::{ConnectionState, ConnectionSummary, Missing, OpenQuestion, Reader};
 use std::time::Duration;
@@ -73,16 +73,9 @@ pub(super) fn page(reader: &Reader, (): ()) -> Result<Overview, Problem> {
         lines: Vec::new(),
         gone: Vec::new(),
     };
-    for connection in reader.connections()? {
-        match connection.state {
-            ConnectionState::Active | ConnectionState::Paused => {}
-            ConnectionState::Removed | ConnectionState::Purging => {
-                page.gone.push(connection);
-                continue;
-            }
-        }
-        let name = connection.name;
-        let view = ConnectionView::load(reader, &mut look, &name)?;
+    page.gone.extend(reader.connections()?.into_iter().filter(|known| !is_collected(known.state)));
+    for view in look.views(reader)? {
+        let name = view.name().to_owned();
         page.needs.extend(Need::of(&view));
         let outlook = view.outlook();
         if let Some(at) = outlook.at()

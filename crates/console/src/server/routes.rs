@@ -3,8 +3,8 @@
 //! Most handlers are a function of the store or of the application. How each kind is called and answered is said here.
 
 use crate::api::{
-    actions, connection, connections, connectors, doctor, events, export, gaps, interactions, quarantine, records, runs,
-    sign_in, status,
+    actions, connection, connections, connectors, doctor, events, export, gaps, interactions, quarantine, records,
+    runs, sign_in, status,
 };
 use crate::auth::guard::{ALIVE_PATH, SIGN_IN_PATH};
 use crate::pages::{self, PageProblem, show};
