@@ -1,7 +1,7 @@
 //! All connections, each in a few figures.
 
 use super::health::HealthView;
-use super::page::{NameWanted, Page, limit};
+use super::page::{Page, PageWanted, limit};
 use super::schedule::NextView;
 use crate::date;
 use crate::problem::Problem;
@@ -96,7 +96,7 @@ pub(crate) const fn state(state: ConnectionState) -> &'static str {
 /// A page of them, by name. Those that are being forgotten are not shown.
 pub(crate) fn all(
     reader: &Reader,
-    UrlQuery(wanted): UrlQuery<NameWanted>,
+    UrlQuery(wanted): UrlQuery<PageWanted<String>>,
 ) -> Result<Page<ConnectionStatus, String>, Problem> {
     let limit = limit(wanted.limit)?;
     let mut look = Look::new(reader)?;

@@ -21,16 +21,8 @@ pub(crate) struct Page<T, N> {
 /// Where a list goes on, and how many rows of it are wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct PlaceWanted {
-    pub(super) after: Option<u64>,
-    pub(super) limit: Option<usize>,
-}
-
-/// The same for a list whose places are names.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NameWanted {
-    pub(super) after: Option<String>,
+pub(crate) struct PageWanted<P> {
+    pub(super) after: Option<P>,
     pub(super) limit: Option<usize>,
 }
 

@@ -1,6 +1,6 @@
 //! Records that do not fit their schema.
 
-use super::page::{Page, PlaceWanted, limit, place, raw};
+use super::page::{Page, PageWanted, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
@@ -23,7 +23,7 @@ pub(crate) struct QuarantinedView {
 /// The records of a connection that do not fit their schema, in the order in which they came.
 pub(crate) fn of_connection(
     reader: &Reader,
-    (UrlPath(name), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<PlaceWanted>),
+    (UrlPath(name), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<PageWanted<u64>>),
 ) -> Result<Page<QuarantinedView, i64>, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     let records = reader.quarantine(&name, None, after, limit)?;

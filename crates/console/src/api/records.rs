@@ -3,7 +3,7 @@
 //! A key may be any text, also `..` or one with slashes, which programs between here and there take for parts of a path.
 //! So a key is in the query.
 
-use super::page::{NameWanted, Page, limit, place, raw};
+use super::page::{Page, PageWanted, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
@@ -44,7 +44,7 @@ type OfStream<Q> = (UrlPath<(String, String)>, UrlQuery<Q>);
 /// The present records of a stream by key, tombstones included.
 pub(crate) fn of_stream(
     reader: &Reader,
-    (UrlPath((name, stream)), UrlQuery(wanted)): OfStream<NameWanted>,
+    (UrlPath((name, stream)), UrlQuery(wanted)): OfStream<PageWanted<String>>,
 ) -> Result<Page<RecordView, String>, Problem> {
     let limit = limit(wanted.limit)?;
     let records = reader.records(&name, &stream, wanted.after.as_deref(), limit)?;

@@ -1,6 +1,6 @@
 //! Runs and what was said during them.
 
-use super::page::{Page, PlaceWanted, limit, place, raw};
+use super::page::{Page, PageWanted, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
@@ -179,7 +179,7 @@ pub(crate) fn run_and_connection(reader: &Reader, run_id: &str) -> Result<(RunSu
 /// What was said during a run, in order.
 pub(crate) fn events(
     reader: &Reader,
-    (UrlPath(run_id), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<PlaceWanted>),
+    (UrlPath(run_id), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<PageWanted<u64>>),
 ) -> Result<Page<EventView, i64>, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     reader.run(&run_id)?.ok_or_else(no_run)?;
