@@ -32,7 +32,7 @@ mod stream_name;
 mod view;
 
 pub use actions::schedule_change::{ScheduleChange, Setting};
-pub use actions::{Backup, Initialized, Removed, Reply, Restored, Stop, Stopped};
+pub use actions::{Backup, Initialized, Removed, Reply, Restored, Stop, Stopped, usual_fields};
 pub use app::{App, Nudge, Program};
 pub use connection::catalog::{Catalog, Connector, Faulty, Origin};
 pub use connection::credentials::{AskSecret, Credential, Credentials, how_to_give};

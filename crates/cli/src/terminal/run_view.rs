@@ -4,7 +4,7 @@ use crate::args::collect::Interact;
 use crate::error::{
     CliError, EXIT_CREDENTIALS, EXIT_FAILED, EXIT_GAPS, EXIT_INTERRUPTED, EXIT_NEEDS_OWNER, EXIT_PROVIDER,
 };
-use crate::terminal::output::{Output, Tone, report_to_stderr};
+use crate::terminal::output::{Output, Tone, counted, report_to_stderr};
 use crate::terminal::prompt::{self, Prompt};
 use crate::terminal::run_account;
 use gleaner_app::{AppError, EndedRun, ErrorKind, dates, end_of_rest, how_to_give, renew, rest_text};
@@ -89,8 +89,7 @@ impl View {
         } else {
             parts.push(format!("records: {}  {per_second:.0}/s", counts.words()));
         }
-        let gaps = if counts.gaps == 1 { "gap" } else { "gaps" };
-        parts.extend((counts.gaps > 0).then(|| format!("{} {gaps}", counts.gaps)));
+        parts.extend((counts.gaps > 0).then(|| counted(counts.gaps, "gap", "gaps")));
         match self.waiting.as_ref().filter(|(_, until)| *until > dates::now()) {
             Some((waiting, until)) => parts.push(waiting.sentence(&dates::until(*until))),
             None => {

@@ -1,6 +1,6 @@
 //! Tables for people: at most 100 columns, understandable without colour.
 
-use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::output::{Output, Tone};
 use gleaner_base::outside::{self, one_line};
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::{self, Summary, TARGET_GOODPUT, TARGET_VIOLATIONS, is_on_target};
@@ -16,9 +16,7 @@ const MISSED_SHOWN: usize = 6;
 /// A scenario's runs: its name, what it is, and a row per number of workers and law.
 pub(crate) fn scenario(out: &mut Output, scenario: &Scenario, figures: &[Figures]) -> io::Result<()> {
     out.line(&out.paint(Tone::Strong, &one_line(&scenario.name)))?;
-    for line in wrap(&outside::lines(&scenario.about), WIDTH) {
-        out.line(&line)?;
-    }
+    out.paragraph(Tone::Plain, &outside::lines(&scenario.about), WIDTH)?;
     let head = "   n law                     G       V rejected bans converge recover latency inside retries  score";
     out.line(&out.paint(Tone::Quiet, head))?;
     let mut last_workers = None;
@@ -102,10 +100,7 @@ pub(crate) fn legend(out: &mut Output, seeds: u64) -> io::Result<()> {
     if seeds > 1 {
         text.push_str(&format!(" Over {seeds} seeds: shares are means, counts sums, times the slowest."));
     }
-    for line in wrap(&text, WIDTH) {
-        out.line(&out.paint(Tone::Quiet, &line))?;
-    }
-    Ok(())
+    out.paragraph(Tone::Quiet, &text, WIDTH)
 }
 
 /// How many runs of our law are where we want all of them, and which are not.
@@ -135,7 +130,7 @@ pub(crate) fn targets(out: &mut Output, figures: &[Figures]) -> io::Result<()> {
         text.push_str(&format!(" Not: {shown}{rest}. See one with: gleaner lab show NAME --workers N."));
     }
     out.line("")?;
-    wrap(&text, WIDTH).iter().try_for_each(|line| out.line(line))
+    out.paragraph(Tone::Plain, &text, WIDTH)
 }
 
 /// A share as a percentage, in at most seven characters.

@@ -27,25 +27,15 @@ const PARTS: [(Part, &str, &str); 5] = [
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) title: String,
-    part: Part,
+    pub(crate) part: Part,
     /// The address of this page, from where its live part is asked for again.
     pub(crate) here: String,
     /// Questions that wait.
-    questions: usize,
+    pub(crate) questions: usize,
     /// When the page was made.
     now: WallTime,
     /// What was just done. It went well: otherwise there would be another page.
     pub(crate) notice: Option<&'static str>,
-}
-
-/// One entry of the navigation.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: &'static str,
-    pub(crate) href: &'static str,
-    pub(crate) current: bool,
-    pub(crate) is_inbox: bool,
-    pub(crate) count: Option<usize>,
 }
 
 impl Frame {
@@ -79,15 +69,10 @@ impl Frame {
         words::due(at, self.now)
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
-        let entry = |(part, name, href): (Part, &'static str, &'static str)| Entry {
-            name,
-            href,
-            current: part == self.part,
-            is_inbox: part == Part::Inbox,
-            count: (part == Part::Inbox && self.questions > 0).then_some(self.questions),
-        };
-        PARTS.map(entry).into()
+    /// The parts with their names and addresses.
+    #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
+    pub(crate) fn parts(&self) -> &'static [(Part, &'static str, &'static str)] {
+        &PARTS
     }
 
     #[expect(clippy::unused_self, reason = "templates reach it through the frame")]

@@ -11,8 +11,8 @@ use super::picture::is_named;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
-use gleaner_app::{App, Look, Reply, is_collected};
-use gleaner_protocol::{Assistance, InteractionKind, Manifest, ManifestOrigin, RawJson};
+use gleaner_app::{App, Look, Reply, is_collected, parse_manifest, usual_fields};
+use gleaner_protocol::{Assistance, InteractionKind, RawJson};
 use gleaner_store::{OpenQuestion, Reader};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -95,19 +95,11 @@ fn names(reader: &Reader, question: &OpenQuestion, kind: InteractionKind) -> Res
     if !named.is_empty() {
         return Ok(named);
     }
-    let usual = match kind {
-        InteractionKind::Otp => vec!["code".to_owned()],
-        InteractionKind::Credentials => vec!["username".to_owned(), "password".to_owned()],
-        InteractionKind::ManualAction => Vec::new(),
-        InteractionKind::MissingCredentials => {
-            let text = reader.manifest_text(&question.connection)?;
-            let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::Foreign).ok();
-            // Of several names for one thing the first is asked for.
-            let required = manifest.and_then(|manifest| manifest.auth).map(|auth| auth.required).unwrap_or_default();
-            required.into_iter().filter_map(|names| names.into_iter().next()).collect()
-        }
-    };
-    Ok(usual.into_iter().take(FIELDS_MAX).map(|name| (name, Value::Null)).collect())
+    let manifest = parse_manifest(&reader.manifest_text(&question.connection)?).ok();
+    // Of several names for one thing the first is asked for.
+    let required = manifest.and_then(|manifest| manifest.auth).map(|auth| auth.required).unwrap_or_default();
+    let variables = required.into_iter().filter_map(|names| names.into_iter().next()).collect();
+    Ok(usual_fields(kind, variables).into_iter().take(FIELDS_MAX).map(|name| (name, Value::Null)).collect())
 }
 
 impl FieldView {
