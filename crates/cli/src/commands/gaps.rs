@@ -107,24 +107,25 @@ fn retried(reader: &Reader, name: &str, meant: GapsMeant<'_>, count: u64) -> Res
 }
 
 fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = args.home.app()?.reader()?;
-    let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
+    let reader = args.print.home.app()?.reader()?;
+    let limit = args.limit.unwrap_or(if args.print.json { u64::MAX } else { SHOWN });
     let stream = args.stream.as_deref();
     let filter = GapFilter { stream, closed_too: args.recovered };
     let after = |last: Option<&GapSummary>| last.map_or(0, |last| last.id);
     let read = |last: Option<&_>, rows| reader.gaps(connection, filter, after(last), rows);
-    let left = print_pages(limit, read, |gap| Ok(out.line(&if args.json { gap_json(gap) } else { gap_text(gap) })?))?;
+    let left =
+        print_pages(limit, read, |gap| Ok(out.line(&if args.print.json { gap_json(gap) } else { gap_text(gap) })?))?;
     let after = |last: Option<&QuarantinedRecord>| last.map_or(0, |last| last.id);
     let read = |last: Option<&_>, rows| reader.quarantine(connection, stream, after(last), rows);
     let left = print_pages(left, read, |record| {
-        Ok(out.line(&if args.json { record_json(record).to_string() } else { record_text(record) })?)
+        Ok(out.line(&if args.print.json { record_json(record).to_string() } else { record_text(record) })?)
     })?;
     let is_chosen = |stream: &StreamCoverage| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name);
     let evidence = reader.evidence(connection)?;
     let (mut open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
     open.retain(|one| args.stream.is_none() || one.stream == args.stream);
     let streams = reader.coverage(connection)?.into_iter().filter(is_chosen);
-    if args.json {
+    if args.print.json {
         for stream in streams {
             if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
                 out.line(&unaccounted_json(&stream.summary.name, &listing).to_string())?;

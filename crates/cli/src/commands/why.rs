@@ -49,7 +49,7 @@ struct Known {
 }
 
 pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let app = args.home.app()?;
+    let app = args.print.home.app()?;
     let known = Known::new(app.view(&args.connection)?, app.serving()?.is_some());
     let mut lines = known.not_running();
     lines.extend(known.pace());
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
     lines.push(known.next());
     let mut before = "";
     for line in &lines {
-        if args.json {
+        if args.print.json {
             let about = line.about.replace(' ', "_");
             let mut value = json!({"connection": args.connection, "about": about, "message": line.text});
             merge(&mut value, line.facts.clone());

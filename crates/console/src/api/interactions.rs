@@ -1,6 +1,6 @@
 //! Questions that wait for the owner. Answers are in no answer of ours.
 
-use super::page::raw;
+use super::page::{Items, raw};
 use crate::date;
 use crate::problem::Problem;
 use gleaner_app::Look;
@@ -35,13 +35,8 @@ impl QuestionView {
     }
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct QuestionsView {
-    items: Vec<QuestionView>,
-}
-
 /// All of them, the oldest first. There is at most one per run that goes on.
-pub(crate) fn all(reader: &Reader, (): ()) -> Result<QuestionsView, Problem> {
+pub(crate) fn all(reader: &Reader, (): ()) -> Result<Items<QuestionView>, Problem> {
     let waiting = Look::new(reader)?.waiting;
-    Ok(QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
+    Ok(Items { items: waiting.into_iter().map(QuestionView::of).collect() })
 }

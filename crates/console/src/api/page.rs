@@ -18,6 +18,12 @@ pub(crate) struct Page<T, N> {
     next: Option<N>,
 }
 
+/// A list that is short enough to be whole.
+#[derive(Debug, Serialize)]
+pub(crate) struct Items<T> {
+    pub(super) items: Vec<T>,
+}
+
 /// Where a list goes on, and how many rows of it are wanted.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

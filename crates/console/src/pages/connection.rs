@@ -43,7 +43,6 @@ pub(super) struct ConnectionPage {
     recommended: String,
     runs: Vec<RunSummary>,
     older: Option<String>,
-    now: WallTime,
 }
 
 struct Said {
@@ -88,7 +87,6 @@ pub(super) fn page(
         recommended: recommended(policy),
         older: last.map(|run| address::href_with(&["connections", &name], &[("runs_before", &run.run_id)])),
         runs,
-        now: look.now,
         view,
         name,
     })

@@ -33,7 +33,7 @@ pub(crate) struct Frame {
     /// Questions that wait.
     pub(crate) questions: usize,
     /// When the page was made.
-    now: WallTime,
+    pub(crate) now: WallTime,
     /// What was just done. It went well: otherwise there would be another page.
     pub(crate) notice: Option<&'static str>,
 }

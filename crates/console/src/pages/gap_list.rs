@@ -7,7 +7,6 @@ use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
 use gleaner_app::Look;
-use gleaner_engine::WallTime;
 use gleaner_store::{GapCause, GapFilter, GapSummary, LeftOpen, Missing, QuarantinedRecord, Reader, StreamCoverage};
 use serde::Deserialize;
 
@@ -34,7 +33,6 @@ pub(super) struct GapListPage {
     quarantined: Vec<QuarantinedRecord>,
     quarantined_next: Option<String>,
     first: Option<String>,
-    now: WallTime,
 }
 
 #[derive(Debug, Deserialize)]
@@ -87,7 +85,6 @@ pub(super) fn page(
         streams,
         gaps,
         quarantined,
-        now: look.now,
     })
 }
 

@@ -22,10 +22,7 @@ pub(super) struct GapsPage {
 
 /// A line about one connection: a checkpoint that its last run withheld, something that it skipped, or why its account is
 /// not known.
-struct LeftOpen {
-    connection: String,
-    line: String,
-}
+type LeftOpen = (String, String);
 
 /// Records that are missing for the same kind of reason.
 struct Group {
@@ -120,7 +117,7 @@ pub(super) fn page(reader: &Reader, (): ()) -> Result<GapsPage, Problem> {
             }
         }
         let evidence = reader.evidence(&connection.name)?;
-        let of_connection = |line: String| LeftOpen { connection: connection.name.clone(), line };
+        let of_connection = |line: String| (connection.name.clone(), line);
         let open = reader.left_open(&connection.name)?;
         left_open.extend(open.iter().map(|open| of_connection(open.to_string())));
         let is_collected = connection.state != ConnectionState::Removed;

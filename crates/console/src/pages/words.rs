@@ -14,17 +14,17 @@ use std::time::Duration;
 /// A moment, as far from now as it is.
 pub(crate) fn when(at: WallTime, now: WallTime) -> Safe<String> {
     let ago = || format!("{} ago", span(now.since(at)));
-    moment("at", at, ahead(at, now).map_or_else(ago, |ahead| format!("in {ahead}")))
+    moment("at", at, &ahead(at, now).map_or_else(ago, |ahead| format!("in {ahead}")))
 }
 
 /// The end of something that is waited for.
 pub(crate) fn until(at: WallTime, now: WallTime) -> Safe<String> {
-    moment("until", at, ahead(at, now).map_or_else(|| "time is over".to_owned(), |ahead| format!("{ahead} left")))
+    moment("until", at, &ahead(at, now).map_or_else(|| "time is over".to_owned(), |ahead| format!("{ahead} left")))
 }
 
 /// When something will happen by itself; what is due and has not happened yet is due now.
 pub(crate) fn due(at: WallTime, now: WallTime) -> Safe<String> {
-    moment("due", at, ahead(at, now).map_or_else(|| "due now".to_owned(), |ahead| format!("in {ahead}")))
+    moment("due", at, &ahead(at, now).map_or_else(|| "due now".to_owned(), |ahead| format!("in {ahead}")))
 }
 
 fn ahead(at: WallTime, now: WallTime) -> Option<String> {
@@ -32,7 +32,7 @@ fn ahead(at: WallTime, now: WallTime) -> Option<String> {
 }
 
 /// `kind` says to the script how the text is counted on.
-fn moment(kind: &str, at: WallTime, text: String) -> Safe<String> {
+fn moment(kind: &str, at: WallTime, text: &str) -> Safe<String> {
     let (machine, person, millis) = (date::rfc3339(at), person_date(at), at.as_unix_millis());
     Safe(format!(r#"<time datetime="{machine}" title="{person}" data-{kind}="{millis}">{text}</time>"#))
 }

@@ -4,6 +4,7 @@ use crate::error::AppError;
 use gleaner_engine::{Schemas, Validate};
 use gleaner_protocol::{ConnectorMessage, DetailGap, GapKey, GapReason, Manifest, Op, Record};
 use gleaner_runtime::{Control, Observer};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Sender;
 
@@ -33,7 +34,7 @@ pub enum ItemKind {
 }
 
 /// How much came of one stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub records: u64,
     pub rejected: u64,
