@@ -11,7 +11,7 @@ mod questions;
 pub(crate) mod schedule_change;
 
 pub use maintenance::{Backup, Initialized, Removed, Restored};
-pub use questions::Reply;
+pub use questions::{Reply, usual_fields};
 
 use crate::app::{App, ourselves};
 use crate::connection::settings::{Expires, Settings};

@@ -10,7 +10,6 @@ mod store;
 
 use crate::app::App;
 use CheckVerdict as Verdict;
-use gleaner_store::Reader;
 use serde::Serialize;
 
 /// How something that was looked at is, from good to bad.
@@ -79,13 +78,9 @@ impl App {
             checks.extend(store::checks(reader, self));
             checks.extend(connections::checks(reader, self));
         }
-        checks.extend(machine::checks(reader.as_ref().and_then(newest_date)));
+        checks.extend(machine::checks(reader.and_then(|reader| reader.newest_date().ok()?)));
         checks
     }
-}
-
-fn newest_date(reader: &Reader) -> Option<gleaner_engine::WallTime> {
-    reader.newest_date().ok().flatten()
 }
 
 fn config_file(app: &App) -> Check {

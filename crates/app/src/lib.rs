@@ -54,7 +54,7 @@ mod stream_name;
 mod view;
 
 pub use actions::schedule_change::{ScheduleChange, Setting};
-pub use actions::{Backup, Initialized, Removed, Reply, Restored, Stop, Stopped};
+pub use actions::{Backup, Initialized, Removed, Reply, Restored, Stop, Stopped, usual_fields};
 pub use app::{App, Nudge, Program};
 pub use connection::catalog::{Catalog, Connector, Faulty, Origin};
 pub use connection::credentials::{AskSecret, Credential, Credentials, how_to_give};
@@ -75,6 +75,6 @@ pub use service::notify::Channels;
 pub use service::sd_notify::Supervisor;
 pub use service::{Handle, Service, ServiceConfig};
 pub use stream_name::{StreamsOf, one_stream, one_stream_or_all};
-pub use view::connection_view::{ConnectionView, Look};
+pub use view::connection_view::{ConnectionView, Look, is_collected};
 pub use view::coverage::CoveredStream;
 pub use view::outlook::{Outlook, kind_code};

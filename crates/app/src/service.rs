@@ -17,13 +17,13 @@ use crate::connection::credentials::Credentials;
 use crate::dates::{self, now};
 use crate::error::{AppError, ErrorKind};
 use crate::run::spec::RunSpec;
-use crate::view::connection_view::{ConnectionView, Look};
+use crate::view::connection_view::{ConnectionView, Look, is_collected};
 use crate::view::facts::waits_for_credential;
 use crate::view::outlook::kind_code;
 use child::Run;
 use gleaner_engine::WallTime;
 use gleaner_schedule::{Detained, Launch, Limits, Scheduler};
-use gleaner_store::{Acquired, ConnectionState, HEARTBEAT, HeldBy, Holder, Lease, LeaseOn, Reader, Store, StoreError};
+use gleaner_store::{Acquired, HEARTBEAT, HeldBy, Holder, Lease, LeaseOn, Reader, Store, StoreError};
 use notices::notices;
 use notify::{Channels, Teller};
 use sd_notify::Supervisor;
@@ -292,8 +292,7 @@ impl Service {
             Ok(connections) => connections,
             Err(error) => return self.fault(&error.to_string()),
         };
-        let is_there = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
-        let names = connections.into_iter().filter(|known| is_there(known.state)).map(|known| known.name);
+        let names = connections.into_iter().filter(|known| is_collected(known.state)).map(|known| known.name);
         let names = names.collect::<Vec<_>>();
         let gone = self.scheduler.connections().filter(|known| !names.iter().any(|name| name == known));
         for name in gone.map(str::to_owned).collect::<Vec<_>>() {

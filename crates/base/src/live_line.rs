@@ -1,7 +1,7 @@
 //! One line on stderr that is drawn again and again, and only where somebody watches.
 
-use std::cell::Cell;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Back to the start of the line, and nothing on it.
@@ -15,14 +15,14 @@ const WIDTH_DEFAULT: usize = 80;
 #[derive(Debug)]
 pub struct LiveLine {
     is_shown: bool,
-    drawn: Cell<Option<Instant>>,
+    drawn: Mutex<Option<Instant>>,
 }
 
 impl LiveLine {
     /// A line that is shown if `wanted` and stderr is a terminal.
     #[must_use]
     pub fn new(wanted: bool) -> Self {
-        Self { is_shown: wanted && io::stderr().is_terminal(), drawn: Cell::new(None) }
+        Self { is_shown: wanted && io::stderr().is_terminal(), drawn: Mutex::new(None) }
     }
 
     /// Whether anything is drawn.
@@ -33,18 +33,23 @@ impl LiveLine {
 
     /// Draws what `text` gives, cut to the width of the terminal, unless the line was drawn less than 0.1 s ago.
     pub fn show(&self, text: impl FnOnce() -> String) {
-        if !self.is_shown || self.drawn.get().is_some_and(|drawn| drawn.elapsed() < DRAW_EVERY) {
+        let mut drawn = self.drawn();
+        if !self.is_shown || drawn.is_some_and(|drawn| drawn.elapsed() < DRAW_EVERY) {
             return;
         }
-        self.drawn.set(Some(Instant::now()));
+        *drawn = Some(Instant::now());
         write(&format!("{CLEAR}{}", cut(&text(), width())));
     }
 
     /// Takes the line away, before anything else is written. The next one is drawn at once.
     pub fn clear(&self) {
-        if self.drawn.take().is_some() {
+        if self.drawn().take().is_some() {
             write(CLEAR);
         }
+    }
+
+    fn drawn(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.drawn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

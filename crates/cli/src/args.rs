@@ -11,7 +11,7 @@ pub(crate) mod serve;
 
 use crate::first_party;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand, value_parser};
+use clap::{Args, CommandFactory, Parser, Subcommand, value_parser};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -64,76 +64,65 @@ pub(crate) struct Cli {
     pub(crate) colour: Option<care::Colour>,
 }
 
+/// What can be typed. A command ends with the codes of a run unless it says otherwise.
+pub(crate) fn command() -> clap::Command {
+    Cli::command().mut_subcommands(|command| match command.get_after_help() {
+        None if !command.is_hide_set() => command.after_help(COLLECT_EXIT_CODES),
+        _ => command,
+    })
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// The laboratory: rate laws against simulated providers.
     #[command(subcommand, after_help = EXIT_CODES)]
     Lab(LabCommand),
     /// Shows the whole thing in a minute: a provider with a limit that nobody tells, a connector, a kill, an account.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Demo(collect::DemoArgs),
     /// Adds a connection: a connector with one account.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Add(collect::AddArgs),
     /// Runs a connector, stores what it collects, and says what is missing.
     ///
     /// Ctrl-C finishes the slice that is under way; twice ends at once. The next run goes on where this one
     /// stopped.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Run(collect::CollectArgs),
     /// Keeps every connection as fresh as its plan says, until it is told to stop.
     ///
     /// Ctrl-C lets runs finish the slice that is under way; twice ends at once. The next service goes on where this
     /// one stopped.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Serve(serve::ServeArgs),
     /// When connections run by themselves, what comes next and why; and the way to set it.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Schedule(serve::ScheduleArgs),
     /// Lets the system run `gleaner serve` for you.
-    #[command(subcommand, after_help = COLLECT_EXIT_CODES)]
+    #[command(subcommand)]
     Service(serve::ServiceCommand),
     /// All connections: what is stored, what is missing, how the last run went.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Status(collect::PrintArgs),
     /// The last runs of a connection.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Runs(collect::OfConnectionArgs),
     /// What is known and not here, and why.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Gaps(look::GapsArgs),
     /// How complete each stream is: listed, stored, missing, left out.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Coverage(look::CoverageArgs),
     /// The records of a stream, or its changes.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Records(look::RecordsArgs),
     /// Writes records to a file or to standard output, all as they were at one moment.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Export(look::ExportArgs),
     /// Asks the store a question in SQL; docs/store.md lists the tables, and each stream has a view.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Query(look::QueryArgs),
     /// Why a connection is not running, not faster, not complete, and what comes next.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Why(look::WhyArgs),
     /// Whether a connection works: its manifest, its credentials, and one call to its service. Stores nothing.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Check(manage::CheckArgs),
     /// Lists the questions that wait for you, or answers one.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Answer(manage::AnswerArgs),
     /// Holds a connection back: it runs no more until it is resumed.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Pause(manage::PauseArgs),
     /// Lets a connection run again.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Resume(manage::ResumeArgs),
     /// Stops the run of a connection, after the slice that is under way.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Cancel(manage::CancelArgs),
     /// Removes a connection and its credentials. What it collected stays, unless you say --purge.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Remove(manage::RemoveArgs),
     /// Checks any connector program against the protocol, kills included, and says what to mend.
     #[command(after_help = EXIT_CODES)]
@@ -142,30 +131,24 @@ pub(crate) enum Command {
     #[command(subcommand, after_help = EXIT_CODES)]
     New(new::NewCommand),
     /// Checks every page, row and counter of the store, and names what is damaged or in doubt.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Verify(collect::PrintArgs),
     /// Lists a connection again and brings back what an earlier version of Gleaner may have lost.
     ///
     /// `gleaner verify` names what is in doubt: cursors that a run with a narrower scope may have moved past records,
     /// and gaps that were closed without their record. Nothing is deleted; unchanged records are not stored again.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Repair(collect::RepairArgs),
     /// Makes the data root, the store and a file of settings; leaves alone what is there.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Init(collect::HomeArgs),
     /// The connectors that can be added by name: what they collect and what they need.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Connectors(collect::PrintArgs),
     /// Settings that outlive a command.
-    #[command(subcommand, after_help = COLLECT_EXIT_CODES)]
+    #[command(subcommand)]
     Config(care::ConfigCommand),
     /// Writes the store into one file, also while a run goes on, and reads it back.
     ///
     /// Credentials are not in it.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Backup(care::BackupArgs),
     /// Puts a backup in the place of the store, which is kept under another name.
-    #[command(after_help = COLLECT_EXIT_CODES)]
     Restore(care::RestoreArgs),
     /// Looks at everything that a run depends on, and says what to do about what is not well.
     #[command(after_help = DOCTOR_EXIT_CODES)]

@@ -4,8 +4,8 @@
 //! first question about a wrong value is where it comes from. Each is held to the rules of its option,
 //! by clap itself, so that there is one rule. Secrets are refused: the file is copied and shown.
 
-mod fetch_options;
 mod file;
+mod options;
 
 use crate::args::ProxyArgs;
 use crate::args::care::Colour;
@@ -13,9 +13,9 @@ use crate::args::collect::{CollectArgs, HomeArgs, Interact};
 use crate::args::fetch::FetchArgs;
 use crate::args::serve::ServeArgs;
 use clap::Parser;
-use fetch_options::FETCH_OPTIONS;
 use file::InFile;
 use gleaner_app::{App, AppError, RunSpec};
+use options::{FETCH_OPTIONS, OPTIONS};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -49,173 +49,8 @@ enum Of {
 
 /// Every option, in the order in which they are shown.
 pub(crate) fn options() -> impl Iterator<Item = &'static Declared> {
-    OPTIONS.iter().chain(&FETCH_OPTIONS)
+    OPTIONS.iter().chain(FETCH_OPTIONS)
 }
-
-const OPTIONS: [Declared; 18] = [
-    Declared {
-        key: "colour",
-        variable: "GLEANER_COLOUR",
-        flag: "--colour",
-        default: "auto",
-        example: "\"never\"",
-        about: "When text is coloured: auto, always or never.",
-        of: Of::Every,
-    },
-    Declared {
-        key: "run.interact",
-        variable: "GLEANER_RUN_INTERACT",
-        flag: "--interact",
-        default: "prompt on a terminal, none otherwise",
-        example: "\"none\"",
-        about: "What happens when a connector asks something.",
-        of: Of::Run,
-    },
-    Declared {
-        key: "run.max_requests",
-        variable: "GLEANER_RUN_MAX_REQUESTS",
-        flag: "--max-requests",
-        default: "no limit",
-        example: "10000",
-        about: "At most so many requests per run; the rest is for the next one.",
-        of: Of::Run,
-    },
-    Declared {
-        key: "run.max_duration",
-        variable: "GLEANER_RUN_MAX_DURATION",
-        flag: "--max-duration",
-        default: "no limit",
-        example: "\"30m\"",
-        about: "At most so long per run; the rest is for the next one.",
-        of: Of::Run,
-    },
-    Declared {
-        key: "serve.max_runs",
-        variable: "GLEANER_SERVE_MAX_RUNS",
-        flag: "--max-runs",
-        default: "4",
-        example: "2",
-        about: "Runs of the service that may go on at the same time.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.listen",
-        variable: "GLEANER_SERVE_LISTEN",
-        flag: "--listen",
-        default: "127.0.0.1:8716",
-        example: "\"off\"",
-        about: "Where the console of the service is reached.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.allow_host",
-        variable: "GLEANER_SERVE_ALLOW_HOST",
-        flag: "--allow-host",
-        default: "none",
-        example: "\"gleaner.example\"",
-        about: "Names under which the console may be asked besides its own, separated by commas.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.tls_certificate",
-        variable: "GLEANER_SERVE_TLS_CERTIFICATE",
-        flag: "--tls-certificate",
-        default: "none",
-        example: "\"/etc/ssl/gleaner.pem\"",
-        about: "A certificate in PEM, with those that vouch for it: the console speaks TLS.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.tls_key",
-        variable: "GLEANER_SERVE_TLS_KEY",
-        flag: "--tls-key",
-        default: "none",
-        example: "\"/etc/ssl/private/gleaner.pem\"",
-        about: "The file of its private key, in PEM.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.behind_proxy",
-        variable: "GLEANER_SERVE_BEHIND_PROXY",
-        flag: "--behind-proxy",
-        default: "no",
-        example: "\"yes\"",
-        about: "Whether a proxy of yours stands before the console and speaks TLS with browsers.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.base_path",
-        variable: "GLEANER_SERVE_BASE_PATH",
-        flag: "--base-path",
-        default: "/",
-        example: "\"/gleaner\"",
-        about: "The path below which the console lives.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.notify_desktop",
-        variable: "GLEANER_SERVE_NOTIFY_DESKTOP",
-        flag: "--notify-desktop",
-        default: "yes",
-        example: "\"no\"",
-        about: "Whether the service tells you on the desktop when you are needed.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.notify_command",
-        variable: "GLEANER_SERVE_NOTIFY_COMMAND",
-        flag: "--notify-command",
-        default: "none",
-        example: "\"mail -s Gleaner you@example.com <<< $GLEANER_MESSAGE\"",
-        about: "A command that the service runs when you are needed.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "serve.notify_webhook",
-        variable: "GLEANER_SERVE_NOTIFY_WEBHOOK",
-        flag: "--notify-webhook",
-        default: "none",
-        example: "\"https://example.com/hook\"",
-        about: "An address to which the service posts JSON when you are needed.",
-        of: Of::Serve,
-    },
-    Declared {
-        key: "proxy.listen",
-        variable: "GLEANER_PROXY_LISTEN",
-        flag: "--listen",
-        default: "127.0.0.1:8717",
-        example: "\"127.0.0.1:8080\"",
-        about: "Where programs on this machine reach the sidecar.",
-        of: Of::Proxy,
-    },
-    Declared {
-        key: "proxy.ceiling_interval_ms",
-        variable: "GLEANER_PROXY_CEILING_INTERVAL_MS",
-        flag: "--ceiling-interval-ms",
-        default: "20",
-        example: "100",
-        about: "The sidecar never sends faster than one request in so many milliseconds.",
-        of: Of::Proxy,
-    },
-    Declared {
-        key: "proxy.max_in_flight",
-        variable: "GLEANER_PROXY_MAX_IN_FLIGHT",
-        flag: "--max-in-flight",
-        default: "16",
-        example: "4",
-        about: "Requests of the sidecar that may be under way at a time.",
-        of: Of::Proxy,
-    },
-    Declared {
-        key: "proxy.max_waiting",
-        variable: "GLEANER_PROXY_MAX_WAITING",
-        flag: "--max-waiting",
-        default: "10000",
-        example: "1000",
-        about: "Requests that may wait in the sidecar for their turn.",
-        of: Of::Proxy,
-    },
-];
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]

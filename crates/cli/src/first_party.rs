@@ -2,10 +2,10 @@
 //!
 //! Whoever is in it runs through the SDK, because there is no other way to be in it: so each of them holds
 //! every record against its schema before the record leaves. What else we write as a connector is judged by
-//! what it does, in `validation_policy.rs`.
+//! what it does, in `first_party/tests.rs`.
 
 #[cfg(test)]
-mod validation_policy;
+mod tests;
 
 use crate::demo;
 use gleaner_connectors::FirstParty;

@@ -32,7 +32,7 @@ mod terminal;
 use args::care::ConfigCommand;
 use args::new::NewCommand;
 use args::{Cli, Command, LabCommand};
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::{ArgMatches, FromArgMatches};
 use config::Config;
 use error::CliError;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ use std::process::ExitCode;
 use terminal::output::Output;
 
 fn main() -> ExitCode {
-    let typed = Cli::command().try_get_matches();
+    let typed = args::command().try_get_matches();
     let read = typed.and_then(|typed| Ok((Cli::from_arg_matches(&typed)?, home_of(&typed))));
     let (cli, home) = match read {
         Ok(read) => read,

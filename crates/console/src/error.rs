@@ -68,7 +68,7 @@ impl ConsoleError {
                                     before it: serve.behind_proxy = \"yes\"; or listen on 127.0.0.1"
                     .to_owned()
             }
-            Self::Tls(fault) => fault.hint(),
+            Self::Tls(fault) => fault.hint.clone(),
             Self::File { path, .. } => format!("see that you may write to {}", path.display()),
             Self::NotPrivate { path, mode } => {
                 format!("look who had access, then run: chmod {mode} '{}'", path.display())

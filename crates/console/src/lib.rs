@@ -68,13 +68,13 @@ pub use server::{Console, LISTEN_DEFAULT, Settings};
 /// Every method and path, for tests that compare them with the description.
 #[must_use]
 pub fn routes() -> Vec<(String, &'static str)> {
-    server::routes::Routes::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
+    server::routes::Routes::api().listed()
 }
 
 /// Every method and path of a page or a form.
 #[must_use]
 pub fn page_routes() -> Vec<(String, &'static str)> {
-    pages::all().listed().iter().map(|(method, path)| (method.to_string(), *path)).collect()
+    pages::all().listed()
 }
 
 /// The description of the API, in OpenAPI 3.1.

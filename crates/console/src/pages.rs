@@ -2,10 +2,11 @@
 //!
 //! One file per page: what it shows as plain values (the view), read from the store's read model, and the template that
 //! writes it. A page is whole without a script: it can be read, and its forms can be sent. Nothing is changed by GET;
-//! everything that changes something is a form of this origin, and goes through [`Actions`](gleaner_app::Actions). Text from
-//! outside is [`Outside`](outside::Outside), and only templates write markup.
+//! everything that changes something is a form of this origin, and goes through [`App`](gleaner_app::App). Text from
+//! outside goes through [`Visible`](outside::Visible), and only templates write markup.
 
 mod add;
+mod address;
 mod assets;
 mod change;
 mod connection;
@@ -18,7 +19,7 @@ mod gaps;
 mod inbox;
 mod json_text;
 mod lab;
-mod outside;
+pub(crate) mod outside;
 mod overview;
 mod picture;
 mod query;
@@ -29,46 +30,44 @@ mod run;
 mod settings;
 mod share;
 mod trace;
-mod ways;
 mod words;
 
-pub(crate) use assets::sign_in_style;
-pub(crate) use outside::href;
-pub(crate) use ways::Pages;
+pub(crate) use address::href;
+pub(crate) use error_page::{PageProblem, show};
 
 use crate::auth::guard::SIGN_IN_STYLE_PATH;
-use ways::{get, post};
+use crate::server::routes::Routes;
 
 /// Every page and every form.
-pub(crate) fn all() -> Pages {
-    Pages::default()
-        .route("/", get(overview::page))
-        .route("/connections/{connection}", get(connection::page))
-        .route("/connections/{connection}/rate.json", get(rate_chart::points))
-        .route("/connections/{connection}/gaps", get(gap_list::page))
-        .route("/connections/{connection}/gaps/{gap}/retry", post(change::retry_gap))
-        .route("/connections/{connection}/gaps/{gap}/ignore", post(change::ignore_gap))
-        .route("/connections/{connection}/gaps/{gap}/take-back", post(change::take_back_gap))
-        .route("/connections/{connection}/run", post(change::run_now))
-        .route("/connections/{connection}/pause", post(change::pause))
-        .route("/connections/{connection}/resume", post(change::resume))
-        .route("/connections/{connection}/schedule", post(change::schedule))
-        .route("/runs/{run}", get(run::page))
-        .route("/runs/{run}/cancel", post(change::cancel))
-        .route("/gaps", get(gaps::page))
-        .route("/inbox", get(inbox::page))
-        .route("/inbox/{question}/answer", post(inbox::answer))
-        .route("/inbox/{question}/picture", get(picture::of_question))
-        .route("/data", get(data::page))
-        .route("/data/sql", get(query::page))
-        .route("/data/{connection}/{stream}", get(data::stream))
-        .route("/data/{connection}/{stream}/record", get(record::page))
-        .route("/add", get(add::page))
-        .route("/add/{connector}", get(add::form))
-        .route("/add/{connector}", post(add::send))
-        .route("/settings", get(settings::page))
-        .route("/settings/doctor", get(doctor::page))
-        .route("/lab", get(lab::page))
-        .route("/assets/{hash}/{name}", get(assets::file))
-        .route(SIGN_IN_STYLE_PATH, get(sign_in_style))
+pub(crate) fn all() -> Routes {
+    Routes::default()
+        .page("/", overview::page)
+        .page("/connections/{connection}", connection::page)
+        .read("/connections/{connection}/rate.json", rate_chart::points)
+        .page("/connections/{connection}/gaps", gap_list::page)
+        .form("/connections/{connection}/gaps/{gap}/retry", change::retry_gap)
+        .form("/connections/{connection}/gaps/{gap}/ignore", change::ignore_gap)
+        .form("/connections/{connection}/gaps/{gap}/take-back", change::take_back_gap)
+        .form("/connections/{connection}/run", change::run_now)
+        .form("/connections/{connection}/pause", change::pause)
+        .form("/connections/{connection}/resume", change::resume)
+        .form("/connections/{connection}/schedule", change::schedule)
+        .page("/runs/{run}", run::page)
+        .form("/runs/{run}/cancel", change::cancel)
+        .page("/gaps", gaps::page)
+        .page("/inbox", inbox::page)
+        .form("/inbox/{question}/answer", inbox::answer)
+        .get("/inbox/{question}/picture", picture::of_question)
+        .page("/data", data::page)
+        .get("/data/sql", query::page)
+        .page("/data/{connection}/{stream}", data::stream)
+        .page("/data/{connection}/{stream}/record", record::page)
+        .get("/add", add::page)
+        .get("/add/{connector}", add::form)
+        .post("/add/{connector}", add::send)
+        .get("/settings", settings::page)
+        .get("/settings/doctor", doctor::page)
+        .get("/lab", lab::page)
+        .get("/assets/{hash}/{name}", assets::file)
+        .get(SIGN_IN_STYLE_PATH, assets::sign_in_style)
 }

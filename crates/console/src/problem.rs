@@ -95,30 +95,25 @@ impl Problem {
 
 impl From<Refusal> for Problem {
     fn from(refusal: Refusal) -> Self {
-        let (code, message, hint) = match refusal {
-            Refusal::NotOurName => (
-                "not_our_name",
-                "this name is not one that the console answers to",
-                "use the address that `gleaner serve` printed",
-            ),
+        let (message, hint) = match refusal {
+            Refusal::NotOurName => {
+                ("this name is not one that the console answers to", "use the address that `gleaner serve` printed")
+            }
             Refusal::ForeignSite => (
-                "foreign_site",
                 "a page of another site may not ask the console anything",
                 "type the console's address into the address bar",
             ),
             Refusal::NoOrigin => (
-                "no_origin",
                 "a change by a signed-in browser must say from which page it comes",
                 "send the header Origin, or use the bearer token",
             ),
             Refusal::NotSignedIn => (
-                "not_signed_in",
                 "nobody is signed in",
                 "open the link that `gleaner serve` printed, or send the header Authorization: Bearer TOKEN",
             ),
-            Refusal::TooManyGuesses => ("too_many_guesses", "too many credentials were wrong lately", "wait a minute"),
+            Refusal::TooManyGuesses => ("too many credentials were wrong lately", "wait a minute"),
         };
-        let problem = Self::new(refusal.status(), code, message, hint);
+        let problem = Self::new(refusal.status(), refusal.code(), message, hint);
         let also = match refusal {
             Refusal::NotSignedIn => Also::Authenticate,
             Refusal::TooManyGuesses => Also::RetryAfter(auth_attempts::SPAN.as_secs()),

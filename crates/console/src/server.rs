@@ -109,7 +109,7 @@ impl Console {
             is_secure: policy.is_secure(),
             started_at: dates::now(),
         });
-        let router = Routes::all().router(Arc::clone(&state));
+        let router = Routes::router(Arc::clone(&state));
         let names = Names::of(address, &names, tls.is_some());
         let answering = Arc::new(RequestHandler { keys, figures, attempts, names, base: policy.base, router });
         let (stop, stopped) = watch::channel(false);

@@ -7,7 +7,7 @@ use crate::connection::credentials::Credentials;
 use crate::dates::now;
 use crate::error::{AppError, ErrorKind};
 use gleaner_engine::AnswerTaken;
-use gleaner_protocol::{Answer, InteractionResponse, InteractionStatus, RawJson};
+use gleaner_protocol::{Answer, InteractionKind, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::Control;
 use gleaner_store::{HeldBy, OpenQuestion};
 use gleaner_vault::{Secret, Vault};
@@ -19,6 +19,18 @@ pub enum Reply {
     Given(RawJson<'static>),
     /// There is no answer.
     Declined,
+}
+
+/// What questions of this kind ask for where they do not say; `variables` are the credentials of the connector. Nothing
+/// means that something is to be done, and no value is wanted.
+#[must_use]
+pub fn usual_fields(kind: InteractionKind, variables: Vec<String>) -> Vec<String> {
+    match kind {
+        InteractionKind::Otp => vec!["code".to_owned()],
+        InteractionKind::Credentials => vec!["username".to_owned(), "password".to_owned()],
+        InteractionKind::ManualAction => Vec::new(),
+        InteractionKind::MissingCredentials => variables,
+    }
 }
 
 impl App {

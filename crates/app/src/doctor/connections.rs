@@ -1,10 +1,11 @@
 //! The connections: can each be started, does it get its credentials, and what may it do.
 
-use super::{Check, Verdict, all_well, failed, well};
+use super::{Check, all_well, failed, warning, well};
 use crate::app::App;
 use crate::connection::settings::{Settings, parse_manifest};
+use crate::view::connection_view::is_collected;
 use gleaner_protocol::{Auth, Manifest};
-use gleaner_store::{ConnectionState, Reader};
+use gleaner_store::Reader;
 use gleaner_vault::Vault;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -21,13 +22,9 @@ struct Found {
 impl Found {
     /// The words that start it.
     fn command(&self) -> Vec<String> {
-        let words = self
-            .manifest
-            .as_ref()
-            .ok()
-            .and_then(|manifest| self.settings.start_words(manifest, self.executable.as_deref()));
-        let words = words.unwrap_or_default().into_iter().map(|word| word.to_string_lossy().into_owned());
-        words.collect()
+        let manifest = self.manifest.as_ref().ok();
+        let words = manifest.and_then(|known| self.settings.start_words(known, self.executable.as_deref()));
+        words.unwrap_or_default().into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
     }
 
     fn folder(&self) -> PathBuf {
@@ -74,8 +71,7 @@ pub(super) fn checks(reader: &Reader, app: &App) -> Vec<Check> {
         Err(error) => return vec![failed("connections", error.to_string(), "run: gleaner verify")],
     };
     // Those that run no more need nothing.
-    let runs = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
-    let there = connections.iter().filter(|connection| runs(connection.state));
+    let there = connections.iter().filter(|connection| is_collected(connection.state));
     let found = there
         .filter_map(|connection| {
             let manifest = parse_manifest(&reader.manifest_text(&connection.name).ok()?);
@@ -186,8 +182,8 @@ fn rights(found: &[Found]) -> Check {
     let changeable = changeable.filter(|file| fs::metadata(file).is_ok_and(|found| found.mode() & 0o022 != 0));
     let changeable = changeable.map(|file| file.display().to_string()).collect::<Vec<_>>();
     if changeable.is_empty() {
-        return Check { name: NAME, verdict: Verdict::Well, what, hint: Some("run those that you trust".to_owned()) };
+        return Check { hint: Some("run those that you trust".to_owned()), ..well(NAME, what) };
     }
     let what = format!("{what}; others may change {}", changeable.join(", "));
-    Check { name: NAME, verdict: Verdict::Warning, what, hint: Some("run: chmod go-w on these files".to_owned()) }
+    warning(NAME, what, "run: chmod go-w on these files")
 }

@@ -1,6 +1,6 @@
 //! The store: is it ours, whole, not older than what was here, and does anybody work in it.
 
-use super::{Check, Verdict, all_well, failed, folder, warning, well};
+use super::{Check, all_well, failed, folder, warning, well};
 use crate::app::App;
 use crate::dates;
 use crate::error::ErrorKind;
@@ -106,12 +106,7 @@ fn questions(reader: &Reader) -> Check {
         Ok(open) => {
             let names = open.iter().map(|question| question.connection.as_str()).collect::<Vec<_>>();
             let what = format!("{} wait for you: {}", open.len(), names.join(", "));
-            Check {
-                name: NAME,
-                verdict: Verdict::Warning,
-                what,
-                hint: Some("`gleaner status` shows them, `gleaner answer` answers".to_owned()),
-            }
+            warning(NAME, what, "`gleaner status` shows them, `gleaner answer` answers")
         }
         Err(error) => unreadable(NAME, &error),
     }

@@ -3,9 +3,9 @@
 //! Why not leave it to the system's own: a data root is one folder to look into and to delete, also where there is no
 //! journal. It is for its owner only. A disk that is full costs lines of the log and nothing else.
 
-use std::fs::{self, File, OpenOptions};
+use gleaner_base::private;
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,7 +37,7 @@ impl LogFile {
     }
 
     fn with_bound(folder: &Path, name: &str, bytes_max: u64) -> io::Result<Self> {
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+        private::make_folders(folder)?;
         let path = folder.join(name);
         let file = open(&path)?;
         let bytes = file.metadata()?.len();
@@ -46,7 +46,7 @@ impl LogFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+    private::options().create(true).append(true).open(path)
 }
 
 impl Inner {

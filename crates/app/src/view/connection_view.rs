@@ -61,6 +61,16 @@ impl Look {
         Ok(())
     }
 
+    /// Every connection that is collected; one that is paused is, too.
+    ///
+    /// # Errors
+    ///
+    /// When the store cannot be read.
+    pub fn views(&mut self, reader: &Reader) -> Result<Vec<ConnectionView>, StoreError> {
+        let known = reader.connections()?.into_iter().filter(|known| is_collected(known.state));
+        known.map(|known| ConnectionView::load(reader, self, &known.name)).collect()
+    }
+
     /// Whether a process works on a connection.
     ///
     /// # Errors
@@ -95,6 +105,12 @@ impl Look {
             }
         }
     }
+}
+
+/// Whether a connection is collected, or will be when its owner resumes it.
+#[must_use]
+pub const fn is_collected(state: ConnectionState) -> bool {
+    matches!(state, ConnectionState::Active | ConnectionState::Paused)
 }
 
 /// What is known about one connection.
@@ -150,8 +166,7 @@ impl ConnectionView {
             credential: look.credentials.get(name).map(String::as_str),
         };
         let facts = facts::facts(reader, name, &known, plan, policy)?;
-        let is_collected = matches!(evidence.summary.state, ConnectionState::Active | ConnectionState::Paused);
-        let collected = manifest.as_ref().filter(|_| is_collected);
+        let collected = manifest.as_ref().filter(|_| is_collected(evidence.summary.state));
         Ok(Self {
             now,
             health: collected.map(|manifest| evidence.health(manifest, policy, now)),

@@ -103,46 +103,47 @@ pub const fn kind_code(kind: Kind) -> &'static str {
 
 /// Why a run begins then, as a code and as a sentence.
 fn because_words(because: Because) -> (&'static str, String) {
-    let (code, text) = match because {
-        Because::OwnerAsked => ("owner_asked", "you asked for it"),
-        Because::First => ("first_run", "it has not run yet"),
-        Because::Cadence => ("cadence", "it is time by then"),
-        Because::Remainder => ("remainder", "the last run stopped at its own budget and left something"),
-        Because::CutShort => ("cut_short", "the last run was cut short, and is gone on with"),
-        Because::Renewed => ("renewed", "what made it fail has changed"),
-        Because::BackAgain => ("back_again", "one request has worked: the service is there again"),
-        Because::QuietHours => ("quiet_hours", "it would be time before, but for your quiet hours"),
-        Because::AtWork => ("at_work", "a run goes on"),
-        Because::History => ("history", "a part of its history is left"),
+    let text = |text: &str| text.to_owned();
+    match because {
+        Because::OwnerAsked => ("owner_asked", text("you asked for it")),
+        Because::First => ("first_run", text("it has not run yet")),
+        Because::Cadence => ("cadence", text("it is time by then")),
+        Because::Remainder => ("remainder", text("the last run stopped at its own budget and left something")),
+        Because::CutShort => ("cut_short", text("the last run was cut short, and is gone on with")),
+        Because::Renewed => ("renewed", text("what made it fail has changed")),
+        Because::BackAgain => ("back_again", text("one request has worked: the service is there again")),
+        Because::QuietHours => ("quiet_hours", text("it would be time before, but for your quiet hours")),
+        Because::AtWork => ("at_work", text("a run goes on")),
+        Because::History => ("history", text("a part of its history is left")),
         Because::FailedBefore(times) => {
-            let text = format!("it failed the same way {times} times in a row, so it runs less often");
-            return ("failure_back_off", text);
+            ("failure_back_off", format!("it failed the same way {times} times in a row, so it runs less often"))
         }
         Because::MayBeUp(times) => {
             let outage = format!("it failed {times} times as it does when a service is down");
-            return ("probe_after_failures", format!("{outage}; one request will show whether it is up"));
+            ("probe_after_failures", format!("{outage}; one request will show whether it is up"))
         }
-        Because::RestOver(why) => {
-            return ("rest_over", format!("its rest is over by then. {}", why.wording().what));
-        }
+        Because::RestOver(why) => ("rest_over", format!("its rest is over by then. {}", why.wording().what)),
         Because::MayBeBack(why) => {
-            let text = format!("one request will show whether its rest can end. {}", why.wording().what);
-            return ("probe_while_resting", text);
+            let what = why.wording().what;
+            ("probe_while_resting", format!("one request will show whether its rest can end. {what}"))
         }
         Because::OtherGaps(why) => {
             let text = "it rests, and gaps that have nothing to do with that are recovered";
-            return ("recovery_while_resting", format!("{text}. {}", why.wording().what));
+            ("recovery_while_resting", format!("{text}. {}", why.wording().what))
         }
         Because::CouldNotStart(times) => {
-            return ("could_not_start", format!("it could not be started, {times} times in a row"));
+            ("could_not_start", format!("it could not be started, {times} times in a row"))
         }
-    };
-    (code, text.to_owned())
+    }
 }
 
 /// Why no run begins, as a code and as a sentence.
 fn held_words(held: Held) -> (&'static str, String) {
     let (code, text) = match held {
+        Held::Blocked(times) => {
+            let text = format!("it failed the same way {times} times in a row, and trying again helps nobody");
+            return ("blocked", text);
+        }
         Held::Back(HeldBack::Paused) => ("paused", "you paused it"),
         Held::Back(HeldBack::ManualByOwner) => ("manual_by_owner", "you want to start it yourself"),
         Held::Back(HeldBack::ManualByManifest) => {
@@ -156,10 +157,6 @@ fn held_words(held: Held) -> (&'static str, String) {
         Held::Owner(reason) => (reason.code(), reason.wording().what),
         Held::Action(action) => (action.code(), action.wording().what),
         Held::NothingToDo => ("nothing_to_do", "nothing is left to do"),
-        Held::Blocked(times) => {
-            let text = format!("it failed the same way {times} times in a row, and trying again helps nobody");
-            return ("blocked", text);
-        }
     };
     (code, text.to_owned())
 }

@@ -157,11 +157,8 @@ pub(crate) struct OfConnectionArgs {
     /// At most so many lines.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub(crate) limit: u32,
-    /// Prints one JSON object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) home: HomeArgs,
+    pub(crate) print: PrintArgs,
 }
 
 #[derive(Args, Debug)]

@@ -1,6 +1,6 @@
 //! What can be typed to look at what was collected.
 
-use super::collect::HomeArgs;
+use super::collect::{HomeArgs, PrintArgs};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
 use std::path::PathBuf;
 
@@ -32,11 +32,8 @@ pub(crate) struct GapsArgs {
     /// At most so many [default: 20; with --json all].
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
-    /// Prints one JSON object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) home: HomeArgs,
+    pub(crate) print: PrintArgs,
 }
 
 /// What can be said about one gap.
@@ -152,9 +149,6 @@ pub(crate) struct QueryArgs {
 pub(crate) struct WhyArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// Prints one JSON object per line.
-    #[arg(long)]
-    pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) home: HomeArgs,
+    pub(crate) print: PrintArgs,
 }

@@ -1,16 +1,15 @@
 //! `gleaner completions`: what a shell needs to complete our commands.
 
-use crate::args::Cli;
+use crate::args;
 use crate::args::care::CompletionsArgs;
 use crate::commands::visible_command;
 use crate::error::CliError;
 use crate::terminal::output::Output;
-use clap::CommandFactory;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &CompletionsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut visible_command::of(&Cli::command()), "gleaner", &mut script);
+    clap_complete::generate(args.shell, &mut visible_command::of(&args::command()), "gleaner", &mut script);
     out.line(String::from_utf8_lossy(&script).trim_end())?;
     Ok(ExitCode::SUCCESS)
 }

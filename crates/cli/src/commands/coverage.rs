@@ -6,8 +6,7 @@ use crate::terminal::output::{Output, Tone};
 use gleaner_app::{CoveredStream, Look, dates};
 use gleaner_base::outside::one_line;
 use gleaner_protocol::CoveragePolicy;
-use gleaner_store::GapCause;
-use gleaner_store::{ConnectionState, GapCount, Share};
+use gleaner_store::{ConnectionState, GapCause, GapCount, Share};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 

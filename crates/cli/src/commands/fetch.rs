@@ -7,12 +7,13 @@ use crate::error::{CliError, EXIT_GAPS, EXIT_INTERRUPTED};
 use crate::terminal::output::{Output, report_to_stderr};
 use crate::terminal::stop_signals;
 use gleaner_app::{AppError, ErrorKind};
+use gleaner_base::live_line::LiveLine;
 use gleaner_base::outside::one_line;
 use gleaner_fetch::{Assignment, Event, FetchError, List, Progress, Settings, Stop, Summary, fetch};
 use gleaner_http::governor::keyed::Domain;
 use pages::Pages;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::io::{self, IsTerminal, Write};
+use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -20,8 +21,6 @@ use tokio::runtime::Runtime;
 
 /// How often a line is written where nobody watches: a log of a day has some thousand of them.
 const LOG_EVERY: Duration = Duration::from_secs(10);
-/// Back to the start of the line, and nothing on it.
-const CLEAR: &str = "\r\x1b[K";
 
 pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let settings = settings(args)?;
@@ -39,7 +38,7 @@ pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliErr
     let fetched = runtime.block_on(fetch(list, settings, stop, |event| match event {
         Event::Started(domains) => pages.begin(domains),
         Event::Line(_, json) => {
-            watch.clear();
+            watch.live.clear();
             out.line(json)
         }
         Event::Progress(progress) => {
@@ -47,7 +46,7 @@ pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliErr
             pages.write_if_due()
         }
     }));
-    watch.clear();
+    watch.live.clear();
     // A name that is still being looked up is nobody's to wait for.
     runtime.shutdown_background();
     let summary = fetched.map_err(|error| failed(error, args))?;
@@ -132,62 +131,29 @@ fn failed(error: FetchError, args: &FetchArgs) -> CliError {
     }
 }
 
-/// How it goes, on stderr.
+/// How it goes, on stderr: one line that is drawn again where somebody watches, otherwise a log.
 struct Watch {
-    mode: Mode,
-    is_drawn: bool,
+    quiet: bool,
+    live: LiveLine,
     last: (Instant, u64),
-}
-
-#[derive(PartialEq, Eq)]
-enum Mode {
-    Quiet,
-    /// Somebody watches: one line that is drawn again.
-    Live,
-    /// A log.
-    Lines,
 }
 
 impl Watch {
     fn new(quiet: bool) -> Self {
-        let mode = match quiet {
-            true => Mode::Quiet,
-            false if io::stderr().is_terminal() => Mode::Live,
-            false => Mode::Lines,
-        };
-        Self { mode, is_drawn: false, last: (Instant::now(), 0) }
+        Self { quiet, live: LiveLine::new(!quiet), last: (Instant::now(), 0) }
     }
 
     fn show(&mut self, progress: &Progress) {
         let (at, requests) = self.last;
         let elapsed = at.elapsed();
-        if self.mode == Mode::Quiet || (self.mode == Mode::Lines && elapsed < LOG_EVERY) {
+        if self.quiet || (!self.live.is_shown() && elapsed < LOG_EVERY) {
             return;
         }
         let per_s = progress.requests.saturating_sub(requests) as f64 / elapsed.as_secs_f64().max(0.001);
         self.last = (Instant::now(), progress.requests);
         let text = line(progress, per_s);
-        if self.mode == Mode::Lines {
-            return report_to_stderr(&text);
-        }
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        let text: String = text.chars().take(width.saturating_sub(1)).collect();
-        self.is_drawn = true;
-        write(&format!("{CLEAR}{text}"));
+        if self.live.is_shown() { self.live.show(|| text) } else { report_to_stderr(&text) }
     }
-
-    /// Takes the line away, before anything else is written.
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_drawn) {
-            write(CLEAR);
-        }
-    }
-}
-
-fn write(text: &str) {
-    // That nobody reads stderr is no reason to stop.
-    let mut stderr = io::stderr().lock();
-    let _shown = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
 /// What is going on, in one line.

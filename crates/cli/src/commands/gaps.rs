@@ -4,12 +4,11 @@
 use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone, counted};
-use gleaner_app::dates;
+use crate::terminal::pages::print_pages;
+use gleaner_app::{dates, is_collected};
 use gleaner_base::outside::{one_line, shortened};
-use gleaner_store::GapCause;
 use gleaner_store::{
-    ConnectionState, ConnectionSummary, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, PAGE_ROWS_MAX,
-    QuarantinedRecord, Reader, StreamCoverage,
+    GapCause, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, QuarantinedRecord, Reader, StreamCoverage,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -58,8 +57,8 @@ fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
 fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let app = args.home.app()?;
     let reader = app.reader()?;
-    let is_there = |one: &ConnectionSummary| matches!(one.state, ConnectionState::Active | ConnectionState::Paused);
-    let known = reader.connections()?.into_iter().filter(is_there).map(|one| one.name).collect::<Vec<_>>();
+    let known = reader.connections()?.into_iter().filter(|one| is_collected(one.state));
+    let known = known.map(|one| one.name).collect::<Vec<_>>();
     let names = match &args.what {
         None => known,
         Some(name) if known.contains(name) => vec![name.clone()],
@@ -108,16 +107,26 @@ fn retried(reader: &Reader, name: &str, meant: GapsMeant<'_>, count: u64) -> Res
 }
 
 fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = args.home.app()?.reader()?;
-    let limit = args.limit.unwrap_or(if args.json { u64::MAX } else { SHOWN });
-    let left = print_gaps(args, (connection, &reader), limit, out)?;
-    let left = print_quarantine(args, (connection, &reader), left, out)?;
+    let reader = args.print.home.app()?.reader()?;
+    let limit = args.limit.unwrap_or(if args.print.json { u64::MAX } else { SHOWN });
+    let stream = args.stream.as_deref();
+    let filter = GapFilter { stream, closed_too: args.recovered };
+    let after = |last: Option<&GapSummary>| last.map_or(0, |last| last.id);
+    let read = |last: Option<&_>, rows| reader.gaps(connection, filter, after(last), rows);
+    let left =
+        print_pages(limit, read, |gap| Ok(out.line(&if args.print.json { gap_json(gap) } else { gap_text(gap) })?))?;
+    let after = |last: Option<&QuarantinedRecord>| last.map_or(0, |last| last.id);
+    let read = |last: Option<&_>, rows| reader.quarantine(connection, stream, after(last), rows);
+    let left = print_pages(left, read, |record| {
+        Ok(out.line(&if args.print.json { record_json(record).to_string() } else { record_text(record) })?)
+    })?;
     let is_chosen = |stream: &StreamCoverage| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name);
     let evidence = reader.evidence(connection)?;
     let (mut open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
     open.retain(|one| args.stream.is_none() || one.stream == args.stream);
-    if args.json {
-        for stream in reader.coverage(connection)?.into_iter().filter(is_chosen) {
+    let streams = reader.coverage(connection)?.into_iter().filter(is_chosen);
+    if args.print.json {
+        for stream in streams {
             if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
                 out.line(&unaccounted_json(&stream.summary.name, &listing).to_string())?;
             }
@@ -130,7 +139,6 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let streams = reader.coverage(connection)?.into_iter().filter(is_chosen);
     let (mut all, mut unaccounted, mut empty) = (0, 0, 0);
     for stream in streams {
         empty += stream.summary.gaps_empty;
@@ -165,48 +173,6 @@ fn left_open_json(one: &LeftOpen) -> Value {
     })
 }
 
-/// Answers how many more may be printed.
-fn print_gaps(
-    args: &GapsArgs,
-    (connection, reader): (&str, &Reader),
-    mut left: u64,
-    out: &mut Output,
-) -> Result<u64, CliError> {
-    let filter = GapFilter { stream: args.stream.as_deref(), closed_too: args.recovered };
-    let mut after = 0;
-    while left > 0 {
-        let page = reader.gaps(connection, filter, after, page_of(left))?;
-        let Some(last) = page.last() else { break };
-        (after, left) = (last.id, left - page.len() as u64);
-        for gap in &page {
-            out.line(&if args.json { gap_json(gap) } else { gap_text(gap) })?;
-        }
-    }
-    Ok(left)
-}
-
-fn print_quarantine(
-    args: &GapsArgs,
-    (connection, reader): (&str, &Reader),
-    mut left: u64,
-    out: &mut Output,
-) -> Result<u64, CliError> {
-    let mut after = 0;
-    while left > 0 {
-        let page = reader.quarantine(connection, args.stream.as_deref(), after, page_of(left))?;
-        let Some(last) = page.last() else { break };
-        (after, left) = (last.id, left - page.len() as u64);
-        for record in &page {
-            out.line(&if args.json { record_json(record).to_string() } else { record_text(record) })?;
-        }
-    }
-    Ok(left)
-}
-
-fn page_of(left: u64) -> usize {
-    usize::try_from(left).unwrap_or(usize::MAX).min(PAGE_ROWS_MAX)
-}
-
 fn gap_text(gap: &GapSummary) -> String {
     let key = gap.record_key.as_deref().unwrap_or("(a part of the list)");
     let what = GapCause::of(gap).wording().map_or("it is missing, and no reason was given", |wording| wording.what);
@@ -237,7 +203,7 @@ fn gap_json(gap: &GapSummary) -> String {
     let cause = GapCause::of(gap);
     let known = json!({
         "kind": "gap", "gap_id": gap.gap_id, "stream": gap.stream, "parent_stream": gap.parent_stream,
-        "record_key": gap.record_key, "state": gap.state, "reason": gap.reason, "class": class(gap),
+        "record_key": gap.record_key, "state": gap.state, "reason": gap.reason, "class": error_field(gap, "class"),
         "origin": cause.origin(), "run_cap": gap.run_cap, "http_status": gap.http_status,
         "terminal_reason": gap.terminal_reason, "attempts": gap.attempts, "since": dates::rfc3339(gap.since),
         "ignored": gap.ignored.as_ref().map(|by| json!({"note": by.note, "at": dates::rfc3339(by.at)})),
@@ -250,11 +216,7 @@ fn gap_json(gap: &GapSummary) -> String {
     format!("{known},\"last_error\":{},\"locator\":{}}}", raw(&gap.last_error), raw(&gap.locator))
 }
 
-/// The class of the last error, in the connector's words.
-fn class(gap: &GapSummary) -> Option<String> {
-    error_field(gap, "class")
-}
-
+/// A field of the last error, in the connector's words.
 fn error_field(gap: &GapSummary, name: &str) -> Option<String> {
     let error = serde_json::from_str::<Value>(gap.last_error.as_ref()?).ok()?;
     Some(error.get(name)?.as_str()?.to_owned())

@@ -45,8 +45,6 @@ pub(crate) fn run(args: &ListArgs, out: &mut Output) -> Result<ExitCode, CliErro
     }
     out.line("")?;
     let laws: Vec<&str> = LawName::ALL.into_iter().map(LawName::as_str).collect();
-    for line in wrap(&format!("laws: {}", laws.join(", ")), table::WIDTH) {
-        out.line(&line)?;
-    }
+    out.paragraph(Tone::Plain, &format!("laws: {}", laws.join(", ")), table::WIDTH)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 use crate::args::ShowArgs;
 use crate::error::CliError;
 use crate::lab::{plan, tuning};
-use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::output::{Output, Tone};
 use crate::terminal::table::percent;
 use gleaner_base::outside::{self, one_line};
 use gleaner_lab::report::{self, Cell, Chart, Ink, Series};
@@ -30,12 +30,8 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliErro
     let name = one_line(&scenario.name);
     let title = format!("{name}: {}, {} worker{plural}, seed {}", law.as_str(), figures.workers, figures.seed);
     out.line(&out.paint(Tone::Strong, &title))?;
-    for line in wrap(&outside::lines(&scenario.about), width) {
-        out.line(&line)?;
-    }
-    for line in wrap(&report::provider(&scenario), width) {
-        out.line(&out.paint(Tone::Quiet, &line))?;
-    }
+    out.paragraph(Tone::Plain, &outside::lines(&scenario.about), width)?;
+    out.paragraph(Tone::Quiet, &report::provider(&scenario), width)?;
     out.line("")?;
     for cells in Chart::draw(&series, width, PLOT_HEIGHT).rows() {
         out.line(&painted(out, cells))?;
@@ -43,9 +39,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliErro
     legend(out)?;
     out.line("")?;
     print_figures(out, &figures)?;
-    for line in wrap(&report::story(&scenario, &figures), width) {
-        out.line(&line)?;
-    }
+    out.paragraph(Tone::Plain, &report::story(&scenario, &figures), width)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::lab::plan::{self, Plan};
 use crate::lab::tuning::{self, Sweep};
 use crate::lab::{row, runner};
-use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::output::{Output, Tone};
 use crate::terminal::progress::show_runs;
 use crate::terminal::table::{compact, percent};
 use gleaner_base::live_line::LiveLine;
@@ -135,7 +135,7 @@ fn head(out: &mut Output, sweep: &Sweep, runs: usize) -> io::Result<()> {
     let shipped = number.text(Tuning::SHIPPED);
     let title =
         format!("{}: {runs} runs per value; shipped: {shipped}; allowed: {}", number.name, tuning::allowed(number));
-    wrap(&title, out.width()).iter().try_for_each(|line| out.line(&out.paint(Tone::Strong, line)))?;
+    out.paragraph(Tone::Strong, &title, out.width())?;
     for (other, text) in tuning::changed(tunings[0]).filter(|(other, _)| other.name != number.name) {
         out.line(&format!("with {}={text}", other.name))?;
     }
@@ -159,5 +159,5 @@ fn fitting(out: &Output, value: &str, cells: &[String]) -> String {
 fn legend(out: &mut Output) -> io::Result<()> {
     let text = "G: accepted / what an oracle gets. V: rejected / sent; over V: runs above 0.3 % and 6 in all. inside: sends \
                 inside a Retry-After. missed: runs that miss what their scenario expects. score: mean, and the worst run.";
-    wrap(text, out.width()).iter().try_for_each(|line| out.line(&out.paint(Tone::Quiet, line)))
+    out.paragraph(Tone::Quiet, text, out.width())
 }

@@ -1,11 +1,11 @@
 //! `gleaner man`: the manual, a page per command.
 
-use crate::args::Cli;
+use crate::args;
 use crate::args::care::ManArgs;
 use crate::commands::visible_command;
 use crate::error::CliError;
 use crate::terminal::output::Output;
-use clap::{Command, CommandFactory};
+use clap::Command;
 use clap_mangen::Man;
 use gleaner_base::outside::one_line;
 use std::fs;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let mut command = visible_command::of(&Cli::command());
+    let mut command = visible_command::of(&args::command());
     command.build();
     let Some(folder) = &args.dir else {
         out.line(page(&command, "gleaner")?.trim_end())?;

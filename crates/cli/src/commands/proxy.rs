@@ -2,8 +2,9 @@
 
 use crate::args::ProxyArgs;
 use crate::error::{CliError, EXIT_INTERRUPTED};
-use crate::terminal::live::LiveLine;
+use crate::terminal::live;
 use crate::terminal::output::report_to_stderr;
+use gleaner_base::live_line::LiveLine;
 use gleaner_base::outside::one_line;
 use gleaner_egress::{Config, LISTEN, Proxy, ProxyError, Upstream, UpstreamError};
 use gleaner_http::{Governors, MemoryError};
@@ -11,6 +12,7 @@ use std::error::Error;
 use std::io;
 use std::pin::pin;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -18,8 +20,8 @@ use tokio::sync::oneshot;
 use tracing::Level;
 
 pub(crate) fn run(args: &ProxyArgs) -> Result<ExitCode, CliError> {
-    let live = LiveLine::new(args.quiet);
-    crate::terminal::log::show(if args.verbose { Level::DEBUG } else { Level::WARN }, live);
+    let live = Arc::new(LiveLine::new(!args.quiet));
+    crate::terminal::log::show(if args.verbose { Level::DEBUG } else { Level::WARN }, Arc::clone(&live));
     let config = config(args)?;
     // Tasks are short and many; the number of threads is that of the cores.
     let runtime = Runtime::new().map_err(|error| failed("cannot start", &error, "free some memory or threads"))?;
@@ -37,7 +39,7 @@ async fn serve(args: &ProxyArgs, config: Config, live: &LiveLine) -> Result<Exit
     let code = tokio::select! {
         () = &mut serving => ExitCode::SUCCESS,
         code = signals.next() => code,
-        never = live.follow(&governors) => match never {},
+        never = live::follow(live, &governors) => match never {},
     };
     live.clear();
     drop(stop);

@@ -4,9 +4,10 @@ use crate::args::look::RecordsArgs;
 use crate::commands::follow::{self, Feed};
 use crate::error::CliError;
 use crate::terminal::output::Output;
+use crate::terminal::pages::print_pages;
 use gleaner_app::one_stream;
 use gleaner_base::outside::one_line;
-use gleaner_store::{PAGE_ROWS_MAX, Reader, StoredRecord};
+use gleaner_store::StoredRecord;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
@@ -14,63 +15,29 @@ pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliE
     let reader = app.reader()?;
     let (connection, stream) = one_stream(&reader, &args.stream)?;
     let mut left = args.limit.unwrap_or(u64::MAX);
+    let print = |record: &StoredRecord| {
+        let line = if args.json { format!("{{{}}}", json_fields(record)?) } else { as_text(record) };
+        Ok(out.line(&line)?)
+    };
     // Looked at before the records: a change in between comes twice rather than never.
     let end = reader.last_change_of(&connection, &stream)?;
     if args.time_unreadable {
-        without_time(&reader, (&connection, &stream), args.json, left, out)?;
+        // In the order in which they were stored.
+        let after = |last: Option<&StoredRecord>| last.map_or(0, |last| last.seq);
+        let read = |last: Option<&_>, rows| reader.records_without_time(&connection, &stream, after(last), rows);
+        print_pages(left, read, print)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.since.is_none() {
-        left = present(&reader, (&connection, &stream), args.json, left, out)?;
+        let after = |last: Option<&StoredRecord>| last.map(|last| last.key.clone());
+        let read = |last: Option<&_>, rows| reader.records(&connection, &stream, after(last).as_deref(), rows);
+        left = print_pages(left, read, print)?;
     }
     if !args.follow && args.since.is_none() {
         return Ok(ExitCode::SUCCESS);
     }
     let feed = Feed { app, connection, stream, since: args.since.unwrap_or(end), left, json: args.json };
     follow::run(feed, reader, args.follow, out)
-}
-
-/// Prints the present records, by key; answers how many more may be printed.
-fn present(
-    reader: &Reader,
-    (connection, stream): (&str, &str),
-    json: bool,
-    mut left: u64,
-    out: &mut Output,
-) -> Result<u64, CliError> {
-    let mut after = None;
-    while left > 0 {
-        let rows = usize::try_from(left).unwrap_or(usize::MAX).min(PAGE_ROWS_MAX);
-        let page = reader.records(connection, stream, after.as_deref(), rows)?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.key.clone());
-        left -= page.len() as u64;
-        for record in &page {
-            out.line(&if json { format!("{{{}}}", json_fields(record)?) } else { as_text(record) })?;
-        }
-    }
-    Ok(left)
-}
-
-/// Prints the records whose time could not be read, in the order in which they were stored.
-fn without_time(
-    reader: &Reader,
-    (connection, stream): (&str, &str),
-    json: bool,
-    mut left: u64,
-    out: &mut Output,
-) -> Result<(), CliError> {
-    let mut after = 0;
-    while left > 0 {
-        let rows = usize::try_from(left).unwrap_or(usize::MAX).min(PAGE_ROWS_MAX);
-        let page = reader.records_without_time(connection, stream, after, rows)?;
-        let Some(last) = page.last() else { break };
-        (after, left) = (last.seq, left - page.len() as u64);
-        for record in &page {
-            out.line(&if json { format!("{{{}}}", json_fields(record)?) } else { as_text(record) })?;
-        }
-    }
-    Ok(())
 }
 
 pub(super) fn as_text(record: &StoredRecord) -> String {

@@ -7,7 +7,7 @@ use gleaner_app::{ConnectionView, Look, Outlook, ScheduleChange, Setting, dates,
 use gleaner_base::outside::one_line;
 use gleaner_engine::WallTime;
 use gleaner_schedule::{Held, Next};
-use gleaner_store::{ConnectionState, HeldBy};
+use gleaner_store::HeldBy;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -20,17 +20,12 @@ pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, Cli
     {
         app.set_schedule(name, &change)?;
     }
-    let names = match &args.connection {
-        Some(name) => vec![reader.connection(name)?.name],
-        None => {
-            let known = reader.connections()?.into_iter();
-            let is_there = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
-            known.filter(|known| is_there(known.state)).map(|known| known.name).collect()
-        }
-    };
     let mut look = Look::new(&reader)?;
-    for name in &names {
-        let outlook = ConnectionView::load(&reader, &mut look, name)?.outlook();
+    let views = match &args.connection {
+        Some(name) => vec![ConnectionView::load(&reader, &mut look, name)?],
+        None => look.views(&reader)?,
+    };
+    for outlook in views.iter().map(ConnectionView::outlook) {
         if args.json { out.line(&as_json(&outlook).to_string())? } else { print(&outlook, out)? }
     }
     if !args.json {

@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, CliError> {
         supervisor: Supervisor::from_environment(|name| std::env::var_os(name)),
     })?;
     let handle = service.handle();
-    stop_signals::each(move || {
+    stop_signals::listen(move || {
         handle.stop();
         true
     });

@@ -6,8 +6,7 @@ use crate::commands::schedule::{self, next_text};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone, counted};
 use crate::terminal::run_view::{counts_json, merge};
-use gleaner_app::dates;
-use gleaner_app::{ConnectionView, Look};
+use gleaner_app::{ConnectionView, Look, dates, is_collected};
 use gleaner_base::outside::one_line;
 use gleaner_engine::{Finding, Grade};
 use gleaner_store::{ConnectionState, ConnectionSummary, HeldBy};
@@ -18,14 +17,9 @@ pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliErr
     let app = args.home.app()?;
     let reader = app.reader()?;
     let mut look = Look::new(&reader)?;
-    let (mut views, mut gone) = (Vec::new(), Vec::new());
-    for connection in reader.connections()? {
-        if matches!(connection.state, ConnectionState::Removed | ConnectionState::Purging) {
-            gone.push(connection);
-        } else {
-            views.push(ConnectionView::load(&reader, &mut look, &connection.name)?);
-        }
-    }
+    let mut gone = reader.connections()?;
+    gone.retain(|connection| !is_collected(connection.state));
+    let mut views = look.views(&reader)?;
     let is_served = app.serving()?.is_some();
     views.sort_by_key(|view| std::cmp::Reverse(view.health.as_ref().map(|health| health.grade)));
     if views.is_empty() && gone.is_empty() && !args.json {

@@ -7,8 +7,8 @@ use crate::args::look::WhyArgs;
 use crate::commands::why_missing;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
-use gleaner_app::dates;
-use gleaner_app::{ConnectionView, Outlook, renew};
+use crate::terminal::run_view::merge;
+use gleaner_app::{ConnectionView, Outlook, dates, renew};
 use gleaner_base::outside::{one_line, shortened};
 use gleaner_engine::{BACK_OFF_FROM, Finding, Grade, Rest, WallTime, is_failure};
 use gleaner_protocol::{CircuitState, RecoveryAction, TerminalReason};
@@ -49,7 +49,7 @@ struct Known {
 }
 
 pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let app = args.home.app()?;
+    let app = args.print.home.app()?;
     let known = Known::new(app.view(&args.connection)?, app.serving()?.is_some());
     let mut lines = known.not_running();
     lines.extend(known.pace());
@@ -60,12 +60,10 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
     lines.push(known.next());
     let mut before = "";
     for line in &lines {
-        if args.json {
+        if args.print.json {
             let about = line.about.replace(' ', "_");
             let mut value = json!({"connection": args.connection, "about": about, "message": line.text});
-            if let (Some(all), Value::Object(facts)) = (value.as_object_mut(), &line.facts) {
-                all.extend(facts.clone());
-            }
+            merge(&mut value, line.facts.clone());
             out.line(&value.to_string())?;
             continue;
         }

@@ -3,8 +3,7 @@
 use crate::commands::why::Line;
 use crate::error::CliError;
 use gleaner_base::outside::one_line;
-use gleaner_store::GapCause;
-use gleaner_store::{Evidence, Reader};
+use gleaner_store::{Evidence, GapCause, Reader};
 use serde_json::json;
 use std::collections::BTreeMap;
 

@@ -40,6 +40,11 @@ impl Output {
         writeln!(self.stdout, "{text}")
     }
 
+    /// Writes a text in lines of at most `width` characters.
+    pub(crate) fn paragraph(&mut self, tone: Tone, text: &str, width: usize) -> io::Result<()> {
+        wrap(text, width).iter().try_for_each(|line| self.line(&self.paint(tone, line)))
+    }
+
     /// Standard output for a great deal of data: not line by line. Whoever takes it flushes it.
     pub(crate) fn bulk(&mut self) -> io::BufWriter<&mut StdoutLock<'static>> {
         io::BufWriter::with_capacity(BULK_BYTES, &mut self.stdout)

@@ -5,6 +5,7 @@
 //! history, no log, no screen. The terminal is left as it was found, also after Ctrl-C.
 
 use super::output::report_to_stderr;
+use gleaner_app::usual_fields;
 use gleaner_base::outside::{self, one_line};
 use gleaner_protocol::{Answer, Interaction, InteractionKind, InteractionResponse, InteractionStatus, RawJson};
 use gleaner_runtime::Control;
@@ -144,16 +145,7 @@ pub(crate) fn fields(kind: InteractionKind, schema: Option<&RawJson<'_>>, variab
     let members = schema.and_then(RawJson::members).unwrap_or_default();
     let properties = members.iter().find(|(name, _)| name == "properties").and_then(|(_, value)| value.members());
     let named = properties.unwrap_or_default().into_iter().map(|(name, _)| name.into_owned()).collect::<Vec<_>>();
-    if !named.is_empty() {
-        return named;
-    }
-    let usual: &[&str] = match kind {
-        InteractionKind::Otp => &["code"],
-        InteractionKind::Credentials => &["username", "password"],
-        InteractionKind::ManualAction => &[],
-        InteractionKind::MissingCredentials => return variables.to_vec(),
-    };
-    usual.iter().map(|&name| name.to_owned()).collect()
+    if named.is_empty() { usual_fields(kind, variables.to_vec()) } else { named }
 }
 
 /// One line that is not shown; `None` when it was taken back.

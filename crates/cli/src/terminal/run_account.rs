@@ -1,5 +1,6 @@
 //! What a run left open although it may have succeeded: for its last lines, and for programs.
 
+use crate::terminal::output::counted;
 use gleaner_engine::{RunOutcome, Shortfall, Warning, Withheld, WithheldBecause};
 use serde_json::{Value, json};
 
@@ -23,13 +24,13 @@ pub(crate) fn lines(outcome: &RunOutcome) -> Vec<String> {
         lines.push(format!("{count} {gaps} reported as recovered without a record; {stay} open"));
     }
     if confirmed.empty > 0 {
-        let gaps = if confirmed.empty == 1 { "gap" } else { "gaps" };
-        lines.push(format!("{} {gaps} closed as empty: only another stream has that key", confirmed.empty));
+        let gaps = counted(confirmed.empty, "gap", "gaps");
+        lines.push(format!("{gaps} closed as empty: only another stream has that key"));
     }
     if confirmed.lists > 0 {
-        let gaps = if confirmed.lists == 1 { "gap" } else { "gaps" };
-        let (lists, records, left) = (confirmed.lists, confirmed.list_records, confirmed.list_gaps);
-        lines.push(format!("{lists} backlog {gaps} closed; {records} records and {left} new gaps replaced them"));
+        let lists = counted(confirmed.lists, "backlog gap", "backlog gaps");
+        let (records, left) = (confirmed.list_records, confirmed.list_gaps);
+        lines.push(format!("{lists} closed; {records} records and {left} new gaps replaced them"));
     }
     if outcome.skips.count > 0 {
         let why = |skip: &gleaner_engine::Skipped| {

@@ -4,7 +4,7 @@ use crate::args::collect::Interact;
 use crate::error::{
     CliError, EXIT_CREDENTIALS, EXIT_FAILED, EXIT_GAPS, EXIT_INTERRUPTED, EXIT_NEEDS_OWNER, EXIT_PROVIDER,
 };
-use crate::terminal::output::{Output, Tone, report_to_stderr};
+use crate::terminal::output::{Output, Tone, counted, report_to_stderr};
 use crate::terminal::prompt::{self, Prompt};
 use crate::terminal::run_account;
 use gleaner_app::{AppError, EndedRun, ErrorKind, dates, end_of_rest, how_to_give, renew, rest_text};
@@ -43,10 +43,8 @@ pub(crate) struct Shown {
 #[derive(Debug)]
 pub(crate) struct View {
     name: String,
-    json: bool,
-    quiet: bool,
+    shown: Shown,
     live: LiveLine,
-    interact: Interact,
     /// What to ask for where a question does not say.
     missing: Vec<String>,
     prompt: Option<Prompt>,
@@ -64,14 +62,11 @@ pub(crate) struct View {
 
 impl View {
     pub(crate) fn new(name: &str, shown: Shown, missing: Vec<String>, orders: Sender<Control>) -> Self {
-        let Shown { json, quiet, interact } = shown;
         let now = Instant::now();
         Self {
             name: name.to_owned(),
-            json,
-            quiet,
-            live: LiveLine::new(!quiet && !json),
-            interact,
+            shown,
+            live: LiveLine::new(!shown.quiet && !shown.json),
             missing,
             prompt: None,
             orders,
@@ -94,8 +89,7 @@ impl View {
         } else {
             parts.push(format!("records: {}  {per_second:.0}/s", counts.words()));
         }
-        let gaps = if counts.gaps == 1 { "gap" } else { "gaps" };
-        parts.extend((counts.gaps > 0).then(|| format!("{} {gaps}", counts.gaps)));
+        parts.extend((counts.gaps > 0).then(|| counted(counts.gaps, "gap", "gaps")));
         match self.waiting.as_ref().filter(|(_, until)| *until > dates::now()) {
             Some((waiting, until)) => parts.push(waiting.sentence(&dates::until(*until))),
             None => {
@@ -109,7 +103,7 @@ impl View {
     fn draw(&mut self) {
         if self.live.is_shown() {
             self.live.show(|| self.line());
-        } else if !self.quiet && !self.json && self.drawn.elapsed() >= PRINT_EVERY {
+        } else if !self.shown.quiet && !self.shown.json && self.drawn.elapsed() >= PRINT_EVERY {
             self.drawn = Instant::now();
             report_to_stderr(&self.line());
         }
@@ -121,7 +115,7 @@ impl View {
             "message_type": "skip", "stream": skip.stream, "reason": skip.reason, "message": skip.message,
         }));
         self.skips += 1;
-        if self.json || self.quiet || self.skips > SKIPS_SHOWN + 1 {
+        if self.shown.json || self.shown.quiet || self.skips > SKIPS_SHOWN + 1 {
             return;
         }
         self.live.clear();
@@ -132,7 +126,7 @@ impl View {
     }
 
     fn print(&self, value: &serde_json::Value) {
-        if self.json {
+        if self.shown.json {
             // That nobody reads it is found out by the last line.
             let _written = writeln!(io::stdout(), "{value}");
         }
@@ -195,7 +189,7 @@ impl Observer for View {
             }
             TraceEvent::Assistance(help) => {
                 let text = format!("{} asks for help: {}", self.name, help.message);
-                if !self.json {
+                if !self.shown.json {
                     report_to_stderr(&one_line(&text));
                 }
                 self.print(&json!({"message_type": "assistance", "message": help.message}));
@@ -214,9 +208,9 @@ impl Observer for View {
             "timeout_seconds": question.timeout_seconds,
         }));
         self.live.clear();
-        if self.interact == Interact::Prompt {
+        if self.shown.interact == Interact::Prompt {
             self.prompt = Some(prompt::ask(question.clone(), &self.missing, self.orders.clone()));
-        } else if !self.json {
+        } else if !self.shown.json {
             let text = one_line(&format!("{} asks: {message}", self.name));
             report_to_stderr(&format!("{text}\nanswer with: gleaner answer {id}"));
         }

@@ -25,11 +25,6 @@ pub(crate) fn forward(orders: &Sender<Control>) {
     listen(move || next.next().is_some_and(|order| orders.send(order).is_ok()));
 }
 
-/// Calls for each signal, as long as the answer is yes.
-pub(crate) fn each(call: impl FnMut() -> bool + Send + 'static) {
-    listen(call);
-}
-
 /// For commands that only look: the first signal calls `stop` and is left to the command, a second one ends at
 /// once, also while nobody takes our output.
 pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {
@@ -48,7 +43,7 @@ pub(crate) fn watch(stop: impl Fn() + Send + 'static) -> Interrupted {
 
 /// Calls for each signal, from a thread of its own, as long as the answer is yes. Signals count from when this
 /// returns: one that came before would end us in the middle of what is to be tidied up.
-fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
+pub(crate) fn listen(mut call: impl FnMut() -> bool + Send + 'static) {
     let (ready, is_ready) = channel();
     // Without it Ctrl-C ends us the hard way, which a store survives.
     let started = thread::Builder::new().name("signals".to_owned()).spawn(move || {

@@ -1,6 +1,6 @@
 //! Tables for people: at most 100 columns, understandable without colour.
 
-use crate::terminal::output::{Output, Tone, wrap};
+use crate::terminal::output::{Output, Tone};
 use gleaner_base::outside::{self, one_line};
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report::{self, Summary, TARGET_GOODPUT, TARGET_VIOLATIONS, is_on_target};
@@ -16,79 +16,48 @@ const MISSED_SHOWN: usize = 6;
 /// A scenario's runs: its name, what it is, and a row per number of workers and law.
 pub(crate) fn scenario(out: &mut Output, scenario: &Scenario, figures: &[Figures]) -> io::Result<()> {
     out.line(&out.paint(Tone::Strong, &one_line(&scenario.name)))?;
-    for line in wrap(&outside::lines(&scenario.about), WIDTH) {
-        out.line(&line)?;
-    }
+    out.paragraph(Tone::Plain, &outside::lines(&scenario.about), WIDTH)?;
     let head = "   n law                     G       V rejected bans converge recover latency inside retries  score";
     out.line(&out.paint(Tone::Quiet, head))?;
     let mut last_workers = None;
     for runs in figures.chunk_by(|a, b| a.law == b.law && a.workers == b.workers) {
-        let Some(row) = Row::new(scenario, runs) else { continue };
-        let workers = if last_workers == Some(row.workers) { String::new() } else { row.workers.to_string() };
-        last_workers = Some(row.workers);
-        out.line(&row.line(out, &workers))?;
+        let workers = runs.first().map(|first| first.workers);
+        let shown = workers.filter(|_| workers != last_workers).map(|workers| workers.to_string());
+        last_workers = workers;
+        if let Some(row) = row(out, scenario, &shown.unwrap_or_default(), runs) {
+            out.line(&row)?;
+        }
     }
     out.line("")
 }
 
-/// The runs of one law with one number of workers, over all seeds.
-struct Row {
-    workers: usize,
-    law: LawName,
-    goodput: f64,
-    violations: f64,
-    over_target: bool,
-    rejected: u64,
-    bans: u64,
-    converge: String,
-    recover: String,
-    latency: f64,
-    inside: u64,
-    retries: u64,
-    score: f64,
+/// The runs of one law with one number of workers, over all seeds: shares are means, counts are sums, times the slowest
+/// of all.
+fn row(out: &Output, scenario: &Scenario, workers: &str, runs: &[Figures]) -> Option<String> {
+    let first = runs.first()?;
+    let mean = |value: fn(&Figures) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
+    let sum = |value: fn(&Figures) -> u64| runs.iter().map(value).sum::<u64>();
+    let changes = report::limit_changes(&scenario.with_workers(first.workers));
+    let is_over_target = runs.iter().any(|f| !f.violations_within(TARGET_VIOLATIONS));
+    let (bans, inside) = (sum(|f| f.counts.bans), sum(|f| f.counts.sends_inside_retry_after));
+    let law = out.paint(law_tone(first.law), &format!("{:<20}", first.law.as_str()));
+    let violations = out.paint(bad_if(is_over_target), &format!("{:>7}", percent(mean(|f| f.violation_ratio))));
+    Some(format!(
+        "{workers:>4} {law} {:>5.3} {violations} {:>8} {} {:>8} {:>7} {:>7.1} {} {:>7} {:>6.3}",
+        mean(|f| f.goodput),
+        compact(sum(|f| f.counts.rejected)),
+        out.paint(bad_if(bans > 0), &format!("{bans:>4}")),
+        slowest(runs, |f| f.converge_s),
+        if changes { slowest(runs, |f| f.recover_s) } else { "-".to_owned() },
+        mean(|f| f.counts.latency_ratio),
+        out.paint(bad_if(inside > 0), &format!("{:>6}", compact(inside))),
+        compact(sum(|f| f.counts.retries)),
+        mean(|f| f.score)
+    ))
 }
 
-impl Row {
-    /// Shares are means, counts are sums, times the slowest of all.
-    fn new(scenario: &Scenario, runs: &[Figures]) -> Option<Self> {
-        let first = runs.first()?;
-        let mean = |value: fn(&Figures) -> f64| runs.iter().map(value).sum::<f64>() / runs.len() as f64;
-        let sum = |value: fn(&Figures) -> u64| runs.iter().map(value).sum::<u64>();
-        let changes = report::limit_changes(&scenario.with_workers(first.workers));
-        Some(Self {
-            workers: first.workers,
-            law: first.law,
-            goodput: mean(|f| f.goodput),
-            violations: mean(|f| f.violation_ratio),
-            over_target: runs.iter().any(|f| !f.violations_within(TARGET_VIOLATIONS)),
-            rejected: sum(|f| f.counts.rejected),
-            bans: sum(|f| f.counts.bans),
-            converge: slowest(runs, |f| f.converge_s),
-            recover: if changes { slowest(runs, |f| f.recover_s) } else { "-".to_owned() },
-            latency: mean(|f| f.counts.latency_ratio),
-            inside: sum(|f| f.counts.sends_inside_retry_after),
-            retries: sum(|f| f.counts.retries),
-            score: mean(|f| f.score),
-        })
-    }
-
-    fn line(&self, out: &Output, workers: &str) -> String {
-        let tone = |bad: bool| if bad { Tone::Bad } else { Tone::Plain };
-        let law = out.paint(law_tone(self.law), &format!("{:<20}", self.law.as_str()));
-        let violations = out.paint(tone(self.over_target), &format!("{:>7}", percent(self.violations)));
-        let bans = out.paint(tone(self.bans > 0), &format!("{:>4}", self.bans));
-        let inside = out.paint(tone(self.inside > 0), &format!("{:>6}", compact(self.inside)));
-        format!(
-            "{workers:>4} {law} {:>5.3} {violations} {:>8} {bans} {:>8} {:>7} {:>7.1} {inside} {:>7} {:>6.3}",
-            self.goodput,
-            compact(self.rejected),
-            self.converge,
-            self.recover,
-            self.latency,
-            compact(self.retries),
-            self.score
-        )
-    }
+const fn bad_if(is_bad: bool) -> Tone {
+    if is_bad { Tone::Bad } else { Tone::Plain }
 }
 
 /// A row per law over all its runs.
@@ -105,12 +74,11 @@ pub(crate) fn summary(out: &mut Output, laws: &[LawName], figures: &[Figures]) -
 }
 
 fn summary_line(out: &Output, law: LawName, sum: &Summary) -> String {
-    let tone = |bad: bool| if bad { Tone::Bad } else { Tone::Plain };
     let name = out.paint(law_tone(law), &format!("{:<20}", law.as_str()));
-    let over = out.paint(tone(sum.over_target > 0), &format!("{:>7}", sum.over_target));
-    let bans = out.paint(tone(sum.bans > 0), &format!("{:>7}", sum.bans));
+    let over = out.paint(bad_if(sum.over_target > 0), &format!("{:>7}", sum.over_target));
+    let bans = out.paint(bad_if(sum.bans > 0), &format!("{:>7}", sum.bans));
     let inside =
-        out.paint(tone(sum.sends_inside_retry_after > 0), &format!("{:>6}", compact(sum.sends_inside_retry_after)));
+        out.paint(bad_if(sum.sends_inside_retry_after > 0), &format!("{:>6}", compact(sum.sends_inside_retry_after)));
     format!(
         "{name} {:>6}  {:>6.3} {:>7.3} {:>7} {over} {bans} {inside} {:>11.3} {:>12.3}",
         sum.runs,
@@ -132,10 +100,7 @@ pub(crate) fn legend(out: &mut Output, seeds: u64) -> io::Result<()> {
     if seeds > 1 {
         text.push_str(&format!(" Over {seeds} seeds: shares are means, counts sums, times the slowest."));
     }
-    for line in wrap(&text, WIDTH) {
-        out.line(&out.paint(Tone::Quiet, &line))?;
-    }
-    Ok(())
+    out.paragraph(Tone::Quiet, &text, WIDTH)
 }
 
 /// How many runs of our law are where we want all of them, and which are not.
@@ -165,7 +130,7 @@ pub(crate) fn targets(out: &mut Output, figures: &[Figures]) -> io::Result<()> {
         text.push_str(&format!(" Not: {shown}{rest}. See one with: gleaner lab show NAME --workers N."));
     }
     out.line("")?;
-    wrap(&text, WIDTH).iter().try_for_each(|line| out.line(line))
+    out.paragraph(Tone::Plain, &text, WIDTH)
 }
 
 /// A share as a percentage, in at most seven characters.

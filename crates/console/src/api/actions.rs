@@ -5,70 +5,42 @@
 use super::schedule::ScheduleWish;
 use super::sign_in::NothingMore;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::{JsonBody, UrlPath};
-use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{Reply, Stop};
+use gleaner_app::{App, Reply, Stop};
 use gleaner_protocol::RawJson;
 use gleaner_store::GapsMeant;
-use http::StatusCode;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// It is noted, and happens as soon as it can.
-fn accepted() -> Response {
-    StatusCode::ACCEPTED.into_response()
-}
-
-/// It is done.
-fn done() -> Response {
-    StatusCode::NO_CONTENT.into_response()
-}
+/// Something about a connection; most have no more to say.
+type OfConnection<B = NothingMore> = (UrlPath<String>, JsonBody<B>);
+/// The same about one of its gaps.
+type OfGap<B = NothingMore> = (UrlPath<(String, String)>, JsonBody<B>);
 
 /// A run as soon as it can be.
-pub(crate) async fn run(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    _: JsonBody<NothingMore>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.run_now(&name)).await.map(|()| accepted())
+pub(crate) fn run(app: &App, (UrlPath(name), _): OfConnection) -> Result<(), Problem> {
+    Ok(app.run_now(&name)?)
 }
 
 /// Holds a connection back.
-pub(crate) async fn pause(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    _: JsonBody<NothingMore>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.pause(&name)).await.map(|()| done())
+pub(crate) fn pause(app: &App, (UrlPath(name), _): OfConnection) -> Result<(), Problem> {
+    Ok(app.pause(&name)?)
 }
 
 /// Lets it go on.
-pub(crate) async fn resume(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    _: JsonBody<NothingMore>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.resume(&name, None)).await.map(|_| done())
+pub(crate) fn resume(app: &App, (UrlPath(name), _): OfConnection) -> Result<(), Problem> {
+    app.resume(&name, None)?;
+    Ok(())
 }
 
 /// Sets when a connection runs.
-pub(crate) async fn schedule(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    JsonBody(wish): JsonBody<ScheduleWish>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.set_schedule(&name, &wish.into())).await.map(|()| done())
+pub(crate) fn schedule(app: &App, (UrlPath(name), JsonBody(wish)): OfConnection<ScheduleWish>) -> Result<(), Problem> {
+    Ok(app.set_schedule(&name, &wish.into())?)
 }
 
 /// Lets a gap be tried again.
-pub(crate) async fn retry_gap(
-    State(state): Shared,
-    UrlPath((name, gap_id)): UrlPath<(String, String)>,
-    _: JsonBody<NothingMore>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.retry_gap(&name, &gap_id)).await.map(|()| accepted())
+pub(crate) fn retry_gap(app: &App, (UrlPath((name, gap)), _): OfGap) -> Result<(), Problem> {
+    Ok(app.retry_gap(&name, &gap)?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -79,18 +51,9 @@ pub(crate) struct RetryWish {
 }
 
 /// Lets all gaps be tried again that fit.
-pub(crate) async fn retry_gaps(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    JsonBody(RetryWish { stream, reason }): JsonBody<RetryWish>,
-) -> Result<Response, Problem> {
-    state
-        .act(move |app| {
-            let meant = GapsMeant { stream: stream.as_deref(), reason: reason.as_deref() };
-            app.retry_gaps(&name, meant)
-        })
-        .await
-        .map(|_| accepted())
+pub(crate) fn retry_gaps(app: &App, (UrlPath(name), JsonBody(wish)): OfConnection<RetryWish>) -> Result<u64, Problem> {
+    let meant = GapsMeant { stream: wish.stream.as_deref(), reason: wish.reason.as_deref() };
+    Ok(app.retry_gaps(&name, meant)?)
 }
 
 #[derive(Debug, Deserialize)]
@@ -101,13 +64,9 @@ pub(crate) struct CancelWish {
 }
 
 /// Stops a run.
-pub(crate) async fn cancel(
-    State(state): Shared,
-    UrlPath(run_id): UrlPath<String>,
-    JsonBody(CancelWish { at_once }): JsonBody<CancelWish>,
-) -> Result<Response, Problem> {
-    let how = if at_once { Stop::Now } else { Stop::InOrder };
-    state.act(move |app| app.cancel_run(&run_id, how)).await.map(|_| accepted())
+pub(crate) fn cancel(app: &App, (UrlPath(run_id), JsonBody(wish)): OfConnection<CancelWish>) -> Result<(), Problem> {
+    app.cancel_run(&run_id, if wish.at_once { Stop::Now } else { Stop::InOrder })?;
+    Ok(())
 }
 
 #[derive(Debug, Deserialize)]
@@ -117,20 +76,13 @@ pub(crate) struct NoteGiven {
 }
 
 /// Does without a gap, and says why.
-pub(crate) async fn ignore_gap(
-    State(state): Shared,
-    UrlPath((name, gap)): UrlPath<(String, String)>,
-    JsonBody(NoteGiven { note }): JsonBody<NoteGiven>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.ignore_gap(&name, &gap, &note)).await.map(|()| done())
+pub(crate) fn ignore_gap(app: &App, (UrlPath((name, gap)), JsonBody(given)): OfGap<NoteGiven>) -> Result<(), Problem> {
+    Ok(app.ignore_gap(&name, &gap, &given.note)?)
 }
 
 /// Wants a gap after all.
-pub(crate) async fn take_back_gap(
-    State(state): Shared,
-    UrlPath((name, gap)): UrlPath<(String, String)>,
-) -> Result<Response, Problem> {
-    state.act(move |app| app.take_back_gap(&name, &gap)).await.map(|()| accepted())
+pub(crate) fn take_back_gap(app: &App, UrlPath((name, gap)): UrlPath<(String, String)>) -> Result<(), Problem> {
+    Ok(app.take_back_gap(&name, &gap)?)
 }
 
 /// Not `Debug`: it is a secret.
@@ -144,11 +96,10 @@ pub(crate) struct AnswerGiven {
 }
 
 /// Answers a question, or declines to.
-pub(crate) async fn answer(
-    State(state): Shared,
-    UrlPath(id): UrlPath<i64>,
-    JsonBody(given): JsonBody<AnswerGiven>,
-) -> Result<Response, Problem> {
+pub(crate) fn answer(
+    app: &App,
+    (UrlPath(id), JsonBody(given)): (UrlPath<i64>, JsonBody<AnswerGiven>),
+) -> Result<(), Problem> {
     let wrong = || Problem::bad_request("either data is an object, or declined is true", "send one of the two");
     let answer = match (given.data, given.declined) {
         (Some(data), false) => {
@@ -160,5 +111,5 @@ pub(crate) async fn answer(
         (None, true) => Reply::Declined,
         (Some(_), true) | (None, false) => return Err(wrong()),
     };
-    state.act(move |app| app.answer(id, answer)).await.map(|()| done())
+    Ok(app.answer(id, answer)?)
 }

@@ -7,10 +7,7 @@ use super::page::raw;
 use super::schedule::ScheduleView;
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::UrlPath;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::{ConnectionView, Look};
 use gleaner_engine::{Rest, WallTime};
 use gleaner_protocol::Waiting;
@@ -19,7 +16,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 #[derive(Debug, Serialize)]
-struct WholeView {
+pub(crate) struct WholeView {
     #[serde(flatten)]
     few: ConnectionStatus,
     display_name: Option<String>,
@@ -55,20 +52,16 @@ struct RestView {
 }
 
 /// One connection.
-pub(crate) async fn one(State(state): Shared, UrlPath(name): UrlPath<String>) -> Result<Response, Problem> {
-    state.responder.json(&state.reading.ask(move |reader| gather(reader, &name)).await?)
-}
-
-fn gather(reader: &Reader, name: &str) -> Result<WholeView, Problem> {
+pub(crate) fn one(reader: &Reader, UrlPath(name): UrlPath<String>) -> Result<WholeView, Problem> {
     let mut look = Look::new(reader)?;
-    let view = ConnectionView::load(reader, &mut look, name)?;
+    let view = ConnectionView::load(reader, &mut look, &name)?;
     let (outlook, evidence, manifest) = (view.outlook(), &view.evidence, view.manifest.as_deref());
     let rate = evidence.rate.as_ref().and_then(|rate| serde_json::to_string(rate).ok());
     Ok(WholeView {
         few: ConnectionStatus::of(&view, &outlook),
         display_name: manifest.map(|manifest| manifest.display_name.clone()),
         connector_version: manifest.map(|manifest| manifest.version.clone()),
-        streams: look.coverage(reader, name)?.into_iter().map(coverage::of_stream).collect(),
+        streams: look.coverage(reader, &name)?.into_iter().map(coverage::of_stream).collect(),
         schedule: ScheduleView::of(&outlook),
         rest: rest(view.rest),
         collection_rate: raw(rate),

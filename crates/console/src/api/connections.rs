@@ -1,17 +1,14 @@
 //! All connections, each in a few figures.
 
 use super::health::HealthView;
-use super::page::{Page, limit};
+use super::page::{Page, PageWanted, limit};
 use super::schedule::NextView;
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::UrlQuery;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::{ConnectionView, Look, Outlook};
-use gleaner_store::{ConnectionState, HeldBy};
-use serde::{Deserialize, Serialize};
+use gleaner_store::{ConnectionState, HeldBy, Reader};
+use serde::Serialize;
 
 /// A connection in a few figures.
 #[derive(Debug, Serialize)]
@@ -96,29 +93,19 @@ pub(crate) const fn state(state: ConnectionState) -> &'static str {
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ConnectionsWanted {
-    after: Option<String>,
-    limit: Option<usize>,
-}
-
 /// A page of them, by name. Those that are being forgotten are not shown.
-pub(crate) async fn all(
-    State(state): Shared,
-    UrlQuery(wanted): UrlQuery<ConnectionsWanted>,
-) -> Result<Response, Problem> {
+pub(crate) fn all(
+    reader: &Reader,
+    UrlQuery(wanted): UrlQuery<PageWanted<String>>,
+) -> Result<Page<ConnectionStatus, String>, Problem> {
     let limit = limit(wanted.limit)?;
-    let page = state.reading.ask(move |reader| {
-        let mut look = Look::new(reader)?;
-        let mut names = reader.connections()?;
-        names.retain(|connection| connection.state != ConnectionState::Purging);
-        let is_after = |name: &String| wanted.after.as_ref().is_none_or(|after| name > after);
-        let names = names.into_iter().map(|connection| connection.name).filter(is_after).take(limit);
-        let views = names.map(|name| ConnectionView::load(reader, &mut look, &name));
-        let views = views.collect::<Result<Vec<_>, _>>()?;
-        let name = |view: &ConnectionView| view.name().to_owned();
-        Ok(Page::of(views, limit, |_| 0, name, |view| ConnectionStatus::of(&view, &view.outlook())))
-    });
-    state.responder.json(&page.await?)
+    let mut look = Look::new(reader)?;
+    let mut names = reader.connections()?;
+    names.retain(|connection| connection.state != ConnectionState::Purging);
+    let is_after = |name: &String| wanted.after.as_ref().is_none_or(|after| name > after);
+    let names = names.into_iter().map(|connection| connection.name).filter(is_after).take(limit);
+    let views = names.map(|name| ConnectionView::load(reader, &mut look, &name));
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    let name = |view: &ConnectionView| view.name().to_owned();
+    Ok(Page::of(views, limit, |_| 0, name, |view| ConnectionStatus::of(&view, &view.outlook())))
 }

@@ -3,16 +3,13 @@
 use super::page::{Page, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::{UrlPath, UrlQuery};
-use axum::extract::State;
-use axum::response::Response;
-use gleaner_store::{GapCause, GapFilter, GapSummary, Ignored};
+use gleaner_store::{GapCause, GapFilter, GapSummary, Ignored, Reader};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 #[derive(Debug, Serialize)]
-struct GapView {
+pub(crate) struct GapView {
     gap_id: String,
     stream: String,
     parent_stream: Option<String>,
@@ -80,18 +77,14 @@ pub(crate) struct GapsWanted {
 }
 
 /// The gaps of a connection, in the order in which they were found.
-pub(crate) async fn of_connection(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    UrlQuery(wanted): UrlQuery<GapsWanted>,
-) -> Result<Response, Problem> {
+pub(crate) fn of_connection(
+    reader: &Reader,
+    (UrlPath(name), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<GapsWanted>),
+) -> Result<Page<GapView, i64>, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
-    let page = state.reading.ask(move |reader| {
-        let filter = GapFilter { stream: wanted.stream.as_deref(), closed_too: wanted.recovered };
-        let gaps = reader.gaps(&name, filter, after, limit)?;
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        let size = |gap: &GapSummary| length(&gap.locator) + length(&gap.last_error);
-        Ok(Page::of(gaps, limit, size, |gap| gap.id, GapView::of))
-    });
-    state.responder.json(&page.await?)
+    let filter = GapFilter { stream: wanted.stream.as_deref(), closed_too: wanted.recovered };
+    let gaps = reader.gaps(&name, filter, after, limit)?;
+    let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let size = |gap: &GapSummary| length(&gap.locator) + length(&gap.last_error);
+    Ok(Page::of(gaps, limit, size, |gap| gap.id, GapView::of))
 }

@@ -1,13 +1,10 @@
 //! Questions that wait for the owner. Answers are in no answer of ours.
 
-use super::page::raw;
+use super::page::{Items, raw};
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::Look;
-use gleaner_store::OpenQuestion;
+use gleaner_store::{OpenQuestion, Reader};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -38,13 +35,8 @@ impl QuestionView {
     }
 }
 
-#[derive(Debug, Serialize)]
-struct QuestionsView {
-    items: Vec<QuestionView>,
-}
-
 /// All of them, the oldest first. There is at most one per run that goes on.
-pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
-    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting)).await?;
-    state.responder.json(&QuestionsView { items: waiting.into_iter().map(QuestionView::of).collect() })
+pub(crate) fn all(reader: &Reader, (): ()) -> Result<Items<QuestionView>, Problem> {
+    let waiting = Look::new(reader)?.waiting;
+    Ok(Items { items: waiting.into_iter().map(QuestionView::of).collect() })
 }

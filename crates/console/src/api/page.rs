@@ -2,7 +2,7 @@
 
 use crate::problem::Problem;
 use gleaner_store::PAGE_BYTES_MAX;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 /// Rows of a page where nobody says how many.
@@ -16,6 +16,20 @@ pub(crate) struct Page<T, N> {
     items: Vec<T>,
     /// From where the next page goes on; absent after the last row. It may lead to an empty page.
     next: Option<N>,
+}
+
+/// A list that is short enough to be whole.
+#[derive(Debug, Serialize)]
+pub(crate) struct Items<T> {
+    pub(super) items: Vec<T>,
+}
+
+/// Where a list goes on, and how many rows of it are wanted.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageWanted<P> {
+    pub(super) after: Option<P>,
+    pub(super) limit: Option<usize>,
 }
 
 /// How many rows are wanted. What is out of bounds is refused and not bent.

@@ -3,19 +3,16 @@
 //! A key may be any text, also `..` or one with slashes, which programs between here and there take for parts of a path.
 //! So a key is in the query.
 
-use super::page::{Page, limit, place, raw};
+use super::page::{Page, PageWanted, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::{UrlPath, UrlQuery};
-use axum::extract::State;
-use axum::response::Response;
-use gleaner_store::StoredRecord;
+use gleaner_store::{Reader, StoredRecord};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 #[derive(Serialize)]
-struct RecordView {
+pub(crate) struct RecordView {
     key: String,
     /// Its place in the feed of changes.
     seq: u64,
@@ -42,25 +39,16 @@ fn size(record: &StoredRecord) -> usize {
     record.body.as_ref().map_or(0, String::len) + record.key.len()
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RecordsWanted {
-    after: Option<String>,
-    limit: Option<usize>,
-}
+type OfStream<Q> = (UrlPath<(String, String)>, UrlQuery<Q>);
 
 /// The present records of a stream by key, tombstones included.
-pub(crate) async fn of_stream(
-    State(state): Shared,
-    UrlPath((name, stream)): UrlPath<(String, String)>,
-    UrlQuery(wanted): UrlQuery<RecordsWanted>,
-) -> Result<Response, Problem> {
+pub(crate) fn of_stream(
+    reader: &Reader,
+    (UrlPath((name, stream)), UrlQuery(wanted)): OfStream<PageWanted<String>>,
+) -> Result<Page<RecordView, String>, Problem> {
     let limit = limit(wanted.limit)?;
-    let page = state.reading.ask(move |reader| {
-        let records = reader.records(&name, &stream, wanted.after.as_deref(), limit)?;
-        Ok(Page::of(records, limit, size, |record| record.key.clone(), RecordView::of))
-    });
-    state.responder.json(&page.await?)
+    let records = reader.records(&name, &stream, wanted.after.as_deref(), limit)?;
+    Ok(Page::of(records, limit, size, |record| record.key.clone(), RecordView::of))
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,16 +58,11 @@ pub(crate) struct RecordWanted {
 }
 
 /// The present version of one record.
-pub(crate) async fn one(
-    State(state): Shared,
-    UrlPath((name, stream)): UrlPath<(String, String)>,
-    UrlQuery(RecordWanted { key }): UrlQuery<RecordWanted>,
-) -> Result<Response, Problem> {
-    let record = state.reading.ask(move |reader| {
-        let found = reader.record(&name, &stream, &key)?;
-        found.map(RecordView::of).ok_or_else(no_record)
-    });
-    state.responder.json(&record.await?)
+pub(crate) fn one(
+    reader: &Reader,
+    (UrlPath((name, stream)), UrlQuery(wanted)): OfStream<RecordWanted>,
+) -> Result<RecordView, Problem> {
+    reader.record(&name, &stream, &wanted.key)?.map(RecordView::of).ok_or_else(no_record)
 }
 
 #[derive(Debug, Deserialize)]
@@ -91,19 +74,15 @@ pub(crate) struct HistoryWanted {
 }
 
 /// The versions of one record, the newest first.
-pub(crate) async fn history(
-    State(state): Shared,
-    UrlPath((name, stream)): UrlPath<(String, String)>,
-    UrlQuery(wanted): UrlQuery<HistoryWanted>,
-) -> Result<Response, Problem> {
+pub(crate) fn history(
+    reader: &Reader,
+    (UrlPath((name, stream)), UrlQuery(wanted)): OfStream<HistoryWanted>,
+) -> Result<Page<RecordView, u64>, Problem> {
     let limit = limit(wanted.limit)?;
     place(wanted.before)?;
-    let page = state.reading.ask(move |reader| {
-        reader.record(&name, &stream, &wanted.key)?.ok_or_else(no_record)?;
-        let versions = reader.history(&name, &stream, &wanted.key, wanted.before, limit)?;
-        Ok(Page::of(versions, limit, size, |version| version.seq, RecordView::of))
-    });
-    state.responder.json(&page.await?)
+    reader.record(&name, &stream, &wanted.key)?.ok_or_else(no_record)?;
+    let versions = reader.history(&name, &stream, &wanted.key, wanted.before, limit)?;
+    Ok(Page::of(versions, limit, size, |version| version.seq, RecordView::of))
 }
 
 fn no_record() -> Problem {

@@ -1,15 +1,12 @@
 //! Runs and what was said during them.
 
-use super::page::{Page, limit, place, raw};
+use super::page::{Page, PageWanted, limit, place, raw};
 use crate::date;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::{UrlPath, UrlQuery};
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::Look;
 use gleaner_engine::Counts;
-use gleaner_store::{RunSummary, TracedEvent};
+use gleaner_store::{Reader, RunSummary, StoreError, TracedEvent};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -128,7 +125,7 @@ impl RunView {
 }
 
 #[derive(Debug, Serialize)]
-struct EventView {
+pub(crate) struct EventView {
     id: i64,
     at: String,
     kind: String,
@@ -143,63 +140,59 @@ pub(crate) struct RunsWanted {
 }
 
 /// The runs of a connection, the newest first.
-pub(crate) async fn of_connection(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    UrlQuery(wanted): UrlQuery<RunsWanted>,
-) -> Result<Response, Problem> {
+pub(crate) fn of_connection(
+    reader: &Reader,
+    (UrlPath(name), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<RunsWanted>),
+) -> Result<Page<RunView, String>, Problem> {
     let limit = limit(wanted.limit)?;
-    let page = state.reading.ask(move |reader| {
-        let mut runs = match &wanted.before {
-            Some(before) => reader.runs_before(&name, before, limit)?,
-            None => reader.runs(&name, limit)?,
-        };
-        reader.add_slice_commits(&name, &mut runs)?;
-        let is_at_work = Look::new(reader)?.is_running(reader, &name)?;
-        Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run, is_at_work)))
-    });
-    state.responder.json(&page.await?)
+    let mut runs = page_of_runs(reader, &name, wanted.before.as_deref(), limit)?;
+    reader.add_slice_commits(&name, &mut runs)?;
+    let is_at_work = Look::new(reader)?.is_running(reader, &name)?;
+    Ok(Page::of(runs, limit, |_| 0, |run| run.run_id.clone(), |run| RunView::of(&name, run, is_at_work)))
+}
+
+/// The runs of a connection before one of them, or the last ones.
+pub(crate) fn page_of_runs(
+    reader: &Reader,
+    name: &str,
+    before: Option<&str>,
+    limit: usize,
+) -> Result<Vec<RunSummary>, StoreError> {
+    match before {
+        Some(before) => reader.runs_before(name, before, limit),
+        None => reader.runs(name, limit),
+    }
 }
 
 /// One run.
-pub(crate) async fn one(State(state): Shared, UrlPath(run_id): UrlPath<String>) -> Result<Response, Problem> {
-    let run = state.reading.ask(move |reader| {
-        let found = reader.run(&run_id)?.zip(reader.connection_of_run(&run_id)?);
-        let (mut run, connection) = found.ok_or_else(no_run)?;
-        reader.add_slice_commits(&connection, std::slice::from_mut(&mut run))?;
-        Ok(RunView::of(&connection, run, Look::new(reader)?.is_running(reader, &connection)?))
-    });
-    state.responder.json(&run.await?)
+pub(crate) fn one(reader: &Reader, UrlPath(run_id): UrlPath<String>) -> Result<RunView, Problem> {
+    let (mut run, connection) = run_and_connection(reader, &run_id)?;
+    reader.add_slice_commits(&connection, std::slice::from_mut(&mut run))?;
+    Ok(RunView::of(&connection, run, Look::new(reader)?.is_running(reader, &connection)?))
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct EventsWanted {
-    after: Option<u64>,
-    limit: Option<usize>,
+/// A run, and whose it is.
+pub(crate) fn run_and_connection(reader: &Reader, run_id: &str) -> Result<(RunSummary, String), Problem> {
+    reader.run(run_id)?.zip(reader.connection_of_run(run_id)?).ok_or_else(no_run)
 }
 
 /// What was said during a run, in order.
-pub(crate) async fn events(
-    State(state): Shared,
-    UrlPath(run_id): UrlPath<String>,
-    UrlQuery(wanted): UrlQuery<EventsWanted>,
-) -> Result<Response, Problem> {
+pub(crate) fn events(
+    reader: &Reader,
+    (UrlPath(run_id), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<PageWanted<u64>>),
+) -> Result<Page<EventView, i64>, Problem> {
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
-    let page = state.reading.ask(move |reader| {
-        reader.run(&run_id)?.ok_or_else(no_run)?;
-        let events = reader.events(&run_id, after, limit)?;
-        let show = |event: TracedEvent| EventView {
-            id: event.id,
-            at: date::rfc3339(event.at),
-            kind: event.kind,
-            message: raw(Some(event.message)),
-        };
-        Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, show))
-    });
-    state.responder.json(&page.await?)
+    reader.run(&run_id)?.ok_or_else(no_run)?;
+    let events = reader.events(&run_id, after, limit)?;
+    let show = |event: TracedEvent| EventView {
+        id: event.id,
+        at: date::rfc3339(event.at),
+        kind: event.kind,
+        message: raw(Some(event.message)),
+    };
+    Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, show))
 }
 
-pub(crate) fn no_run() -> Problem {
+fn no_run() -> Problem {
     Problem::not_found("there is no run with this name", "/api/v1/connections/NAME/runs lists them")
 }

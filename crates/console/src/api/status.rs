@@ -41,39 +41,29 @@ pub(crate) async fn status(State(state): Shared) -> Result<Response, Problem> {
 
 fn gather(reader: &Reader, started_at: String) -> Result<StatusView, Problem> {
     let mut look = Look::new(reader)?;
-    let mut status = StatusView {
+    let views = look.views(reader)?;
+    let sum = |of: fn(&ConnectionView) -> u64| views.iter().map(of).sum();
+    let (mut grades, mut needs_you) = (BTreeMap::new(), Vec::new());
+    for view in &views {
+        // A manifest that is no longer valid is something that only the owner can mend.
+        let grade = view.health.as_ref().map_or(Grade::NeedsOwner, |health| health.grade);
+        *grades.entry(grade.code()).or_default() += 1;
+        needs_you.extend((grade == Grade::NeedsOwner).then(|| view.name().to_owned()));
+    }
+    Ok(StatusView {
         version: env!("CARGO_PKG_VERSION"),
         now: date::rfc3339(look.now),
         started_at,
-        connections: 0,
-        grades: BTreeMap::new(),
-        needs_you: Vec::new(),
-        running: 0,
-        paused: 0,
+        connections: views.len(),
+        grades,
+        needs_you,
+        running: views.iter().filter(|view| view.holder.is_some()).count(),
+        paused: views.iter().filter(|view| view.evidence.summary.state == ConnectionState::Paused).count(),
         questions_open: look.waiting.len(),
-        records: 0,
-        missing: 0,
-        quarantined: 0,
-        gaps_open: 0,
-        gaps_ignored: 0,
-    };
-    for connection in reader.connections()? {
-        if !matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
-            continue;
-        }
-        let view = ConnectionView::load(reader, &mut look, &connection.name)?;
-        status.connections += 1;
-        status.running += usize::from(view.holder.is_some());
-        status.paused += usize::from(connection.state == ConnectionState::Paused);
-        status.records += connection.totals.records;
-        status.missing += view.evidence.missing.total();
-        status.quarantined += connection.totals.quarantined;
-        status.gaps_open += connection.totals.gaps_open();
-        status.gaps_ignored += connection.totals.gaps_ignored;
-        // A manifest that is no longer valid is something that only the owner can mend.
-        let grade = view.health.map_or(Grade::NeedsOwner, |health| health.grade);
-        *status.grades.entry(grade.code()).or_default() += 1;
-        status.needs_you.extend((grade == Grade::NeedsOwner).then_some(connection.name));
-    }
-    Ok(status)
+        records: sum(|view| view.evidence.summary.totals.records),
+        missing: sum(|view| view.evidence.missing.total()),
+        quarantined: sum(|view| view.evidence.summary.totals.quarantined),
+        gaps_open: sum(|view| view.evidence.summary.totals.gaps_open()),
+        gaps_ignored: sum(|view| view.evidence.summary.totals.gaps_ignored),
+    })
 }

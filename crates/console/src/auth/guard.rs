@@ -74,6 +74,17 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    /// For programs.
+    pub(crate) const fn code(self) -> &'static str {
+        match self {
+            Self::NotOurName => "not_our_name",
+            Self::ForeignSite => "foreign_site",
+            Self::NoOrigin => "no_origin",
+            Self::NotSignedIn => "not_signed_in",
+            Self::TooManyGuesses => "too_many_guesses",
+        }
+    }
+
     pub(crate) const fn status(self) -> StatusCode {
         match self {
             Self::NotOurName => StatusCode::MISDIRECTED_REQUEST,

@@ -3,21 +3,21 @@
 //! What a page may not say is which program runs: see `Wish`. What was typed as a credential goes on to the connector
 //! and into the vault; it is in no page, not even in the one that says that it was refused.
 
-use super::change::{fields, see};
+use super::address;
+use super::change::fields;
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href, href_with};
+use super::outside::short;
 use crate::problem::Problem;
 use crate::server::app_state::{AppState, Shared};
 use crate::server::base_path::HX_REDIRECT;
 use crate::server::extract::{Form, UrlPath};
 use crate::server::job_queue::Job;
+use crate::server::routes::see_other;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::Look;
-use gleaner_app::{Added, Faulty, Offer, OfferedField, Verdict, Wish};
-use gleaner_store::ConnectionState;
+use gleaner_app::{Added, Faulty, Look, Offer, OfferedField, Verdict, Wish, is_collected};
 use http::{HeaderMap, StatusCode};
 use std::collections::BTreeMap;
 
@@ -33,18 +33,10 @@ const TEXT_CHARS_MAX: usize = 300;
 #[template(path = "add.html")]
 struct AddPage {
     frame: Frame,
-    offers: Vec<OfferView>,
-    left_out: Vec<Outside>,
-}
-
-struct OfferView {
-    name: Outside,
-    version: Outside,
-    streams: Outside,
-    needs: Outside,
-    href: String,
-    is_ours: bool,
-    connections: usize,
+    offers: Vec<Offer>,
+    left_out: Vec<String>,
+    /// The connectors of the connections that there are.
+    used: Vec<String>,
 }
 
 #[derive(Template)]
@@ -52,58 +44,37 @@ struct OfferView {
 struct FormPage {
     frame: Frame,
     action: String,
-    title: Outside,
-    needs: Outside,
-    streams: Outside,
-    name: Outside,
-    /// Those with words of their author's, and the others.
-    settings: Vec<FieldView>,
-    more: Vec<FieldView>,
-    credentials: Vec<FieldView>,
+    offer: Offer,
+    name: String,
+    /// Settings as they were typed before. Of a credential nothing.
+    typed: BTreeMap<String, String>,
     said: Option<Said>,
-}
-
-struct FieldView {
-    name: Outside,
-    label: Outside,
-    description: Outside,
-    /// What was typed before. Of a credential nothing.
-    value: Outside,
 }
 
 /// What came of a check.
 struct Said {
     tone: &'static str,
-    text: Outside,
-    advice: Outside,
+    text: String,
+    advice: String,
     /// Whether it may be added all the same.
     anyway: bool,
 }
 
 pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
     let (offers, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
-    let (waiting, used) = state
-        .reading
-        .ask(|reader| {
-            let is_used = |state| matches!(state, ConnectionState::Active | ConnectionState::Paused);
-            let used = reader.connections()?.into_iter().filter(|known| is_used(known.state));
-            let used = used.map(|known| known.connector_id).collect::<Vec<_>>();
-            Ok((Look::new(reader)?.waiting.len(), used))
-        })
-        .await?;
-    let frame = Frame::new("Add a connection", Part::Overview, href(&["add"]), waiting);
-    let left_out = |one: &Faulty| Outside::short(&format!("{}: {}", one.file.display(), one.cause()), 500);
-    let left_out = faulty.iter().map(left_out);
-    let view = |offer: Offer| OfferView {
-        href: href(&["add", &offer.connector]),
-        name: Outside::new(&offer.display_name),
-        version: Outside::new(&offer.version),
-        streams: Outside::short(&offer.streams.join(", "), TEXT_CHARS_MAX),
-        needs: Outside::short(&offer.needs, TEXT_CHARS_MAX),
-        is_ours: offer.is_ours,
-        connections: used.iter().filter(|id| **id == offer.connector_id).count(),
-    };
-    show(&AddPage { frame, offers: offers.into_iter().map(view).collect(), left_out: left_out.collect() })
+    let (look, connections) = state.reading.ask(|reader| Ok((Look::new(reader)?, reader.connections()?))).await?;
+    let used = connections.into_iter().filter(|known| is_collected(known.state));
+    let used = used.map(|known| known.connector_id).collect();
+    let left_out = |one: &Faulty| short(&format!("{}: {}", one.file.display(), one.cause()), 500);
+    let frame = Frame::new("Add a connection", Part::Overview, "/add".to_owned(), &look);
+    show(&AddPage { frame, offers, left_out: faulty.iter().map(left_out).collect(), used })
+}
+
+impl AddPage {
+    /// How many connections a connector has.
+    fn connections(&self, offer: &Offer) -> usize {
+        self.used.iter().filter(|id| **id == offer.connector_id).count()
+    }
 }
 
 pub(crate) async fn form(State(state): Shared, UrlPath(connector): UrlPath<String>) -> Result<Response, PageProblem> {
@@ -117,40 +88,36 @@ async fn form_page(state: &AppState, wish: Wish, said: Option<Said>) -> Result<F
     let offer = offers.into_iter().find(|offer| offer.connector == wish.connector).ok_or_else(|| {
         Problem::not_found(format!("there is no connector {:?}", wish.connector), "the page before this one lists them")
     })?;
-    let (waiting, names) = state
-        .reading
-        .ask(|reader| {
-            let names = reader.connections()?.into_iter().map(|known| known.name).collect::<Vec<_>>();
-            Ok((Look::new(reader)?.waiting.len(), names))
-        })
-        .await?;
-    let action = href(&["add", &offer.connector]);
-    let (settings, more) = offer.settings.into_iter().partition::<Vec<_>, _>(|field| field.label.is_some());
+    let (look, connections) = state.reading.ask(|reader| Ok((Look::new(reader)?, reader.connections()?))).await?;
+    let names = connections.into_iter().map(|known| known.name).collect::<Vec<_>>();
+    let action = address::add(&offer.connector);
     let name = if wish.name.is_empty() { free_name(&offer.connector, &names) } else { wish.name };
-    let filled = |field: OfferedField| field_view(field, &wish.settings);
-    let empty = |field: OfferedField| field_view(field, &BTreeMap::new());
-    Ok(FormPage {
-        frame: Frame::new(format!("Add {}", offer.display_name), Part::Overview, action.clone(), waiting),
-        action,
-        title: Outside::new(&offer.display_name),
-        needs: Outside::short(&offer.needs, TEXT_CHARS_MAX),
-        streams: Outside::short(&offer.streams.join(", "), TEXT_CHARS_MAX),
-        name: Outside::new(name),
-        settings: settings.into_iter().map(filled).collect(),
-        more: more.into_iter().map(filled).collect(),
-        credentials: offer.credentials.into_iter().map(empty).collect(),
-        said,
-    })
+    let frame = Frame::new(format!("Add {}", offer.display_name), Part::Overview, action.clone(), &look);
+    Ok(FormPage { frame, action, offer, name, typed: wish.settings, said })
 }
 
-fn field_view(field: OfferedField, values: &BTreeMap<String, String>) -> FieldView {
-    let value = values.get(&field.name).cloned().unwrap_or_default();
-    FieldView {
-        label: Outside::short(field.label.as_deref().unwrap_or(&field.name), TEXT_CHARS_MAX),
-        description: Outside::short(field.description.as_deref().unwrap_or_default(), TEXT_CHARS_MAX),
-        name: Outside::new(field.name),
-        value: Outside::new(value),
+impl FormPage {
+    /// The settings with words of their author's, or the others.
+    fn settings(&self, are_described: bool) -> Vec<&OfferedField> {
+        self.offer.settings.iter().filter(|field| field.label.is_some() == are_described).collect()
     }
+
+    fn typed(&self, field: &OfferedField) -> &str {
+        self.typed.get(&field.name).map_or("", String::as_str)
+    }
+}
+
+fn label(field: &OfferedField) -> String {
+    text(field.label.as_deref().unwrap_or(&field.name))
+}
+
+fn description(field: &OfferedField) -> String {
+    text(field.description.as_deref().unwrap_or_default())
+}
+
+/// A text of a manifest.
+fn text(text: &str) -> String {
+    short(text, TEXT_CHARS_MAX)
 }
 
 /// The connector's name, or that with a number.
@@ -193,14 +160,12 @@ pub(crate) async fn send(
         .await;
     let said = match came {
         Ok(Came::Added(name)) => {
-            return Ok(lead_to(href_with(&["connections", &name], &[("done", "added")]), &head));
+            return Ok(lead_to(address::href_with(&["connections", &name], &[("done", "added")]), &head));
         }
         Ok(Came::Tried(verdict)) => said(&verdict, ""),
         Ok(Came::NotAdded(verdict)) => said(&verdict, "It was not added. "),
         // Whatever it is, what was filled in is still there.
-        Err(problem) => {
-            Said { tone: "bad", text: Outside::new(problem.message), advice: Outside::new(problem.hint), anyway: false }
-        }
+        Err(problem) => Said { tone: "bad", text: problem.message, advice: problem.hint, anyway: false },
     };
     show(&form_page(&state, wish, Some(said)).await?)
 }
@@ -208,8 +173,8 @@ pub(crate) async fn send(
 fn said(verdict: &Verdict, before: &str) -> Said {
     Said {
         tone: if *verdict == Verdict::Works { "good" } else { "bad" },
-        text: Outside::short(&format!("{before}{}", verdict.sentence()), 2000),
-        advice: Outside::new(verdict.advice()),
+        text: short(&format!("{before}{}", verdict.sentence()), 2000),
+        advice: verdict.advice().to_owned(),
         anyway: *verdict != Verdict::Works,
     }
 }
@@ -219,7 +184,7 @@ fn lead_to(address: String, head: &HeaderMap) -> Response {
     if head.contains_key("hx-request") {
         return (StatusCode::NO_CONTENT, [(HX_REDIRECT, address)]).into_response();
     }
-    see(address)
+    see_other(address)
 }
 
 fn read(connector: String, form: &[u8]) -> (Wish, Act) {

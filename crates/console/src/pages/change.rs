@@ -1,71 +1,49 @@
 //! The forms that change something. Each asks whoever collects, and leads back to the page that shows what came of it.
 
-use super::error_page::PageProblem;
-use super::outside::{href, href_with};
+use super::address::href_with;
 use crate::problem::Problem;
-use crate::server::app_state::{AppState, Shared};
-use crate::server::extract::{Form, UrlPath};
-use axum::extract::State;
-use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{App, AppError, ScheduleChange, Setting, Stop};
+use crate::server::extract::UrlPath;
+use gleaner_app::{App, ScheduleChange, Setting, Stop};
 use gleaner_schedule::Mode;
-use http::StatusCode;
-use http::header::LOCATION;
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// Leads to another page, which is then asked for by GET.
-pub(crate) fn see(address: String) -> Response {
-    (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response()
-}
 
 /// The fields of a form. Of two with one name the last counts.
 pub(crate) fn fields(form: &[u8]) -> BTreeMap<String, String> {
     url::form_urlencoded::parse(form).into_owned().collect()
 }
 
-async fn of_connection<R: Send + 'static>(
-    state: &AppState,
-    name: String,
-    done: &'static str,
-    act: impl FnOnce(&App, &str) -> Result<R, AppError> + Send + 'static,
-) -> Result<Response, PageProblem> {
-    let back = href_with(&["connections", &name], &[("done", done)]);
-    state.act(move |app| act(app, &name)).await?;
-    Ok(see(back))
+type OfConnection = UrlPath<String>;
+type OfGap = UrlPath<(String, String)>;
+
+/// The page of a connection, with a line about what was done.
+fn connection(name: &str, done: &str) -> Result<String, Problem> {
+    Ok(href_with(&["connections", name], &[("done", done)]))
 }
 
-pub(crate) async fn run_now(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    _: Form,
-) -> Result<Response, PageProblem> {
-    of_connection(&state, name, "run", |app, name| app.run_now(name)).await
+/// The same with what is missing of it.
+fn gaps(name: &str, done: &str) -> Result<String, Problem> {
+    Ok(href_with(&["connections", name, "gaps"], &[("done", done)]))
 }
 
-pub(crate) async fn pause(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    _: Form,
-) -> Result<Response, PageProblem> {
-    of_connection(&state, name, "paused", |app, name| app.pause(name)).await
+pub(super) fn run_now(app: &App, UrlPath(name): OfConnection, _: &[u8]) -> Result<String, Problem> {
+    app.run_now(&name)?;
+    connection(&name, "run")
 }
 
-pub(crate) async fn resume(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    _: Form,
-) -> Result<Response, PageProblem> {
-    of_connection(&state, name, "resumed", |app, name| app.resume(name, None)).await
+pub(super) fn pause(app: &App, UrlPath(name): OfConnection, _: &[u8]) -> Result<String, Problem> {
+    app.pause(&name)?;
+    connection(&name, "paused")
 }
 
-pub(crate) async fn schedule(
-    State(state): Shared,
-    UrlPath(name): UrlPath<String>,
-    Form(form): Form,
-) -> Result<Response, PageProblem> {
-    let wish = wish(&fields(&form))?;
-    of_connection(&state, name, "scheduled", move |app, name| app.set_schedule(name, &wish)).await
+pub(super) fn resume(app: &App, UrlPath(name): OfConnection, _: &[u8]) -> Result<String, Problem> {
+    app.resume(&name, None)?;
+    connection(&name, "resumed")
+}
+
+pub(super) fn schedule(app: &App, UrlPath(name): OfConnection, form: &[u8]) -> Result<String, Problem> {
+    app.set_schedule(&name, &wish(&fields(form))?)?;
+    connection(&name, "scheduled")
 }
 
 /// What the form of a schedule says. What is left empty is as the manifest recommends.
@@ -87,46 +65,25 @@ fn wish(fields: &BTreeMap<String, String>) -> Result<ScheduleChange, Problem> {
     Ok(ScheduleChange { mode, every, cron: setting("cron"), quiet: setting("quiet"), zone: setting("zone") })
 }
 
-pub(crate) async fn retry_gap(
-    State(state): Shared,
-    UrlPath((name, gap)): UrlPath<(String, String)>,
-    _: Form,
-) -> Result<Response, PageProblem> {
-    let back = href_with(&["connections", &name, "gaps"], &[("done", "retried")]);
-    state.act(move |app| app.retry_gap(&name, &gap)).await?;
-    Ok(see(back))
+pub(super) fn retry_gap(app: &App, UrlPath((name, gap)): OfGap, _: &[u8]) -> Result<String, Problem> {
+    app.retry_gap(&name, &gap)?;
+    gaps(&name, "retried")
 }
 
-pub(crate) async fn ignore_gap(
-    State(state): Shared,
-    UrlPath((name, gap)): UrlPath<(String, String)>,
-    Form(form): Form,
-) -> Result<Response, PageProblem> {
-    let note = fields(&form).remove("note").unwrap_or_default();
-    let back = href_with(&["connections", &name, "gaps"], &[("done", "ignored")]);
-    state.act(move |app| app.ignore_gap(&name, &gap, &note)).await?;
-    Ok(see(back))
+pub(super) fn ignore_gap(app: &App, UrlPath((name, gap)): OfGap, form: &[u8]) -> Result<String, Problem> {
+    app.ignore_gap(&name, &gap, &fields(form).remove("note").unwrap_or_default())?;
+    gaps(&name, "ignored")
 }
 
-pub(crate) async fn take_back_gap(
-    State(state): Shared,
-    UrlPath((name, gap)): UrlPath<(String, String)>,
-    _: Form,
-) -> Result<Response, PageProblem> {
-    let back = href_with(&["connections", &name, "gaps"], &[("done", "taken-back")]);
-    state.act(move |app| app.take_back_gap(&name, &gap)).await?;
-    Ok(see(back))
+pub(super) fn take_back_gap(app: &App, UrlPath((name, gap)): OfGap, _: &[u8]) -> Result<String, Problem> {
+    app.take_back_gap(&name, &gap)?;
+    gaps(&name, "taken-back")
 }
 
-pub(crate) async fn cancel(
-    State(state): Shared,
-    UrlPath(run_id): UrlPath<String>,
-    Form(form): Form,
-) -> Result<Response, PageProblem> {
-    let how = if fields(&form).contains_key("at_once") { Stop::Now } else { Stop::InOrder };
-    let back = format!("{}?done=cancelled", href(&["runs", &run_id]));
-    state.act(move |app| app.cancel_run(&run_id, how)).await?;
-    Ok(see(back))
+pub(super) fn cancel(app: &App, UrlPath(run_id): UrlPath<String>, form: &[u8]) -> Result<String, Problem> {
+    let how = if fields(form).contains_key("at_once") { Stop::Now } else { Stop::InOrder };
+    app.cancel_run(&run_id, how)?;
+    Ok(href_with(&["runs", &run_id], &[("done", "cancelled")]))
 }
 
 #[cfg(test)]

@@ -1,19 +1,13 @@
 //! What was collected: every stream, and the records of one, to leaf through and to search.
 
-use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href, href_with};
-use super::words::{When, counted, number};
+use super::words::counted;
+use super::{address, outside, words};
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::Look;
-use gleaner_app::dates;
-use gleaner_engine::WallTime;
-use gleaner_store::{ConnectionState, Reader, StoredRecord};
+use gleaner_store::{ConnectionState, Reader, StoredRecord, StreamSummary};
 use serde::Deserialize;
 
 /// Records of one page.
@@ -25,98 +19,57 @@ const SEARCH_CHARS_MAX: usize = 200;
 
 #[derive(Template)]
 #[template(path = "data.html")]
-struct DataPage {
+pub(super) struct DataPage {
     frame: Frame,
-    connections: Vec<ConnectionView>,
+    connections: Vec<Collected>,
 }
 
-struct ConnectionView {
-    name: Outside,
+struct Collected {
+    name: String,
     export: String,
-    streams: Vec<StreamView>,
-}
-
-struct StreamView {
-    name: Outside,
-    href: String,
-    view: Option<Outside>,
-    records: String,
-    deleted: u64,
-    changed: Option<When>,
+    streams: Vec<StreamSummary>,
 }
 
 #[derive(Template)]
 #[template(path = "stream.html")]
-struct StreamPage {
+pub(super) struct StreamPage {
     frame: Frame,
-    connection: Outside,
-    connection_href: String,
-    stream: Outside,
+    connection: String,
+    stream: String,
     href: String,
-    total: String,
-    searched: Option<Outside>,
+    total: u64,
+    searched: Option<String>,
     /// How far a search came.
     looked: Option<String>,
-    records: Vec<RecordLine>,
+    records: Vec<StoredRecord>,
     next: Option<String>,
     is_first: bool,
     export: String,
 }
 
-struct RecordLine {
-    key: Outside,
-    href: String,
-    preview: Outside,
-    is_deleted: bool,
-    stored: When,
-}
-
-pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
-    show(&state.reading.ask(|reader| gather(reader)).await?)
-}
-
-fn gather(reader: &Reader) -> Result<DataPage, Problem> {
-    let now = dates::now();
-    let frame = Frame::new("Data", Part::Data, href(&["data"]), Look::new(reader)?.waiting.len());
+pub(super) fn page(reader: &Reader, (): ()) -> Result<DataPage, Problem> {
+    let frame = Frame::new("Data", Part::Data, "/data".to_owned(), &Look::new(reader)?);
     let mut connections = Vec::new();
-    for connection in reader.connections()?.iter().filter(|known| known.state != ConnectionState::Purging) {
-        let streams = reader.streams(&connection.name)?.into_iter().map(|stream| StreamView {
-            href: href(&["data", &connection.name, &stream.name]),
-            view: stream.view_name.map(Outside::new),
-            records: number(stream.records),
-            deleted: stream.tombstones,
-            changed: stream.last_stored_at.map(|at| When::new(at, now)),
-            name: Outside::new(stream.name),
-        });
-        connections.push(ConnectionView {
-            name: Outside::new(&connection.name),
-            export: href(&["api", "v1", "connections", &connection.name, "export"]),
-            streams: streams.collect(),
-        });
+    for known in reader.connections()?.into_iter().filter(|known| known.state != ConnectionState::Purging) {
+        let export = address::href(&["api", "v1", "connections", &known.name, "export"]);
+        connections.push(Collected { streams: reader.streams(&known.name)?, name: known.name, export });
     }
     Ok(DataPage { frame, connections })
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct StreamWanted {
+pub(super) struct StreamWanted {
     /// Keys after this one.
     after: Option<String>,
     /// A text to look for.
     q: Option<String>,
 }
 
-pub(crate) async fn stream(
-    State(state): Shared,
-    UrlPath((connection, stream)): UrlPath<(String, String)>,
-    UrlQuery(wanted): UrlQuery<StreamWanted>,
-) -> Result<Response, PageProblem> {
-    let page = state.reading.ask(move |reader| gather_stream(reader, &connection, &stream, &wanted)).await?;
-    show(&page)
-}
-
-fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWanted) -> Result<StreamPage, Problem> {
-    let now = dates::now();
+pub(super) fn stream(
+    reader: &Reader,
+    (UrlPath((name, stream)), UrlQuery(wanted)): (UrlPath<(String, String)>, UrlQuery<StreamWanted>),
+) -> Result<StreamPage, Problem> {
     let searched = wanted.q.as_deref().filter(|text| !text.is_empty());
     if searched.is_some_and(|text| text.chars().count() > SEARCH_CHARS_MAX) {
         return Err(Problem::bad_request("that is too long to search for", "look for a word or two"));
@@ -124,12 +77,12 @@ fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWante
     let after = wanted.after.as_deref();
     let (records, next, looked) = match searched {
         None => {
-            let records = reader.records(name, stream, after, RECORDS_SHOWN)?;
+            let records = reader.records(&name, &stream, after, RECORDS_SHOWN)?;
             let next = records.last().filter(|_| records.len() == RECORDS_SHOWN).map(|record| record.key.clone());
             (records, next, None)
         }
         Some(text) => {
-            let found = reader.search(name, stream, text, after, RECORDS_SHOWN)?;
+            let found = reader.search(&name, &stream, text, after, RECORDS_SHOWN)?;
             let looked =
                 format!("{} looked at, {} found", counted(found.looked_at, "record", "records"), found.records.len());
             (found.records, found.goes_on_after, Some(looked))
@@ -137,34 +90,20 @@ fn gather_stream(reader: &Reader, name: &str, stream: &str, wanted: &StreamWante
     };
     let address = |after: Option<&str>| {
         let query = [searched.map(|text| ("q", text)), after.map(|after| ("after", after))];
-        href_with(&["data", name, stream], &query.into_iter().flatten().collect::<Vec<_>>())
+        address::href_with(&["data", &name, &stream], &query.into_iter().flatten().collect::<Vec<_>>())
     };
-    let total = reader.streams(name)?.into_iter().find(|known| known.name == stream).map_or(0, |known| known.records);
-    let title = format!("{stream} of {name}");
+    let total = reader.streams(&name)?.into_iter().find(|known| known.name == stream).map_or(0, |known| known.records);
     Ok(StreamPage {
-        frame: Frame::new(title, Part::Data, address(after), Look::new(reader)?.waiting.len()),
-        connection: Outside::new(name),
-        connection_href: href(&["connections", name]),
-        stream: Outside::new(stream),
-        href: href(&["data", name, stream]),
-        total: number(total),
-        searched: searched.map(Outside::new),
+        frame: Frame::new(format!("{stream} of {name}"), Part::Data, address(after), &Look::new(reader)?),
+        href: address::stream(&name, &stream),
+        total,
+        searched: searched.map(str::to_owned),
         looked,
-        records: records.iter().map(|record| RecordLine::of(name, stream, record, now)).collect(),
+        records,
         next: next.map(|key| address(Some(&key))),
         is_first: after.is_none(),
-        export: href(&["api", "v1", "connections", name, "streams", stream, "export"]),
+        export: address::href(&["api", "v1", "connections", &name, "streams", &stream, "export"]),
+        connection: name,
+        stream,
     })
-}
-
-impl RecordLine {
-    fn of(connection: &str, stream: &str, record: &StoredRecord, now: WallTime) -> Self {
-        Self {
-            href: href_with(&["data", connection, stream, "record"], &[("key", &record.key)]),
-            key: Outside::short(&record.key, 80),
-            preview: Outside::short(record.body.as_deref().unwrap_or_default(), PREVIEW_CHARS),
-            is_deleted: record.deleted,
-            stored: When::new(record.stored_at, now),
-        }
-    }
 }

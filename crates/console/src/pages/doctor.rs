@@ -2,43 +2,31 @@
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href};
-use super::words::{When, counted};
+use super::words::counted;
 use crate::server::app_state::Shared;
 use crate::server::job_queue::Job;
 use askama::Template;
 use axum::extract::State;
 use axum::response::Response;
-use gleaner_app::Look;
-use gleaner_app::dates;
-use gleaner_app::{Check, CheckVerdict};
+use gleaner_app::{Check, CheckVerdict, Look};
+use gleaner_engine::WallTime;
 
 #[derive(Template)]
 #[template(path = "doctor.html")]
 struct DoctorPage {
     frame: Frame,
     headline: String,
-    looked: When,
-    checks: Vec<CheckView>,
-}
-
-struct CheckView {
-    name: &'static str,
-    tone: &'static str,
-    word: &'static str,
-    what: Outside,
-    hint: Option<Outside>,
+    looked: WallTime,
+    checks: Vec<Check>,
 }
 
 pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
     let mut checks = state.do_job(Job::Examine, |app| Ok(app.doctor())).await?;
-    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting.len())).await?;
+    let look = state.reading.ask(|reader| Ok(Look::new(reader)?)).await?;
     // Those of one kind stay in the order in which one depends on another.
     checks.sort_by_key(|check| std::cmp::Reverse(check.verdict));
-    let frame = Frame::new("Doctor", Part::Settings, href(&["settings", "doctor"]), waiting);
-    let now = dates::now();
-    let headline = headline(&checks);
-    show(&DoctorPage { frame, headline, looked: When::new(now, now), checks: checks.into_iter().map(view).collect() })
+    let frame = Frame::new("Doctor", Part::Settings, "/settings/doctor".to_owned(), &look);
+    show(&DoctorPage { frame, headline: headline(&checks), looked: look.now, checks })
 }
 
 fn headline(checks: &[Check]) -> String {
@@ -53,12 +41,11 @@ fn headline(checks: &[Check]) -> String {
     }
 }
 
-fn view(check: Check) -> CheckView {
-    let (tone, word) = match check.verdict {
-        CheckVerdict::Well => ("good", "well"),
-        CheckVerdict::Warning => ("wait", "look at it"),
-        CheckVerdict::Failed => ("bad", "failed"),
-    };
-    let (what, hint) = (Outside::new(check.what), check.hint.map(Outside::new));
-    CheckView { name: check.name, tone, word, what, hint }
+/// How a check turned out, in words, and its tone.
+fn words_of(verdict: CheckVerdict) -> (&'static str, &'static str) {
+    match verdict {
+        CheckVerdict::Well => ("well", "good"),
+        CheckVerdict::Warning => ("look at it", "wait"),
+        CheckVerdict::Failed => ("failed", "bad"),
+    }
 }

@@ -1,11 +1,9 @@
 //! What went wrong, as a page: what happened, and what to do next.
 
-use super::frame::{Frame, Part};
-use super::outside::Outside;
+use super::frame::Frame;
 use crate::problem::Problem;
 use askama::Template;
 use axum::response::{IntoResponse, Response};
-use gleaner_store::StoreError;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 
@@ -19,26 +17,19 @@ impl From<Problem> for PageProblem {
     }
 }
 
-impl From<StoreError> for PageProblem {
-    fn from(error: StoreError) -> Self {
-        Self(error.into())
-    }
-}
-
 #[derive(Template)]
 #[template(path = "error.html")]
 struct ErrorPage {
     frame: Frame,
-    message: Outside,
-    hint: Outside,
+    message: String,
+    hint: String,
 }
 
 impl IntoResponse for PageProblem {
     fn into_response(self) -> Response {
         let Self(problem) = self;
-        let frame = Frame::new("This did not work", Part::Overview, "/".to_owned(), 0);
-        let (message, hint) = (Outside::new(problem.message.as_str()), Outside::new(problem.hint.as_str()));
-        let page = ErrorPage { frame, message, hint };
+        let frame = Frame::of_error("This did not work");
+        let page = ErrorPage { frame, message: problem.message.clone(), hint: problem.hint.clone() };
         match page.render() {
             Ok(text) => {
                 // Status and headers are the problem's own.

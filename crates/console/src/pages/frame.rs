@@ -1,7 +1,9 @@
 //! What all pages have around them: title, navigation, and a line about what was just done.
 
-use super::assets;
-use super::outside::Outside;
+use super::{assets, words};
+use askama::filters::Safe;
+use gleaner_app::{Look, dates};
+use gleaner_engine::WallTime;
 
 /// The parts of the console that the navigation names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,35 +26,27 @@ const PARTS: [(Part, &str, &str); 5] = [
 /// What is around a page.
 #[derive(Debug)]
 pub(crate) struct Frame {
-    pub(crate) title: Outside,
-    part: Part,
+    pub(crate) title: String,
+    pub(crate) part: Part,
     /// The address of this page, from where its live part is asked for again.
     pub(crate) here: String,
     /// Questions that wait.
-    questions: usize,
-    pub(crate) notice: Option<Notice>,
-}
-
-/// A line about what was just done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
-    pub(crate) tone: &'static str,
-    pub(crate) text: &'static str,
-}
-
-/// One entry of the navigation.
-#[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) name: &'static str,
-    pub(crate) href: &'static str,
-    pub(crate) current: bool,
-    pub(crate) is_inbox: bool,
-    pub(crate) count: Option<usize>,
+    pub(crate) questions: usize,
+    /// When the page was made.
+    pub(crate) now: WallTime,
+    /// What was just done. It went well: otherwise there would be another page.
+    pub(crate) notice: Option<&'static str>,
 }
 
 impl Frame {
-    pub(crate) fn new(title: impl Into<String>, part: Part, here: String, questions: usize) -> Self {
-        Self { title: Outside::new(title), part, here, questions, notice: None }
+    pub(crate) fn new(title: impl Into<String>, part: Part, here: String, look: &Look) -> Self {
+        Self { title: title.into(), part, here, questions: look.waiting.len(), now: look.now, notice: None }
+    }
+
+    /// Around a page for which nobody could look into the store.
+    pub(crate) fn of_error(title: &str) -> Self {
+        let (title, here) = (title.to_owned(), "/".to_owned());
+        Self { title, part: Part::Overview, here, questions: 0, now: dates::now(), notice: None }
     }
 
     /// With a line about what was done, by the code that stands in the address after a form was sent.
@@ -60,15 +54,25 @@ impl Frame {
         Self { notice: done.and_then(notice), ..self }
     }
 
-    pub(crate) fn entries(&self) -> Vec<Entry> {
-        let entry = |(part, name, href): (Part, &'static str, &'static str)| Entry {
-            name,
-            href,
-            current: part == self.part,
-            is_inbox: part == Part::Inbox,
-            count: (part == Part::Inbox && self.questions > 0).then_some(self.questions),
-        };
-        PARTS.map(entry).into()
+    /// A moment, as far from now as it is.
+    pub(crate) fn when(&self, at: WallTime) -> Safe<String> {
+        words::when(at, self.now)
+    }
+
+    /// How long something still waits.
+    pub(crate) fn until(&self, at: WallTime) -> Safe<String> {
+        words::until(at, self.now)
+    }
+
+    /// When something happens by itself.
+    pub(crate) fn due(&self, at: WallTime) -> Safe<String> {
+        words::due(at, self.now)
+    }
+
+    /// The parts with their names and addresses.
+    #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
+    pub(crate) fn parts(&self) -> &'static [(Part, &'static str, &'static str)] {
+        &PARTS
     }
 
     #[expect(clippy::unused_self, reason = "templates reach it through the frame")]
@@ -78,8 +82,8 @@ impl Frame {
 }
 
 /// Only known codes say something, so an address cannot put words into our mouth.
-fn notice(done: &str) -> Option<Notice> {
-    let text = match done {
+fn notice(done: &str) -> Option<&'static str> {
+    Some(match done {
         "added" => "It is added. Its first run begins by itself if its plan says so, or with “Run now”.",
         "run" => "A run is wanted. It begins as soon as it can.",
         "paused" => "It is paused: no run begins until you let it go on.",
@@ -92,6 +96,5 @@ fn notice(done: &str) -> Option<Notice> {
         "answered" => "Your answer was handed to the run. It is stored nowhere.",
         "declined" => "The question was declined. The run was told so.",
         _ => return None,
-    };
-    Some(Notice { tone: "good", text })
+    })
 }

@@ -1,21 +1,16 @@
 //! Everything that is missing, of all connections, grouped by cause.
 
-use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href, href_with};
-use super::words::number;
+use super::{address, words};
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::Look;
 use gleaner_protocol::Wording;
 use gleaner_store::{ConnectionState, GapCause, Missing, Reader};
 
 #[derive(Template)]
 #[template(path = "gaps.html")]
-struct GapsPage {
+pub(super) struct GapsPage {
     frame: Frame,
     groups: Vec<Group>,
     left_open: Vec<LeftOpen>,
@@ -27,11 +22,7 @@ struct GapsPage {
 
 /// A line about one connection: a checkpoint that its last run withheld, something that it skipped, or why its account is
 /// not known.
-struct LeftOpen {
-    connection: Outside,
-    href: String,
-    line: Outside,
-}
+type LeftOpen = (String, String);
 
 /// Records that are missing for the same kind of reason.
 struct Group {
@@ -44,24 +35,16 @@ struct Group {
 
 /// One reason, with what a person is told, and where it occurs.
 struct CauseView {
-    code: Outside,
-    words: WordsView,
+    code: String,
+    wording: Wording,
     total: u64,
     places: Vec<Place>,
 }
 
-/// The three texts of a reason.
-pub(crate) struct WordsView {
-    pub(crate) what: &'static str,
-    pub(crate) why: &'static str,
-    pub(crate) next: &'static str,
-}
-
 struct Place {
-    connection: Outside,
-    stream: Outside,
-    href: String,
-    count: String,
+    connection: String,
+    stream: String,
+    count: u64,
 }
 
 /// The groups by code, with title and explanation. Only the first blames the provider.
@@ -102,25 +85,18 @@ const UNACCOUNTED: Wording = Wording {
     next: "The next run lists it again.",
 };
 
-impl WordsView {
-    pub(crate) const fn of(wording: Option<Wording>) -> Self {
-        match wording {
-            Some(Wording { what, why, next, .. }) => Self { what, why, next },
-            None => Self {
-                what: "The record could not be loaded.",
-                why: "The connector gave a reason that this version does not know.",
-                next: "Nothing to do: a later run tries it again.",
-            },
-        }
-    }
+const UNKNOWN: Wording = Wording {
+    what: "The record could not be loaded.",
+    why: "The connector gave a reason that this version does not know.",
+    next: "Nothing to do: a later run tries it again.",
+};
+
+/// The three texts of a reason, also of one that this version does not know.
+pub(super) fn words_of(wording: Option<Wording>) -> Wording {
+    wording.unwrap_or(UNKNOWN)
 }
 
-pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
-    show(&state.reading.ask(|reader| gather(reader)).await?)
-}
-
-fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
-    let waiting = Look::new(reader)?.waiting;
+pub(super) fn page(reader: &Reader, (): ()) -> Result<GapsPage, Problem> {
     let mut groups = GROUPS.map(|(_, title, says, tone)| Group { title, says, tone, total: 0, causes: Vec::new() });
     let (mut left_open, mut unfinished) = (Vec::new(), Vec::new());
     let connections = reader.connections()?;
@@ -141,11 +117,7 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
             }
         }
         let evidence = reader.evidence(&connection.name)?;
-        let of_connection = |line: String| LeftOpen {
-            connection: Outside::new(&connection.name),
-            href: href(&["connections", &connection.name, "gaps"]),
-            line: Outside::new(line),
-        };
+        let of_connection = |line: String| (connection.name.clone(), line);
         let open = reader.left_open(&connection.name)?;
         left_open.extend(open.iter().map(|open| of_connection(open.to_string())));
         let is_collected = connection.state != ConnectionState::Removed;
@@ -156,7 +128,7 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
         group.causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
     }
     Ok(GapsPage {
-        frame: Frame::new("Gaps", Part::Gaps, href(&["gaps"]), waiting.len()),
+        frame: Frame::new("Gaps", Part::Gaps, "/gaps".to_owned(), &Look::new(reader)?),
         total: groups.iter().map(|group| group.total).sum(),
         groups,
         left_open,
@@ -167,19 +139,14 @@ fn gather(reader: &Reader) -> Result<GapsPage, Problem> {
 
 impl Group {
     fn add(&mut self, (connection, stream): (&str, &str), count: u64, code: &str, wording: Option<Wording>) {
-        let code = Outside::new(code);
         self.total += count;
         let at = self.causes.iter().position(|known| known.code == code).unwrap_or_else(|| {
-            self.causes.push(CauseView { code, words: WordsView::of(wording), total: 0, places: Vec::new() });
+            let (code, wording) = (code.to_owned(), words_of(wording));
+            self.causes.push(CauseView { code, wording, total: 0, places: Vec::new() });
             self.causes.len() - 1
         });
         let known = &mut self.causes[at];
         known.total += count;
-        known.places.push(Place {
-            connection: Outside::new(connection),
-            stream: Outside::new(stream),
-            href: href_with(&["connections", connection, "gaps"], &[("stream", stream)]),
-            count: number(count),
-        });
+        known.places.push(Place { connection: connection.to_owned(), stream: stream.to_owned(), count });
     }
 }

@@ -3,24 +3,17 @@
 //! An answer goes from the form to the run and nowhere else: it is not stored, not logged, not shown again, and in no
 //! error.
 
-use super::change::{fields, see};
-use super::error_page::{PageProblem, show};
+use super::address;
+use super::change::fields;
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href};
+use super::outside::short;
 use super::picture::is_named;
-use super::words::{Until, When};
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
-use crate::server::extract::{Form, UrlPath, UrlQuery};
+use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
-use gleaner_app::Look;
-use gleaner_app::Reply;
-use gleaner_app::dates;
-use gleaner_engine::WallTime;
-use gleaner_protocol::{InteractionKind, Manifest, ManifestOrigin, RawJson};
-use gleaner_store::{ConnectionState, OpenQuestion, Reader};
+use gleaner_app::{App, Look, Reply, is_collected, parse_manifest, usual_fields};
+use gleaner_protocol::{Assistance, InteractionKind, RawJson};
+use gleaner_store::{OpenQuestion, Reader};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -32,96 +25,62 @@ const FIELD: &str = "field.";
 
 #[derive(Template)]
 #[template(path = "inbox.html")]
-struct InboxPage {
+pub(super) struct InboxPage {
     frame: Frame,
     questions: Vec<QuestionView>,
-    help: Vec<HelpView>,
+    /// What is asked for and blocks nothing, by connection.
+    help: Vec<(String, Assistance)>,
 }
 
 struct QuestionView {
-    id: i64,
-    href: String,
-    connection: Outside,
-    connection_href: String,
-    run_href: String,
+    question: OpenQuestion,
     kind: &'static str,
-    message: Outside,
-    asked: When,
-    until: Option<Until>,
     fields: Vec<FieldView>,
-    /// What the page looked like that waits for the owner.
-    picture: Option<String>,
+    /// Whether there is a picture of what the page looked like that waits for the owner.
+    has_picture: bool,
 }
 
 struct FieldView {
-    name: Outside,
-    label: Outside,
-    hint: Outside,
+    name: String,
+    label: String,
+    hint: String,
     is_secret: bool,
     is_code: bool,
 }
 
-/// Something that is asked for and blocks nothing.
-struct HelpView {
-    connection: Outside,
-    href: String,
-    message: Outside,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct InboxWanted {
+pub(super) struct InboxWanted {
     done: Option<String>,
 }
 
-pub(crate) async fn page(
-    State(state): Shared,
-    UrlQuery(wanted): UrlQuery<InboxWanted>,
-) -> Result<Response, PageProblem> {
-    show(&state.reading.ask(move |reader| gather(reader, wanted.done.as_deref())).await?)
-}
-
-fn gather(reader: &Reader, done: Option<&str>) -> Result<InboxPage, Problem> {
-    let now = dates::now();
-    let waiting = Look::new(reader)?.waiting;
-    let frame = Frame::new("Inbox", Part::Inbox, href(&["inbox"]), waiting.len()).after(done);
-    let questions = waiting.iter().map(|question| QuestionView::of(reader, question, now)).collect::<Result<_, _>>()?;
+pub(super) fn page(reader: &Reader, UrlQuery(wanted): UrlQuery<InboxWanted>) -> Result<InboxPage, Problem> {
+    let look = Look::new(reader)?;
+    let frame = Frame::new("Inbox", Part::Inbox, "/inbox".to_owned(), &look).after(wanted.done.as_deref());
+    let (now, questions) = (look.now, look.waiting.into_iter());
+    let questions = questions.map(|question| QuestionView::of(reader, question)).collect::<Result<_, _>>()?;
     let mut help = Vec::new();
-    for connection in reader.connections()? {
-        if !matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
-            continue;
-        }
-        let name = &connection.name;
-        help.extend(reader.open_help(name, now)?.into_iter().map(|help| HelpView {
-            connection: Outside::new(name),
-            href: href(&["connections", name]),
-            message: Outside::new(help.message),
-        }));
+    for connection in reader.connections()?.into_iter().filter(|known| is_collected(known.state)) {
+        let asked = reader.open_help(&connection.name, now)?;
+        help.extend(asked.into_iter().map(|help| (connection.name.clone(), help)));
     }
     Ok(InboxPage { frame, questions, help })
 }
 
 impl QuestionView {
-    fn of(reader: &Reader, question: &OpenQuestion, now: WallTime) -> Result<Self, Problem> {
+    fn of(reader: &Reader, question: OpenQuestion) -> Result<Self, Problem> {
         let kind = InteractionKind::from_code(&question.kind).unwrap_or(InteractionKind::ManualAction);
-        let names = names(reader, question, kind)?;
+        let names = names(reader, &question, kind)?;
         Ok(Self {
-            id: question.id,
-            href: href(&["inbox", &question.id.to_string(), "answer"]),
-            connection: Outside::new(&question.connection),
-            connection_href: href(&["connections", &question.connection]),
-            run_href: href(&["runs", &question.run_id]),
             kind: match kind {
                 InteractionKind::Otp => "a code",
                 InteractionKind::Credentials => "a sign-in",
                 InteractionKind::MissingCredentials => "credentials",
                 InteractionKind::ManualAction => "something to do",
             },
-            message: Outside::new(&question.message),
-            asked: When::new(question.asked_at, now),
-            until: question.expires_at.map(|at| Until::new(at, now)),
-            picture: is_named(question).then(|| href(&["inbox", &question.id.to_string(), "picture"])),
+            has_picture: is_named(&question),
             fields: names.into_iter().map(|(name, schema)| FieldView::of(&name, &schema, kind)).collect(),
+            question,
         })
     }
 }
@@ -136,19 +95,11 @@ fn names(reader: &Reader, question: &OpenQuestion, kind: InteractionKind) -> Res
     if !named.is_empty() {
         return Ok(named);
     }
-    let usual = match kind {
-        InteractionKind::Otp => vec!["code".to_owned()],
-        InteractionKind::Credentials => vec!["username".to_owned(), "password".to_owned()],
-        InteractionKind::ManualAction => Vec::new(),
-        InteractionKind::MissingCredentials => {
-            let text = reader.manifest_text(&question.connection)?;
-            let manifest = Manifest::parse(text.as_bytes(), ManifestOrigin::Foreign).ok();
-            // Of several names for one thing the first is asked for.
-            let required = manifest.and_then(|manifest| manifest.auth).map(|auth| auth.required).unwrap_or_default();
-            required.into_iter().filter_map(|names| names.into_iter().next()).collect()
-        }
-    };
-    Ok(usual.into_iter().take(FIELDS_MAX).map(|name| (name, Value::Null)).collect())
+    let manifest = parse_manifest(&reader.manifest_text(&question.connection)?).ok();
+    // Of several names for one thing the first is asked for.
+    let required = manifest.and_then(|manifest| manifest.auth).map(|auth| auth.required).unwrap_or_default();
+    let variables = required.into_iter().filter_map(|names| names.into_iter().next()).collect();
+    Ok(usual_fields(kind, variables).into_iter().take(FIELDS_MAX).map(|name| (name, Value::Null)).collect())
 }
 
 impl FieldView {
@@ -159,9 +110,9 @@ impl FieldView {
         let lower = name.to_lowercase();
         let is_code = kind == InteractionKind::Otp;
         Self {
-            name: Outside::new(name),
-            label: Outside::short(if title.is_empty() { name } else { title }, 80),
-            hint: Outside::short(text("description"), 300),
+            name: name.to_owned(),
+            label: short(if title.is_empty() { name } else { title }, 80),
+            hint: short(text("description"), 300),
             // What is not clearly plain is hidden.
             is_secret: !is_code && (text("format") == "password" || !plain.iter().any(|word| lower.contains(word))),
             is_code,
@@ -170,14 +121,10 @@ impl FieldView {
 }
 
 /// Takes an answer, or that there will be none, and hands it on.
-pub(crate) async fn answer(
-    State(state): Shared,
-    UrlPath(question): UrlPath<i64>,
-    Form(form): Form,
-) -> Result<Response, PageProblem> {
-    let (answer, done) = read(&fields(&form))?;
-    state.act(move |app| app.answer(question, answer)).await?;
-    Ok(see(format!("/inbox?done={done}")))
+pub(super) fn answer(app: &App, UrlPath(question): UrlPath<i64>, form: &[u8]) -> Result<String, Problem> {
+    let (answer, done) = read(&fields(form))?;
+    app.answer(question, answer)?;
+    Ok(format!("/inbox?done={done}"))
 }
 
 fn read(fields: &BTreeMap<String, String>) -> Result<(Reply, &'static str), Problem> {

@@ -2,22 +2,20 @@
 //!
 //! Numbers keep their text: nothing is read into a number and written again. What is very long is cut, and says so.
 
-use super::outside::Outside;
-
 /// Characters of a body that a page shows.
 const SHOWN_MAX: usize = 200_000;
 /// How deep it is indented. What is deeper stays on one line.
 const DEPTH_MAX: usize = 60;
 
 /// A text that is meant to be JSON, for people.
-pub(crate) fn pretty(text: &str) -> Outside {
+pub(crate) fn pretty(text: &str) -> String {
     let mut shown = indent(text);
     if shown.len() > SHOWN_MAX {
         let cut = (0..=SHOWN_MAX).rev().find(|at| shown.is_char_boundary(*at)).unwrap_or(0);
         shown.truncate(cut);
         shown.push_str("\n… and more");
     }
-    Outside::new(shown)
+    shown
 }
 
 /// New lines and spaces between tokens, and no other change. A text that is no JSON comes out readable, too.

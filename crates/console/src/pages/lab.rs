@@ -6,8 +6,8 @@
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{href, href_with};
-use super::words::{number, percent};
+use super::words::percent;
+use super::{address, words};
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
 use crate::server::extract::UrlQuery;
@@ -60,40 +60,15 @@ static REPORT: LazyLock<Option<Report>> = LazyLock::new(|| {
 #[template(path = "lab.html")]
 struct LabPage {
     frame: Frame,
-    on_target: usize,
-    of: usize,
-    goodput: String,
-    goodput_worst: String,
-    worst: String,
-    refused: String,
-    bans: u64,
-    inside_retry_after: u64,
-    usual_refused: String,
-    usual_bans: u64,
-    usual_inside: u64,
-    target: String,
+    report: &'static Report,
     shown: Shown,
-    lines: Vec<Line>,
 }
 
 struct Shown {
-    name: String,
-    about: String,
+    scenario: &'static Scenario,
     provider: String,
     story: String,
     svg: String,
-}
-
-struct Line {
-    name: String,
-    href: String,
-    about: String,
-    goodput: String,
-    refused: String,
-    sent: String,
-    bans: u64,
-    is_on_target: bool,
-    is_shown: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -104,11 +79,12 @@ pub(crate) struct LabWanted {
 }
 
 pub(crate) async fn page(State(state): Shared, UrlQuery(wanted): UrlQuery<LabWanted>) -> Result<Response, PageProblem> {
-    let waiting = state.reading.ask(|reader| Ok(Look::new(reader)?.waiting.len())).await?;
+    let look = state.reading.ask(|reader| Ok(Look::new(reader)?)).await?;
+    let frame = Frame::new("Can the pace be trusted?", Part::Settings, "/lab".to_owned(), &look);
     let turn = timeout(TURN_MAX, Arc::clone(&state.jobs.simulating).acquire_owned()).await;
     let Ok(Ok(turn)) = turn else { return Err(Problem::busy("the laboratory is at work").into()) };
     let made = tokio::task::spawn_blocking(move || {
-        let made = gather(wanted.of.as_deref().unwrap_or(FIRST), waiting);
+        let made = gather(wanted.of.as_deref().unwrap_or(FIRST), frame);
         drop(turn);
         made
     });
@@ -116,56 +92,43 @@ pub(crate) async fn page(State(state): Shared, UrlQuery(wanted): UrlQuery<LabWan
     show(&page)
 }
 
-fn gather(of: &str, waiting: usize) -> Result<LabPage, Problem> {
+fn gather(of: &str, frame: Frame) -> Result<LabPage, Problem> {
     let report = REPORT.as_ref().ok_or_else(|| Problem::internal("the scenarios cannot be read"))?;
     let drawn = report.runs.iter().find(|run| run.scenario.name == of);
     let drawn = drawn.ok_or_else(|| Problem::not_found("there is no such scenario", "the report lists them"))?;
-    let Summary { goodput_mean, goodput_worst, worst, violation_mean, bans, sends_inside_retry_after, .. } =
-        report.ours;
-    Ok(LabPage {
-        frame: Frame::new("Can the pace be trusted?", Part::Settings, href(&["lab"]), waiting),
-        on_target: report.runs.iter().filter(|run| is_on_target(&run.figures)).count(),
-        of: report.runs.len(),
-        goodput: share(goodput_mean),
-        goodput_worst: share(goodput_worst),
-        worst: report.runs.get(worst).map(|run| run.scenario.name.clone()).unwrap_or_default(),
-        refused: share(violation_mean),
-        bans,
-        inside_retry_after: sends_inside_retry_after,
-        usual_refused: share(report.usual.violation_mean),
-        usual_bans: report.usual.bans,
-        usual_inside: report.usual.sends_inside_retry_after,
-        target: format!("{:.0} %", TARGET_GOODPUT * 100.0),
-        shown: draw(&drawn.scenario),
-        lines: report.runs.iter().map(|run| line(run, of)).collect(),
-    })
+    Ok(LabPage { frame, report, shown: draw(&drawn.scenario) })
 }
 
 /// Drawn again each time: a drawing takes milliseconds, and all of them would take megabytes.
-fn draw(scenario: &Scenario) -> Shown {
+fn draw(scenario: &'static Scenario) -> Shown {
     let (figures, trace) = score::measure_traced(scenario, LawName::Gleaner, SEED);
     Shown {
-        name: scenario.name.clone(),
-        about: scenario.about.clone(),
+        scenario,
         provider: report::provider(scenario),
         story: report::story(scenario, &figures),
         svg: Drawing::new(scenario, &figures, &trace).svg(scenario),
     }
 }
 
-fn line(run: &Run, shown: &str) -> Line {
-    let Run { scenario, figures } = run;
-    Line {
-        href: format!("{}#drawn", href_with(&["lab"], &[("of", &scenario.name)])),
-        about: scenario.about.clone(),
-        goodput: share(figures.goodput),
-        refused: number(figures.counts.rejected),
-        sent: number(figures.counts.sent),
-        bans: figures.counts.bans,
-        is_on_target: is_on_target(figures),
-        is_shown: scenario.name == shown,
-        name: scenario.name.clone(),
+impl Report {
+    fn on_target(&self) -> usize {
+        self.runs.iter().filter(|run| is_on_target(&run.figures)).count()
     }
+
+    /// The scenario in which we were slowest.
+    fn worst(&self) -> &str {
+        self.runs.get(self.ours.worst).map_or("", |run| &run.scenario.name)
+    }
+}
+
+/// The drawing of a scenario.
+fn drawing(name: &str) -> String {
+    format!("{}#drawn", address::href_with(&["lab"], &[("of", name)]))
+}
+
+/// The share that a run must reach: `95 %`.
+fn target() -> String {
+    format!("{:.0} %", TARGET_GOODPUT * 100.0)
 }
 
 /// `99.50 %`
@@ -180,12 +143,13 @@ mod tests {
 
     #[test]
     fn the_report_is_about_every_scenario_and_says_of_each_how_it_went() {
-        let page = gather(FIRST, 0).unwrap();
-        assert_eq!((page.of, page.lines.len()), (builtin::names().count(), builtin::names().count()));
-        assert_eq!(page.lines.iter().filter(|line| line.is_shown).count(), 1);
-        assert_eq!(page.bans, page.lines.iter().map(|line| line.bans).sum::<u64>());
-        assert!(page.shown.svg.starts_with("<svg ") && !page.shown.svg.contains("style="), "the policy forbids styles");
-        assert!(page.usual_bans > 0, "the other law is another one");
-        assert!(gather("<script>", 0).is_err());
+        let frame = || Frame::of_error("");
+        let LabPage { report, shown, .. } = gather(FIRST, frame()).unwrap();
+        assert_eq!(report.runs.len(), builtin::names().count());
+        assert_eq!(report.runs.iter().filter(|run| run.scenario.name == shown.scenario.name).count(), 1);
+        assert_eq!(report.ours.bans, report.runs.iter().map(|run| run.figures.counts.bans).sum::<u64>());
+        assert!(shown.svg.starts_with("<svg ") && !shown.svg.contains("style="), "the policy forbids styles");
+        assert!(report.usual.bans > 0, "the other law is another one");
+        assert!(gather("<script>", frame()).is_err());
     }
 }

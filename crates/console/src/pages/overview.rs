@@ -1,19 +1,16 @@
 //! The overview: is my data fresh, what is missing, does anything need me, how fast is it going and why not faster.
 
-use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href};
-use super::rate::{waiting_words, why_not_faster};
-use super::share::{Shares, missing_sentence, missing_words};
-use super::words::{Due, Until, When, counted, number, pace, person_date};
+use super::outside::short;
+use super::rate::waiting_words;
+use super::share::{Shares, missing_sentence};
+use super::words::{counted, number, person_date};
+use super::{address, rate, share, words};
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
-use gleaner_app::{ConnectionView, Look, Outlook};
+use gleaner_app::{ConnectionView, Look, Outlook, is_collected};
 use gleaner_engine::{Finding, Grade, WallTime};
-use gleaner_store::{ConnectionState, Missing, OpenQuestion, Reader};
+use gleaner_store::{ConnectionState, ConnectionSummary, Missing, OpenQuestion, Reader};
 use std::time::Duration;
 
 /// Of a question, so much is shown here.
@@ -21,24 +18,26 @@ const QUESTION_CHARS: usize = 160;
 
 #[derive(Template)]
 #[template(path = "overview.html")]
-struct Overview {
+pub(super) struct Overview {
     frame: Frame,
     headline: String,
     needs: Vec<Need>,
     fresh: Fresh,
     shares: Shares,
     missing: Missing,
-    next: Option<Next>,
-    running: Vec<Outside>,
+    /// When the next run begins by itself, and of which connection.
+    next: Option<(WallTime, String)>,
+    running: Vec<String>,
     lines: Vec<Line>,
-    gone: Vec<Gone>,
+    /// Those that are no longer collected.
+    gone: Vec<ConnectionSummary>,
 }
 
 /// Something that only the owner can do.
 struct Need {
-    who: Outside,
-    what: Outside,
-    until: Option<Until>,
+    who: String,
+    what: String,
+    until: Option<WallTime>,
     href: String,
     action: &'static str,
 }
@@ -51,57 +50,21 @@ struct Fresh {
     never: u64,
 }
 
-struct Next {
-    when: Due,
-    who: Outside,
-    href: String,
-}
-
 /// One connection.
 struct Line {
-    name: Outside,
-    href: String,
-    run_href: String,
-    gaps_href: String,
-    grade: &'static str,
-    tone: &'static str,
-    is_running: bool,
-    is_paused: bool,
-    /// The worst that is to be said.
-    finding: Option<Outside>,
-    success: Option<When>,
-    freshness: &'static str,
-    is_stale: bool,
-    records: String,
-    percent: Option<String>,
-    missing: u64,
-    missing_words: String,
-    pace: Option<String>,
-    why: Option<String>,
+    view: ConnectionView,
+    outlook: Outlook,
+    shares: Shares,
     /// What its run waits for now.
     waiting: Option<String>,
-    next: Option<Due>,
-    next_words: Outside,
 }
 
-/// One that is no longer collected.
-struct Gone {
-    name: Outside,
-    href: String,
-    what: String,
-}
-
-pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
-    show(&state.reading.ask(|reader| gather(reader)).await?)
-}
-
-fn gather(reader: &Reader) -> Result<Overview, Problem> {
+pub(super) fn page(reader: &Reader, (): ()) -> Result<Overview, Problem> {
     let mut look = Look::new(reader)?;
-    let (now, waiting) = (look.now, &look.waiting);
     let mut page = Overview {
-        frame: Frame::new("Overview", Part::Overview, "/".to_owned(), waiting.len()),
+        frame: Frame::new("Overview", Part::Overview, "/".to_owned(), &look),
         headline: String::new(),
-        needs: waiting.iter().map(|question| Need::question(question, now)).collect(),
+        needs: look.waiting.iter().map(Need::question).collect(),
         fresh: Fresh::default(),
         shares: Shares::default(),
         missing: Missing::default(),
@@ -110,53 +73,28 @@ fn gather(reader: &Reader) -> Result<Overview, Problem> {
         lines: Vec::new(),
         gone: Vec::new(),
     };
-    let mut graded = Vec::new();
-    let mut next = None::<(WallTime, String)>;
-    for connection in reader.connections()? {
-        match connection.state {
-            ConnectionState::Active | ConnectionState::Paused => {}
-            ConnectionState::Removed | ConnectionState::Purging => {
-                page.gone.push(Gone::of(&connection.name, connection.state, connection.totals.records));
-                continue;
-            }
-        }
-        let name = connection.name;
-        let view = ConnectionView::load(reader, &mut look, &name)?;
-        for help in &view.help {
-            let (who, what) = (Outside::new(&name), Outside::short(&help.message, QUESTION_CHARS));
-            page.needs.push(Need { who, what, until: None, href: href(&["connections", &name]), action: "Look" });
-        }
-        page.needs.extend(Need::findings(&view));
+    page.gone.extend(reader.connections()?.into_iter().filter(|known| !is_collected(known.state)));
+    for view in look.views(reader)? {
+        let name = view.name().to_owned();
+        page.needs.extend(Need::of(&view));
         let outlook = view.outlook();
         if let Some(at) = outlook.at()
-            && next.as_ref().is_none_or(|(earliest, _)| at < *earliest)
+            && page.next.as_ref().is_none_or(|(earliest, _)| at < *earliest)
         {
-            next = Some((at, name.clone()));
+            page.next = Some((at, name.clone()));
         }
-        page.running.extend(view.holder.is_some().then(|| Outside::new(&name)));
-        page.fresh.add(&view, now);
-        let shares = shares(reader, &mut look, &name)?;
+        page.fresh.add(&view);
+        let mut shares = Shares::default();
+        look.coverage(reader, &name)?.iter().for_each(|stream| shares.add(stream));
         page.shares.merge(&shares);
         page.missing = page.missing.and(view.evidence.missing);
-        let grade = view.health.as_ref().map(|health| health.grade);
-        graded.push((grade, Line::of(&view, &shares, &outlook, now)));
+        page.running.extend(view.holder.is_some().then_some(name));
+        page.lines.push(Line { waiting: waiting_words(&view), view, outlook, shares });
     }
     // Those that need somebody first; a manifest that cannot be read is the worst.
-    graded.sort_by_key(|(grade, _)| std::cmp::Reverse(grade.map_or(u8::MAX, |grade| grade as u8)));
-    page.lines = graded.into_iter().map(|(_, line)| line).collect();
-    page.next = next.map(|(at, name)| Next {
-        when: Due::new(at, now),
-        href: href(&["connections", &name]),
-        who: Outside::new(name),
-    });
+    page.lines.sort_by_key(|line| std::cmp::Reverse(line.grade().map_or(u8::MAX, |grade| grade as u8)));
     page.headline = page.say();
     Ok(page)
-}
-
-fn shares(reader: &Reader, look: &mut Look, name: &str) -> Result<Shares, Problem> {
-    let mut shares = Shares::default();
-    look.coverage(reader, name)?.iter().for_each(|stream| shares.add(stream));
-    Ok(shares)
 }
 
 impl Overview {
@@ -181,36 +119,33 @@ impl Overview {
 }
 
 impl Need {
-    fn question(question: &OpenQuestion, now: WallTime) -> Self {
+    fn question(question: &OpenQuestion) -> Self {
         Self {
-            who: Outside::new(&question.connection),
-            what: Outside::short(&question.message, QUESTION_CHARS),
-            until: question.expires_at.map(|at| Until::new(at, now)),
+            who: question.connection.clone(),
+            what: short(&question.message, QUESTION_CHARS),
+            until: question.expires_at,
             href: format!("/inbox#question-{}", question.id),
             action: "Answer",
         }
     }
 
-    /// What only the owner can mend; an open question has a line of its own.
-    fn findings(view: &ConnectionView) -> Vec<Self> {
-        let name = &view.evidence.summary.name;
+    /// Help that a connector asks for, and what only the owner can mend; an open question has a line of its own.
+    fn of(view: &ConnectionView) -> impl Iterator<Item = Self> {
         let findings = view.health.iter().flat_map(|health| &health.findings);
         let owners =
             findings.filter(|finding| finding.grade() == Grade::NeedsOwner && **finding != Finding::QuestionOpen);
-        let need = |finding: &Finding| Self {
-            who: Outside::new(name),
-            what: Outside::new(view.evidence.sentence(finding, person_date)),
-            until: None,
-            href: href(&["connections", name]),
-            action: "Look",
-        };
-        owners.map(need).collect()
+        let help = view.help.iter().map(|help| short(&help.message, QUESTION_CHARS));
+        let what = help.chain(owners.map(|finding| view.evidence.sentence(finding, person_date)));
+        what.map(|what| {
+            let (who, href) = (view.name().to_owned(), address::connection(view.name()));
+            Self { who, what, until: None, href, action: "Look" }
+        })
     }
 }
 
 impl Fresh {
-    fn add(&mut self, view: &ConnectionView, now: WallTime) {
-        let (_, is_stale) = freshness(view, now);
+    fn add(&mut self, view: &ConnectionView) {
+        let (_, is_stale) = freshness(view);
         self.of += 1;
         self.stale += u64::from(is_stale);
         self.never += u64::from(view.evidence.last_success.is_none());
@@ -231,54 +166,27 @@ impl Fresh {
 }
 
 /// How fresh a connection is, against its policy, and whether that is too old.
-fn freshness(view: &ConnectionView, now: WallTime) -> (&'static str, bool) {
+fn freshness(view: &ConnectionView) -> (&'static str, bool) {
     let policy = view.manifest.as_ref().and_then(|manifest| manifest.refresh_policy.as_ref());
     let max = policy.and_then(|policy| policy.maximum_staleness_seconds).map(Duration::from_secs);
     match (view.evidence.last_success, max) {
         (None, _) => ("no run has succeeded yet", false),
         (Some(_), None) => ("its policy sets no limit", false),
-        (Some(at), Some(max)) if now.since(at) > max => ("older than its policy allows", true),
+        (Some(at), Some(max)) if view.now.since(at) > max => ("older than its policy allows", true),
         (Some(_), Some(_)) => ("within its policy", false),
     }
 }
 
 impl Line {
-    fn of(view: &ConnectionView, shares: &Shares, next: &Outlook, now: WallTime) -> Self {
-        let evidence = &view.evidence;
-        let name = &evidence.summary.name;
-        let (freshness, is_stale) = freshness(view, now);
-        let grade = view.health.as_ref().map(|health| health.grade);
-        let findings = view.health.iter().flat_map(|health| &health.findings);
-        // Gaps and age have columns of their own.
-        let mut worth_saying =
-            findings.filter(|finding| !matches!(finding, Finding::GapsOpen(_) | Finding::Stale { .. }));
-        let is_running = view.holder.is_some();
-        let rate = evidence.rate.as_ref();
-        let waiting = waiting_words(view);
-        Self {
-            href: href(&["connections", name]),
-            run_href: href(&["connections", name, "run"]),
-            gaps_href: href(&["connections", name, "gaps"]),
-            grade: grade.map_or("manifest is not valid", Grade::words),
-            tone: tone(grade),
-            is_running,
-            is_paused: evidence.summary.state == ConnectionState::Paused,
-            finding: worth_saying.next().map(|finding| Outside::new(evidence.sentence(finding, person_date))),
-            success: evidence.last_success.map(|at| When::new(at, now)),
-            freshness,
-            is_stale,
-            records: number(evidence.summary.totals.records),
-            percent: shares.percent(),
-            missing: evidence.missing.total(),
-            missing_words: missing_words(&evidence.missing),
-            // While it waits it asks for nothing, whatever its pace is.
-            pace: waiting.is_none().then(|| rate.map(pace)).flatten(),
-            why: rate.filter(|_| is_running).map(|rate| why_not_faster(rate, evidence.circuit.as_ref())),
-            waiting,
-            next: next.at().map(|at| Due::new(at, now)),
-            next_words: Outside::new(next.why()),
-            name: Outside::new(name),
-        }
+    fn grade(&self) -> Option<Grade> {
+        self.view.health.as_ref().map(|health| health.grade)
+    }
+
+    /// The worst that is to be said. Gaps and age have columns of their own.
+    fn finding(&self) -> Option<String> {
+        let mut findings = self.view.health.iter().flat_map(|health| &health.findings);
+        let worst = findings.find(|finding| !matches!(finding, Finding::GapsOpen(_) | Finding::Stale { .. }))?;
+        Some(self.view.evidence.sentence(worst, person_date))
     }
 }
 
@@ -292,12 +200,10 @@ pub(crate) const fn tone(grade: Option<Grade>) -> &'static str {
     }
 }
 
-impl Gone {
-    fn of(name: &str, state: ConnectionState, records: u64) -> Self {
-        let what = match state {
-            ConnectionState::Purging => "is being forgotten".to_owned(),
-            _ => format!("is removed; {} stay", counted(records, "record", "records")),
-        };
-        Self { name: Outside::new(name), href: href(&["connections", name]), what }
+/// What became of a connection that is no longer collected.
+fn gone_words(connection: &ConnectionSummary) -> String {
+    match connection.state {
+        ConnectionState::Purging => "is being forgotten".to_owned(),
+        _ => format!("is removed; {} stay", counted(connection.totals.records, "record", "records")),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href};
+use super::outside::short;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
 use crate::server::extract::UrlQuery;
@@ -26,16 +26,16 @@ const QUESTION_CHARS_MAX: usize = 10_000;
 #[template(path = "query.html")]
 struct QueryPage {
     frame: Frame,
-    question: Outside,
-    views: Vec<Outside>,
+    question: String,
+    views: Vec<String>,
     answer: Option<Answer>,
-    refused: Option<Outside>,
+    refused: Option<String>,
 }
 
 #[derive(Default)]
 struct Answer {
-    columns: Vec<Outside>,
-    rows: Vec<Vec<Outside>>,
+    columns: Vec<String>,
+    rows: Vec<Vec<String>>,
     is_cut: bool,
 }
 
@@ -53,25 +53,23 @@ pub(crate) async fn page(
 }
 
 fn gather(reader: &mut Reader, question: &str) -> Result<QueryPage, Problem> {
-    let frame = Frame::new("SQL", Part::Data, href(&["data", "sql"]), Look::new(reader)?.waiting.len());
+    let frame = Frame::new("SQL", Part::Data, "/data/sql".to_owned(), &Look::new(reader)?);
     let mut views = Vec::new();
     for connection in reader.connections()?.iter().filter(|known| known.state != ConnectionState::Purging) {
-        views.extend(
-            reader.streams(&connection.name)?.into_iter().filter_map(|stream| stream.view_name).map(Outside::new),
-        );
+        views.extend(reader.streams(&connection.name)?.into_iter().filter_map(|stream| stream.view_name));
     }
     let asked = question.trim();
     let (answer, refused) = if asked.is_empty() {
         (None, None)
     } else if asked.chars().count() > QUESTION_CHARS_MAX {
-        (None, Some(Outside::new("The question is too long.")))
+        (None, Some("The question is too long.".to_owned()))
     } else {
         match ask(reader, asked) {
             Ok(answer) => (Some(answer), None),
-            Err(refused) => (None, Some(Outside::new(refused))),
+            Err(refused) => (None, Some(refused)),
         }
     };
-    Ok(QueryPage { frame, question: Outside::new(question), views, answer, refused })
+    Ok(QueryPage { frame, question: question.to_owned(), views, answer, refused })
 }
 
 fn ask(reader: &mut Reader, question: &str) -> Result<Answer, String> {
@@ -99,7 +97,7 @@ impl QuerySink for Answer {
     type Error = Stop;
 
     fn columns(&mut self, names: &[&str]) -> Result<(), Stop> {
-        self.columns = names.iter().take(COLUMNS_MAX).map(|name| Outside::short(name, 80)).collect();
+        self.columns = names.iter().take(COLUMNS_MAX).map(|name| short(name, 80)).collect();
         Ok(())
     }
 
@@ -113,12 +111,12 @@ impl QuerySink for Answer {
     }
 }
 
-fn shown(cell: &Cell<'_>) -> Outside {
+fn shown(cell: &Cell<'_>) -> String {
     match cell {
-        Cell::Null => Outside::default(),
-        Cell::Integer(number) => Outside::new(number.to_string()),
-        Cell::Real(number) => Outside::new(number.to_string()),
-        Cell::Text(text) => Outside::short(text, CELL_CHARS),
-        Cell::Blob(bytes) => Outside::new(format!("{} bytes", bytes.len())),
+        Cell::Null => String::new(),
+        Cell::Integer(number) => number.to_string(),
+        Cell::Real(number) => number.to_string(),
+        Cell::Text(text) => short(text, CELL_CHARS),
+        Cell::Blob(bytes) => format!("{} bytes", bytes.len()),
     }
 }

@@ -4,13 +4,8 @@
 //! report whose last back-off is another one than the report before it had. Between two runs the lines break: nobody
 //! asked anything then, which is no rate of zero.
 
-use super::error_page::PageProblem;
-use super::words::{Clock, interval, rate};
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::UrlPath;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_engine::WallTime;
 use gleaner_protocol::{Backoff, CollectionRate, ConnectorMessage};
 use gleaner_store::Reader;
@@ -40,41 +35,23 @@ pub(crate) struct Points {
 
 /// One report.
 #[derive(Clone, Debug)]
-struct Report {
-    at: WallTime,
+pub(super) struct Report {
+    pub(super) at: WallTime,
     rate: CollectionRate,
     /// It slowed down since the one before.
-    slowed: Option<Backoff>,
+    pub(super) slowed: Option<Backoff>,
     /// The first of its run.
     is_first: bool,
 }
 
-/// A line of the table that says the same as the chart.
-#[derive(Debug)]
-pub(crate) struct BackoffLine {
-    pub(crate) at: Clock,
-    pub(crate) rate: String,
-    pub(crate) interval: String,
-    pub(crate) reason: &'static str,
+pub(super) fn points(reader: &Reader, UrlPath(name): UrlPath<String>) -> Result<Points, Problem> {
+    Ok(Points::of(&reports(reader, &name)?))
 }
 
-pub(crate) async fn points(State(state): Shared, UrlPath(name): UrlPath<String>) -> Result<Response, PageProblem> {
-    let points = state.reading.ask(move |reader| Ok(Points::of(&reports(reader, &name)?))).await?;
-    Ok(state.responder.json(&points)?)
-}
-
-/// The last times that it slowed down, the newest first.
-pub(crate) fn backoffs(reader: &Reader, name: &str, most: usize) -> Result<Vec<BackoffLine>, Problem> {
-    let reports = reports(reader, name)?;
-    let line = |report: &Report| {
-        report.slowed.map(|backoff| BackoffLine {
-            at: Clock(report.at),
-            rate: rate(MS_PER_MIN / backoff.at_interval_ms),
-            interval: interval(backoff.at_interval_ms),
-            reason: backoff.reason.because(),
-        })
-    };
-    Ok(reports.iter().rev().filter_map(line).take(most).collect())
+/// The last reports that say that it slowed down, the newest first.
+pub(super) fn backoffs(reader: &Reader, name: &str, most: usize) -> Result<Vec<Report>, Problem> {
+    let reports = reports(reader, name)?.into_iter().rev();
+    Ok(reports.filter(|report| report.slowed.is_some()).take(most).collect())
 }
 
 /// The reports of the last runs, the oldest first.

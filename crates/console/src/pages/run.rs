@@ -1,18 +1,14 @@
 //! One run: how it goes or how it ended in one sentence, what it did, and what was said, the newest first.
 
 use super::connection::{ending, ending_tone, lasted};
-use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href, href_with};
 use super::trace::{TraceLine, lines};
-use super::words::{When, counted, number, pace, span};
-use crate::api::runs::no_run;
+use super::words::{pace, span};
+use super::{address, words};
+use crate::api::runs::run_and_connection;
 use crate::problem::Problem;
-use crate::server::app_state::Shared;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;
-use axum::extract::State;
-use axum::response::Response;
 use gleaner_app::Look;
 use gleaner_engine::WallTime;
 use gleaner_protocol::CollectionRate;
@@ -24,94 +20,70 @@ const EVENTS_SHOWN: usize = 100;
 
 #[derive(Template)]
 #[template(path = "run.html")]
-struct RunPage {
+pub(super) struct RunPage {
     frame: Frame,
-    connection: Outside,
-    connection_href: String,
-    run_id: Outside,
-    cancel_href: String,
+    connection: String,
+    run: RunSummary,
     is_running: bool,
     ending: &'static str,
     tone: &'static str,
     /// How it goes or ended, in one sentence.
-    cause: Outside,
+    cause: String,
     /// What to do next, if anything.
     next: &'static str,
-    details: Vec<Outside>,
-    started: When,
     /// Absent where nobody knows when it stopped.
     lasted: Option<String>,
-    figures: Vec<Figure>,
+    figures: Vec<(&'static str, u64)>,
     pace: Option<String>,
-    committed: Vec<Outside>,
-    withheld: Vec<(Outside, Outside)>,
+    committed: Vec<String>,
+    withheld: Vec<(String, String)>,
     /// What else the run left open, and what its connector is warned about.
-    told: Vec<(&'static str, Outside)>,
+    told: Vec<(&'static str, String)>,
     trace: Vec<TraceLine>,
-    dropped: u64,
     older: Option<String>,
     is_first_page: bool,
 }
 
-struct Figure {
-    name: &'static str,
-    value: String,
-}
-
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RunWanted {
+pub(super) struct RunWanted {
     done: Option<String>,
     /// Events before this one.
     before: Option<i64>,
 }
 
-pub(crate) async fn page(
-    State(state): Shared,
-    UrlPath(run_id): UrlPath<String>,
-    UrlQuery(wanted): UrlQuery<RunWanted>,
-) -> Result<Response, PageProblem> {
-    let page = state.reading.ask(move |reader| gather(reader, &run_id, &wanted)).await?;
-    show(&page)
-}
-
-fn gather(reader: &Reader, run_id: &str, wanted: &RunWanted) -> Result<RunPage, Problem> {
+pub(super) fn page(
+    reader: &Reader,
+    (UrlPath(run_id), UrlQuery(wanted)): (UrlPath<String>, UrlQuery<RunWanted>),
+) -> Result<RunPage, Problem> {
     let look = Look::new(reader)?;
     let now = look.now;
-    let run = reader.run(run_id)?.ok_or_else(no_run)?;
-    let connection = reader.connection_of_run(run_id)?.ok_or_else(no_run)?;
+    let (run, connection) = run_and_connection(reader, &run_id)?;
     let is_running = run.ended_at.is_none() && look.is_running(reader, &connection)?;
-    let events = reader.last_events(run_id, None, wanted.before, EVENTS_SHOWN)?;
+    let events = reader.last_events(&run_id, None, wanted.before, EVENTS_SHOWN)?;
     let oldest = events.last().filter(|_| events.len() == EVENTS_SHOWN).map(|event| event.id.to_string());
-    let here = match wanted.before {
-        Some(before) => href_with(&["runs", run_id], &[("before", &before.to_string())]),
-        None => href(&["runs", run_id]),
-    };
+    let before = |event: String| address::href_with(&["runs", &run_id], &[("before", &event)]);
+    let here = wanted.before.map_or_else(|| address::run(&run_id), |event| before(event.to_string()));
     let (cause, next) = cause(&run, is_running, now);
     let title = format!("Run of {connection}");
     Ok(RunPage {
-        frame: Frame::new(title, Part::Overview, here, look.waiting.len()).after(wanted.done.as_deref()),
-        connection_href: href(&["connections", &connection]),
-        connection: Outside::new(connection),
-        run_id: Outside::new(run_id),
-        cancel_href: href(&["runs", run_id, "cancel"]),
+        frame: Frame::new(title, Part::Overview, here, &look).after(wanted.done.as_deref()),
+        connection,
         is_running,
         ending: ending(&run, is_running),
         tone: ending_tone(&run, is_running),
-        cause: Outside::new(cause),
+        cause,
         next,
-        details: run.stderr.iter().flat_map(|text| text.lines()).map(Outside::new).collect(),
-        started: When::new(run.started_at, now),
         lasted: (is_running || run.ended_at.is_some()).then(|| lasted(&run, is_running, now)),
         figures: figures(&run),
         pace: last_pace(&run),
-        committed: reader.committed_streams(run_id)?.into_iter().map(Outside::new).collect(),
+        committed: reader.committed_streams(&run_id)?,
         withheld: withheld(&run),
         told: told(&run),
         trace: lines(&events),
-        dropped: run.events_dropped,
-        older: oldest.map(|oldest| href_with(&["runs", run_id], &[("before", &oldest)])),
+        older: oldest.map(before),
         is_first_page: wanted.before.is_none(),
+        run,
     })
 }
 
@@ -131,7 +103,7 @@ fn cause(run: &RunSummary, is_running: bool, now: WallTime) -> (String, &'static
     }
 }
 
-fn figures(run: &RunSummary) -> Vec<Figure> {
+fn figures(run: &RunSummary) -> Vec<(&'static str, u64)> {
     let counts = &run.counts;
     let new = if run.tells_new_from_changed { "New records" } else { "New or changed records" };
     let always = [
@@ -152,7 +124,7 @@ fn figures(run: &RunSummary) -> Vec<Figure> {
         ("Sent twice", run.repeated),
     ];
     let sometimes = sometimes.into_iter().filter(|(_, count)| *count > 0);
-    always.into_iter().chain(sometimes).map(|(name, count)| Figure { name, value: number(count) }).collect()
+    always.into_iter().chain(sometimes).collect()
 }
 
 fn last_pace(run: &RunSummary) -> Option<String> {
@@ -161,30 +133,24 @@ fn last_pace(run: &RunSummary) -> Option<String> {
 }
 
 /// Checkpoints that stayed where they were, and why.
-fn withheld(run: &RunSummary) -> Vec<(Outside, Outside)> {
+fn withheld(run: &RunSummary) -> Vec<(String, String)> {
     let pairs = serde_json::from_str::<Vec<(String, String)>>(run.withheld.as_deref().unwrap_or("[]"));
     let shortfalls = run.shortfalls_told();
     let view = |(stream, why): (String, String)| {
         let short = shortfalls.iter().find(|told| told.stream.as_ref() == Some(&stream));
         let why = short.map_or_else(|| why.replace('_', " "), |told| told.text.clone());
-        (Outside::new(stream), Outside::new(why))
+        (stream, why)
     };
     pairs.unwrap_or_default().into_iter().map(view).collect()
 }
 
 /// What it skipped so that it is incomplete, and what its connector is warned about.
-fn told(run: &RunSummary) -> Vec<(&'static str, Outside)> {
+fn told(run: &RunSummary) -> Vec<(&'static str, String)> {
     let text = |told: gleaner_store::Told| match told.stream {
         Some(stream) => format!("{stream}: {}", told.text),
         None => told.text,
     };
-    let skips = run.skips_told().1.into_iter().map(|told| ("Skipped", Outside::new(text(told))));
-    let warnings = run.warnings_told().into_iter().map(|told| ("Warning", Outside::new(told.text)));
+    let skips = run.skips_told().1.into_iter().map(|told| ("Skipped", text(told)));
+    let warnings = run.warnings_told().into_iter().map(|told| ("Warning", told.text));
     skips.chain(warnings).collect()
-}
-
-impl RunPage {
-    fn dropped_words(&self) -> String {
-        counted(self.dropped, "event was", "events were")
-    }
 }

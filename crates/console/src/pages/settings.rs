@@ -2,8 +2,6 @@
 
 use super::error_page::{PageProblem, show};
 use super::frame::{Frame, Part};
-use super::outside::{Outside, href};
-use super::words::When;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
 use askama::Template;
@@ -17,19 +15,14 @@ use gleaner_store::{LeaseStanding, Reader};
 #[template(path = "settings.html")]
 struct SettingsPage {
     frame: Frame,
-    address: Outside,
-    started: When,
+    address: String,
+    started_at: WallTime,
     version: &'static str,
     schema: usize,
     sqlite: &'static str,
     /// Whether this is an older copy of a store that was here before.
-    restored: Option<Outside>,
-    leases: Vec<LeaseView>,
-}
-
-struct LeaseView {
-    what: Outside,
-    is_held: bool,
+    restored: Option<String>,
+    leases: Vec<LeaseStanding>,
 }
 
 pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
@@ -39,22 +32,15 @@ pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> 
 
 fn gather(reader: &Reader, address: String, started_at: WallTime) -> Result<SettingsPage, Problem> {
     let look = Look::new(reader)?;
-    let now = look.now;
     let (schema, sqlite) = Reader::versions();
-    let leases = look.leases(reader)?.into_iter().map(|lease| match lease {
-        LeaseStanding::Held(by) => {
-            LeaseView { what: Outside::new(format!("{}: process {}", by.lease, by.pid)), is_held: true }
-        }
-        LeaseStanding::Abandoned(name) => LeaseView { what: Outside::new(name), is_held: false },
-    });
     Ok(SettingsPage {
-        frame: Frame::new("Settings", Part::Settings, href(&["settings"]), look.waiting.len()),
-        address: Outside::new(address),
-        started: When::new(started_at, now),
+        frame: Frame::new("Settings", Part::Settings, "/settings".to_owned(), &look),
+        address,
+        started_at,
         version: env!("CARGO_PKG_VERSION"),
         schema,
         sqlite,
-        restored: reader.check_not_restored().err().map(|error| Outside::new(error.to_string())),
-        leases: leases.collect(),
+        restored: reader.check_not_restored().err().map(|error| error.to_string()),
+        leases: look.leases(reader)?,
     })
 }

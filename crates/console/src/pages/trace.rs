@@ -2,23 +2,23 @@
 //!
 //! A message that cannot be read is left out: it was checked when it was stored, so there is none.
 
-use super::outside::Outside;
-use super::words::{Clock, number, pace, rate};
+use super::outside::short;
+use super::words::{backoff_rate, number, pace};
+use gleaner_engine::WallTime;
 use gleaner_protocol::{Backoff, CircuitState, ConnectorMessage, Progress, ProviderBudget, SkipResult};
 use gleaner_store::TracedEvent;
 
 /// Of a message, so much is shown.
 const MESSAGE_CHARS: usize = 600;
-const MS_PER_MIN: f64 = 60_000.0;
 
 /// One line.
 #[derive(Debug)]
 pub(crate) struct TraceLine {
-    pub(crate) at: Clock,
+    pub(crate) at: WallTime,
     pub(crate) kind: &'static str,
     pub(crate) tone: &'static str,
     /// The connector's words.
-    pub(crate) said: Outside,
+    pub(crate) said: String,
     /// Ours.
     pub(crate) fact: String,
 }
@@ -35,7 +35,7 @@ impl TraceLine {
     /// An event as a line, after those with `known` as their last back-off; nothing for one that says nothing.
     fn of(event: &TracedEvent, known: &mut Option<Backoff>) -> Option<Self> {
         let line = |kind, tone, said: &str, fact| {
-            Some(Self { at: Clock(event.at), kind, tone, said: Outside::short(said, MESSAGE_CHARS), fact })
+            Some(Self { at: event.at, kind, tone, said: short(said, MESSAGE_CHARS), fact })
         };
         match ConnectorMessage::decode(event.message.as_bytes()).ok()? {
             ConnectorMessage::Progress(progress) => {
@@ -74,7 +74,7 @@ fn progress_fact(progress: &Progress, slowed: Option<Backoff>) -> String {
     if let Some(reported) = progress.collection_rate.valid() {
         facts.push(pace(reported));
         facts.extend(slowed.map(|backoff| {
-            let slowed = rate(MS_PER_MIN / backoff.at_interval_ms);
+            let slowed = backoff_rate(&backoff);
             format!("slowed down to {slowed} a minute because {}", backoff.reason.because())
         }));
     }

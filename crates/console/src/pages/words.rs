@@ -3,132 +3,50 @@
 //! A date is shown as how long ago it was, with the moment itself one hover away; the script counts it on. Only our own
 //! numbers go into the markup here.
 
-use askama::filters::HtmlSafe;
+use crate::date;
+use askama::filters::Safe;
+pub(crate) use gleaner_app::dates::span;
 use gleaner_engine::WallTime;
-use gleaner_protocol::CollectionRate;
-use jiff::Timestamp;
+use gleaner_protocol::{Backoff, CollectionRate};
 use jiff::tz::TimeZone;
-use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 /// A moment, as far from now as it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct When {
-    at: WallTime,
-    now: WallTime,
-}
-
-impl When {
-    pub(crate) const fn new(at: WallTime, now: WallTime) -> Self {
-        Self { at, now }
-    }
-}
-
-/// Marked up, and with nothing in it that is not ours.
-impl HtmlSafe for When {}
-
-impl Display for When {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let millis = self.at.as_unix_millis();
-        let (machine, person) = (machine_date(self.at), person_date(self.at));
-        let text = match self.at > self.now {
-            true => format!("in {}", span(self.at.since(self.now))),
-            false => format!("{} ago", span(self.now.since(self.at))),
-        };
-        write!(f, r#"<time datetime="{machine}" title="{person}" data-at="{millis}">{text}</time>"#)
-    }
+pub(crate) fn when(at: WallTime, now: WallTime) -> Safe<String> {
+    let ago = || format!("{} ago", span(now.since(at)));
+    moment("at", at, &ahead(at, now).map_or_else(ago, |ahead| format!("in {ahead}")))
 }
 
 /// The end of something that is waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Until {
-    at: WallTime,
-    now: WallTime,
-}
-
-impl Until {
-    pub(crate) const fn new(at: WallTime, now: WallTime) -> Self {
-        Self { at, now }
-    }
-}
-
-impl HtmlSafe for Until {}
-
-impl Display for Until {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let millis = self.at.as_unix_millis();
-        let (machine, person) = (machine_date(self.at), person_date(self.at));
-        let text = match self.at > self.now {
-            true => format!("{} left", span(self.at.since(self.now))),
-            false => "time is over".to_owned(),
-        };
-        write!(f, r#"<time datetime="{machine}" title="{person}" data-until="{millis}">{text}</time>"#)
-    }
+pub(crate) fn until(at: WallTime, now: WallTime) -> Safe<String> {
+    moment("until", at, &ahead(at, now).map_or_else(|| "time is over".to_owned(), |ahead| format!("{ahead} left")))
 }
 
 /// When something will happen by itself; what is due and has not happened yet is due now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Due {
-    at: WallTime,
-    now: WallTime,
+pub(crate) fn due(at: WallTime, now: WallTime) -> Safe<String> {
+    moment("due", at, &ahead(at, now).map_or_else(|| "due now".to_owned(), |ahead| format!("in {ahead}")))
 }
 
-impl Due {
-    pub(crate) const fn new(at: WallTime, now: WallTime) -> Self {
-        Self { at, now }
-    }
+fn ahead(at: WallTime, now: WallTime) -> Option<String> {
+    (at > now).then(|| span(at.since(now)))
 }
 
-impl HtmlSafe for Due {}
-
-impl Display for Due {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let millis = self.at.as_unix_millis();
-        let (machine, person) = (machine_date(self.at), person_date(self.at));
-        let text = match self.at > self.now {
-            true => format!("in {}", span(self.at.since(self.now))),
-            false => "due now".to_owned(),
-        };
-        write!(f, r#"<time datetime="{machine}" title="{person}" data-due="{millis}">{text}</time>"#)
-    }
+/// `kind` says to the script how the text is counted on.
+fn moment(kind: &str, at: WallTime, text: &str) -> Safe<String> {
+    let (machine, person, millis) = (date::rfc3339(at), person_date(at), at.as_unix_millis());
+    Safe(format!(r#"<time datetime="{machine}" title="{person}" data-{kind}="{millis}">{text}</time>"#))
 }
 
 /// The time of day of an event of a run, with its date one hover away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Clock(pub(crate) WallTime);
-
-impl HtmlSafe for Clock {}
-
-impl Display for Clock {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let zoned = timestamp(self.0).to_zoned(TimeZone::system());
-        let (machine, person) = (machine_date(self.0), person_date(self.0));
-        write!(f, r#"<time datetime="{machine}" title="{person}">{}</time>"#, zoned.strftime("%H:%M:%S"))
-    }
-}
-
-fn timestamp(time: WallTime) -> Timestamp {
-    let millis = i64::try_from(time.as_unix_millis()).unwrap_or(i64::MAX);
-    Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX)
-}
-
-fn machine_date(time: WallTime) -> String {
-    timestamp(time).to_string()
+pub(crate) fn clock(at: WallTime) -> Safe<String> {
+    let time = date::timestamp(at).to_zoned(TimeZone::system()).strftime("%H:%M:%S").to_string();
+    let (machine, person) = (date::rfc3339(at), person_date(at));
+    Safe(format!(r#"<time datetime="{machine}" title="{person}">{time}</time>"#))
 }
 
 /// In the zone of the machine that collects, which is said.
 pub(crate) fn person_date(time: WallTime) -> String {
-    timestamp(time).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
-}
-
-/// `12 s`, `3 min`, `5 h`, `2 days`; the script says the same.
-pub(crate) fn span(duration: Duration) -> String {
-    match duration.as_secs() {
-        seconds @ 0..=99 => format!("{seconds} s"),
-        seconds @ 100..=5_999 => format!("{} min", seconds / 60),
-        seconds @ 6_000..=172_799 => format!("{} h", seconds / 3600),
-        seconds => format!("{} days", seconds / 86_400),
-    }
+    date::timestamp(time).to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string()
 }
 
 /// `1,234,567`
@@ -160,6 +78,11 @@ pub(crate) fn percent(hundredths: u64) -> String {
 /// `42`, `0.75`
 pub(crate) fn rate(per_minute: f64) -> String {
     if per_minute >= 10.0 { format!("{per_minute:.0}") } else { format!("{per_minute:.2}") }
+}
+
+/// The rate to which it slowed down.
+pub(crate) fn backoff_rate(backoff: &Backoff) -> String {
+    rate(60_000.0 / backoff.at_interval_ms)
 }
 
 /// An interval: `0.05 s`, `1.50 s`, `2 min`
@@ -194,11 +117,11 @@ mod tests {
     #[test]
     fn moments_lie_before_or_after_now_and_intervals_are_short() {
         let at = |seconds: u64| WallTime::from_unix_millis(seconds * 1000);
-        assert!(When::new(at(0), at(90)).to_string().contains(">90 s ago<"));
-        assert!(When::new(at(7200), at(0)).to_string().contains(">in 2 h<"));
-        assert!(Due::new(at(7200), at(0)).to_string().contains(">in 2 h<"));
-        assert!(Due::new(at(0), at(90)).to_string().contains(">due now<"));
-        assert!(Until::new(at(0), at(1)).to_string().contains(">time is over<"));
+        assert!(when(at(0), at(90)).0.contains(">90 s ago<"));
+        assert!(when(at(7200), at(0)).0.contains(">in 2 h<"));
+        assert!(due(at(7200), at(0)).0.contains(">in 2 h<"));
+        assert!(due(at(0), at(90)).0.contains(">due now<"));
+        assert!(until(at(0), at(1)).0.contains(">time is over<"));
         assert_eq!([50.0, 1500.0, 120_000.0].map(interval), ["50 ms", "1.50 s", "2 min"]);
     }
 }

@@ -12,8 +12,7 @@ use crate::server::metrics::Figures;
 use crate::server::reading::Reading;
 use crate::server::respond::Responder;
 use axum::extract::State;
-use gleaner_app::dates;
-use gleaner_app::{App, AppError};
+use gleaner_app::{App, AppError, dates};
 use gleaner_engine::WallTime;
 use std::fmt;
 use std::sync::Arc;
@@ -54,7 +53,7 @@ impl AppState {
     /// Acts for the owner, on a thread that may wait.
     pub(crate) async fn act<R: Send + 'static>(
         &self,
-        act: impl FnOnce(&App) -> Result<R, AppError> + Send + 'static,
+        act: impl FnOnce(&App) -> Result<R, Problem> + Send + 'static,
     ) -> Result<R, Problem> {
         let place = Arc::clone(&self.acting).try_acquire_owned();
         self.on_a_thread(place.map_err(|_| Problem::busy("too many actions at a time"))?, act).await
@@ -66,13 +65,13 @@ impl AppState {
         job: Job,
         act: impl FnOnce(&App) -> Result<R, AppError> + Send + 'static,
     ) -> Result<R, Problem> {
-        self.on_a_thread(self.jobs.take(job)?, act).await
+        self.on_a_thread(self.jobs.take(job)?, |app| Ok(act(app)?)).await
     }
 
     async fn on_a_thread<R: Send + 'static>(
         &self,
         place: OwnedSemaphorePermit,
-        act: impl FnOnce(&App) -> Result<R, AppError> + Send + 'static,
+        act: impl FnOnce(&App) -> Result<R, Problem> + Send + 'static,
     ) -> Result<R, Problem> {
         let app = self.app.clone();
         let acted = tokio::task::spawn_blocking(move || {
@@ -80,10 +79,7 @@ impl AppState {
             drop(place);
             acted
         });
-        match acted.await {
-            Ok(done) => done.map_err(Problem::from),
-            Err(_) => Err(Problem::internal("the action met a fault of ours")),
-        }
+        acted.await.unwrap_or_else(|_| Err(Problem::internal("the action met a fault of ours")))
     }
 }
 

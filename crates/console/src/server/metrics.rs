@@ -8,7 +8,7 @@ use crate::server::app_state::Shared;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use gleaner_app::{ConnectionView, Look};
-use gleaner_store::ConnectionState;
+use gleaner_store::StreamSummary;
 use http::StatusCode;
 use http::header::CONTENT_TYPE;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -53,14 +53,7 @@ impl Figures {
     }
 
     pub(crate) fn count_refusal(&self, refusal: Refusal) {
-        let reason = match refusal {
-            Refusal::NotOurName => "not_our_name",
-            Refusal::ForeignSite => "foreign_site",
-            Refusal::NoOrigin => "no_origin",
-            Refusal::NotSignedIn => "not_signed_in",
-            Refusal::TooManyGuesses => "too_many_guesses",
-        };
-        self.refusals.get_or_create(&OfReason { reason }).inc();
+        self.refusals.get_or_create(&OfReason { reason: refusal.code() }).inc();
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -70,70 +63,51 @@ impl Figures {
     }
 }
 
+/// A figure of each connection: its name, what it is, and where it comes from.
+type OfEach = (&'static str, &'static str, fn(&ConnectionView) -> Option<u64>);
+
 /// How connections stand.
-#[derive(Debug, Default)]
-struct Gauges {
-    records: Family<OfConnection, Gauge>,
-    gaps_open: Family<OfConnection, Gauge>,
-    gaps_given_up: Family<OfConnection, Gauge>,
-    gaps_ignored: Family<OfConnection, Gauge>,
-    quarantined: Family<OfConnection, Gauge>,
-    running: Family<OfConnection, Gauge>,
-    question_open: Family<OfConnection, Gauge>,
-    last_success: Family<OfConnection, Gauge>,
-    grade: Family<OfGrade, Gauge>,
+const GAUGES: [OfEach; 8] = [
+    ("records", "Records that are stored", |view| Some(totals(view).records)),
+    ("gaps_open", "Gaps that are not closed", |view| Some(totals(view).gaps_open())),
+    ("gaps_given_up", "Gaps that were given up", |view| Some(totals(view).gaps_terminal)),
+    ("gaps_ignored", "Gaps that the owner does without", |view| Some(totals(view).gaps_ignored)),
+    ("records_quarantined", "Records that do not fit their schema", |view| Some(totals(view).quarantined)),
+    ("running", "Whether a process works on it", |view| Some(view.holder.is_some().into())),
+    ("question_open", "Whether a question waits for the owner", |view| {
+        Some(view.evidence.summary.question_open.into())
+    }),
+    ("last_success_timestamp_seconds", "When a run last succeeded, in seconds since 1970", |view| {
+        view.evidence.last_success.map(|success| success.as_unix_millis() / 1000)
+    }),
+];
+
+const fn totals(view: &ConnectionView) -> &StreamSummary {
+    &view.evidence.summary.totals
 }
 
-impl Gauges {
-    fn add(&self, view: &ConnectionView) {
-        let summary = &view.evidence.summary;
-        let of = OfConnection { connection: summary.name.clone() };
-        let set = |gauge: &Family<OfConnection, Gauge>, value: u64| {
+fn register(views: &[ConnectionView], registry: &mut Registry) {
+    for (name, help, value) in GAUGES {
+        let gauge = Family::<OfConnection, Gauge>::default();
+        for (view, value) in views.iter().filter_map(|view| Some((view, value(view)?))) {
+            let of = OfConnection { connection: view.name().to_owned() };
             gauge.get_or_create(&of).set(i64::try_from(value).unwrap_or(i64::MAX));
-        };
-        set(&self.records, summary.totals.records);
-        set(&self.gaps_open, summary.totals.gaps_open());
-        set(&self.gaps_given_up, summary.totals.gaps_terminal);
-        set(&self.gaps_ignored, summary.totals.gaps_ignored);
-        set(&self.quarantined, summary.totals.quarantined);
-        set(&self.running, view.holder.is_some().into());
-        set(&self.question_open, summary.question_open.into());
-        if let Some(success) = view.evidence.last_success {
-            set(&self.last_success, success.as_unix_millis() / 1000);
         }
-        if let Some(health) = &view.health {
-            let grade = OfGrade { connection: summary.name.clone(), grade: health.grade.code() };
-            self.grade.get_or_create(&grade).set(1);
-        }
+        registry.register(name, help, gauge);
     }
-
-    fn register(&self, registry: &mut Registry) {
-        registry.register("records", "Records that are stored", self.records.clone());
-        registry.register("gaps_open", "Gaps that are not closed", self.gaps_open.clone());
-        registry.register("gaps_given_up", "Gaps that were given up", self.gaps_given_up.clone());
-        registry.register("gaps_ignored", "Gaps that the owner does without", self.gaps_ignored.clone());
-        registry.register("records_quarantined", "Records that do not fit their schema", self.quarantined.clone());
-        registry.register("running", "Whether a process works on it", self.running.clone());
-        registry.register("question_open", "Whether a question waits for the owner", self.question_open.clone());
-        let help = "When a run last succeeded, in seconds since 1970";
-        registry.register("last_success_timestamp_seconds", help, self.last_success.clone());
-        registry.register("health", "1 for the grade that a connection has", self.grade.clone());
+    let grades = Family::<OfGrade, Gauge>::default();
+    for (view, health) in views.iter().filter_map(|view| Some((view, view.health.as_ref()?))) {
+        let of = OfGrade { connection: view.name().to_owned(), grade: health.grade.code() };
+        grades.get_or_create(&of).set(1);
     }
+    registry.register("health", "1 for the grade that a connection has", grades);
 }
 
 /// All figures, in the text format that Prometheus reads.
 pub(crate) async fn metrics(State(state): Shared) -> Result<Response, Problem> {
-    let gauges = state.reading.ask(|reader| {
-        let (gauges, mut look) = (Gauges::default(), Look::new(reader)?);
-        for connection in reader.connections()? {
-            if matches!(connection.state, ConnectionState::Active | ConnectionState::Paused) {
-                gauges.add(&ConnectionView::load(reader, &mut look, &connection.name)?);
-            }
-        }
-        Ok(gauges)
-    });
+    let views = state.reading.ask(|reader| Ok(Look::new(reader)?.views(reader)?)).await?;
     let mut registry = Registry::with_prefix("gleaner");
-    gauges.await?.register(&mut registry);
+    register(&views, &mut registry);
     state.figures.register(&mut registry);
     let streams = Gauge::<i64>::default();
     streams.set(i64::try_from(state.events.clients()).unwrap_or(i64::MAX));

@@ -1,38 +1,47 @@
-//! Every path and method, once: the router is made of this list, and the list is compared with `openapi.json`.
+//! Every path and method, once: the router is made of these lists, and that of the API is compared with `openapi.json`.
+//!
+//! Most handlers are a function of the store or of the application. How each kind is called and answered is said here.
 
-use crate::api::export;
 use crate::api::{
-    actions, connection, connections, connectors, doctor, events, gaps, interactions, quarantine, records, runs,
-    sign_in, status,
+    actions, connection, connections, connectors, doctor, events, export, gaps, interactions, quarantine, records,
+    runs, sign_in, status,
 };
 use crate::auth::guard::{ALIVE_PATH, SIGN_IN_PATH};
-use crate::pages;
+use crate::pages::{self, PageProblem, show};
 use crate::problem::Problem;
-use crate::server::app_state::AppState;
+use crate::server::app_state::{AppState, Shared};
+use crate::server::extract::Form;
 use crate::server::metrics;
+use askama::Template;
 use axum::Router;
+use axum::extract::{FromRequest, FromRequestParts, State};
 use axum::handler::Handler;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{MethodFilter, on};
-use http::header::{ALLOW, CONTENT_TYPE};
+use axum::routing::{delete, get, patch, post};
+use gleaner_app::App;
+use gleaner_store::Reader;
+use http::header::{ALLOW, CONTENT_TYPE, LOCATION};
 use http::{Method, StatusCode};
+use serde::Serialize;
 use std::sync::Arc;
 
 /// What the API is, for programs.
 pub(crate) const OPENAPI: &str = include_str!("../../openapi.json");
 
 /// The router, and what is in it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Routes {
     router: Router<Arc<AppState>>,
     listed: Vec<(Method, &'static str)>,
 }
 
 impl Routes {
-    /// All of them.
-    pub(crate) fn all() -> Self {
-        let routes = Self { router: Router::new(), listed: Vec::new() };
-        routes
+    /// Those of the API, and the few that are no pages.
+    pub(crate) fn api() -> Self {
+        const DONE: StatusCode = StatusCode::NO_CONTENT;
+        // It is noted, and happens as soon as it can.
+        const NOTED: StatusCode = StatusCode::ACCEPTED;
+        Self::default()
             .get(ALIVE_PATH, alive)
             .get("/metrics", metrics::metrics)
             .get(SIGN_IN_PATH, sign_in::page)
@@ -41,71 +50,116 @@ impl Routes {
             .get("/api/v1/status", status::status)
             .get("/api/v1/events", events::stream)
             .post("/api/v1/links", sign_in::new_link)
-            .delete("/api/v1/session", sign_in::sign_out)
+            .with(Method::DELETE, "/api/v1/session", sign_in::sign_out)
             .get("/api/v1/doctor", doctor::checks)
             .get("/api/v1/connectors", connectors::all)
             .post("/api/v1/connectors/{connector}/check", connectors::check)
-            .get("/api/v1/connections", connections::all)
+            .read("/api/v1/connections", connections::all)
             .post("/api/v1/connections", connectors::add)
-            .get("/api/v1/connections/{connection}", connection::one)
-            .post("/api/v1/connections/{connection}/run", actions::run)
-            .post("/api/v1/connections/{connection}/pause", actions::pause)
-            .post("/api/v1/connections/{connection}/resume", actions::resume)
-            .patch("/api/v1/connections/{connection}/schedule", actions::schedule)
-            .get("/api/v1/connections/{connection}/runs", runs::of_connection)
-            .get("/api/v1/connections/{connection}/gaps", gaps::of_connection)
-            .post("/api/v1/connections/{connection}/gaps/retry", actions::retry_gaps)
-            .post("/api/v1/connections/{connection}/gaps/{gap}/retry", actions::retry_gap)
-            .post("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::ignore_gap)
-            .delete("/api/v1/connections/{connection}/gaps/{gap}/ignore", actions::take_back_gap)
-            .get("/api/v1/connections/{connection}/quarantine", quarantine::of_connection)
+            .read("/api/v1/connections/{connection}", connection::one)
+            .act(Method::POST, "/api/v1/connections/{connection}/run", NOTED, actions::run)
+            .act(Method::POST, "/api/v1/connections/{connection}/pause", DONE, actions::pause)
+            .act(Method::POST, "/api/v1/connections/{connection}/resume", DONE, actions::resume)
+            .act(Method::PATCH, "/api/v1/connections/{connection}/schedule", DONE, actions::schedule)
+            .read("/api/v1/connections/{connection}/runs", runs::of_connection)
+            .read("/api/v1/connections/{connection}/gaps", gaps::of_connection)
+            .act(Method::POST, "/api/v1/connections/{connection}/gaps/retry", NOTED, actions::retry_gaps)
+            .act(Method::POST, "/api/v1/connections/{connection}/gaps/{gap}/retry", NOTED, actions::retry_gap)
+            .act(Method::POST, "/api/v1/connections/{connection}/gaps/{gap}/ignore", DONE, actions::ignore_gap)
+            .act(Method::DELETE, "/api/v1/connections/{connection}/gaps/{gap}/ignore", NOTED, actions::take_back_gap)
+            .read("/api/v1/connections/{connection}/quarantine", quarantine::of_connection)
             .get("/api/v1/connections/{connection}/export", export::connection)
             .get("/api/v1/connections/{connection}/streams/{stream}/export", export::stream)
-            .get("/api/v1/connections/{connection}/streams/{stream}/records", records::of_stream)
-            .get("/api/v1/connections/{connection}/streams/{stream}/record", records::one)
-            .get("/api/v1/connections/{connection}/streams/{stream}/history", records::history)
-            .get("/api/v1/runs/{run}", runs::one)
-            .get("/api/v1/runs/{run}/events", runs::events)
-            .post("/api/v1/runs/{run}/cancel", actions::cancel)
-            .get("/api/v1/interactions", interactions::all)
-            .post("/api/v1/interactions/{interaction}/answer", actions::answer)
+            .read("/api/v1/connections/{connection}/streams/{stream}/records", records::of_stream)
+            .read("/api/v1/connections/{connection}/streams/{stream}/record", records::one)
+            .read("/api/v1/connections/{connection}/streams/{stream}/history", records::history)
+            .read("/api/v1/runs/{run}", runs::one)
+            .read("/api/v1/runs/{run}/events", runs::events)
+            .act(Method::POST, "/api/v1/runs/{run}/cancel", NOTED, actions::cancel)
+            .read("/api/v1/interactions", interactions::all)
+            .act(Method::POST, "/api/v1/interactions/{interaction}/answer", DONE, actions::answer)
     }
 
-    fn get<H: Handler<T, Arc<AppState>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.with(Method::GET, MethodFilter::GET, path, handler)
+    /// Gives what the store says, as JSON.
+    pub(crate) fn read<A, T>(self, path: &'static str, ask: fn(&Reader, A) -> Result<T, Problem>) -> Self
+    where
+        A: FromRequestParts<Arc<AppState>> + Send + 'static,
+        T: Serialize + Send + 'static,
+    {
+        self.get(path, move |State(state): Shared, asked: A| async move {
+            state.responder.json(&state.reading.ask(move |reader| ask(reader, asked)).await?)
+        })
     }
 
-    fn post<H: Handler<T, Arc<AppState>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.with(Method::POST, MethodFilter::POST, path, handler)
+    /// Shows what the store says, as a page.
+    pub(crate) fn page<A, T>(self, path: &'static str, gather: fn(&Reader, A) -> Result<T, Problem>) -> Self
+    where
+        A: FromRequestParts<Arc<AppState>> + Send + 'static,
+        T: Template + Send + 'static,
+    {
+        self.get(path, move |State(state): Shared, asked: A| async move {
+            show(&state.reading.ask(move |reader| gather(reader, asked)).await?)
+        })
     }
 
-    fn patch<H: Handler<T, Arc<AppState>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.with(Method::PATCH, MethodFilter::PATCH, path, handler)
-    }
-
-    fn delete<H: Handler<T, Arc<AppState>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
-        self.with(Method::DELETE, MethodFilter::DELETE, path, handler)
-    }
-
-    fn with<H: Handler<T, Arc<AppState>>, T: 'static>(
-        mut self,
+    /// Acts for the owner. Each action changes something, so none is a GET.
+    fn act<A, M, R>(
+        self,
         method: Method,
-        filter: MethodFilter,
         path: &'static str,
-        handler: H,
-    ) -> Self {
-        self.listed.push((method, path));
-        Self { router: self.router.route(path, on(filter, handler)), listed: self.listed }
+        done: StatusCode,
+        act: fn(&App, A) -> Result<R, Problem>,
+    ) -> Self
+    where
+        A: FromRequest<Arc<AppState>, M> + Send + 'static,
+        M: 'static,
+        R: Send + 'static,
+    {
+        self.with(method, path, move |State(state): Shared, asked: A| async move {
+            state.act(move |app| act(app, asked)).await.map(|_| done)
+        })
+    }
+
+    /// Does what a form says, and leads to the page that shows what came of it.
+    pub(crate) fn form<A>(self, path: &'static str, act: fn(&App, A, &[u8]) -> Result<String, Problem>) -> Self
+    where
+        A: FromRequestParts<Arc<AppState>> + Send + 'static,
+    {
+        self.post(path, move |State(state): Shared, asked: A, Form(form): Form| async move {
+            let shown = state.act(move |app| act(app, asked, &form)).await;
+            shown.map(see_other).map_err(PageProblem::from)
+        })
+    }
+
+    pub(crate) fn get<H: Handler<T, Arc<AppState>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
+        self.with(Method::GET, path, handler)
+    }
+
+    pub(crate) fn post<H: Handler<T, Arc<AppState>>, T: 'static>(self, path: &'static str, handler: H) -> Self {
+        self.with(Method::POST, path, handler)
+    }
+
+    fn with<H: Handler<T, Arc<AppState>>, T: 'static>(self, method: Method, path: &'static str, handler: H) -> Self {
+        let Self { router, mut listed } = self;
+        let handler = match method {
+            Method::GET => get(handler),
+            Method::PATCH => patch(handler),
+            Method::DELETE => delete(handler),
+            _ => post(handler),
+        };
+        listed.push((method, path));
+        Self { router: router.route(path, handler), listed }
     }
 
     /// Every method and path.
-    pub(crate) fn listed(&self) -> &[(Method, &'static str)] {
-        &self.listed
+    pub(crate) fn listed(self) -> Vec<(String, &'static str)> {
+        self.listed.into_iter().map(|(method, path)| (method.to_string(), path)).collect()
     }
 
-    pub(crate) fn router(self, state: Arc<AppState>) -> Router {
+    /// The whole router: API and pages.
+    pub(crate) fn router(state: Arc<AppState>) -> Router {
         let no_route = || async { Problem::no_route() };
-        self.router.merge(pages::all().router()).fallback(no_route).with_state(state)
+        Self::api().router.merge(pages::all().router).fallback(no_route).with_state(state)
     }
 }
 
@@ -116,6 +170,11 @@ pub(crate) fn finish(response: Response) -> Response {
     }
     let allowed = response.headers().get(ALLOW).and_then(|allowed| allowed.to_str().ok()).unwrap_or_default();
     Problem::method_not_allowed(allowed).into_response()
+}
+
+/// Leads to another page, which is then asked for by GET.
+pub(crate) fn see_other(address: String) -> Response {
+    (StatusCode::SEE_OTHER, [(LOCATION, address)]).into_response()
 }
 
 /// Alive, and not a word more: strangers may ask.

@@ -9,6 +9,7 @@ use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use std::fmt::Display;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -28,65 +29,32 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// Why there is no TLS.
+/// Why there is no TLS, and what to do about it.
 #[derive(Debug, thiserror::Error)]
-pub enum TlsFault {
-    /// It cannot be read.
-    #[error("cannot read {}: {why}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
-    /// Others may read the key.
-    #[error("the key {} can be read by others", .0.display())]
-    NotPrivate(PathBuf),
-    /// There is no certificate in it.
-    #[error("{} holds no certificate in PEM", .0.display())]
-    NoCertificate(PathBuf),
-    /// There is no key in it.
-    #[error("{} holds no private key in PEM that can be used", .0.display())]
-    NoKey(PathBuf),
-    /// They are of two different pairs.
-    #[error("the key {} does not fit the certificate {}", key.display(), certificate.display())]
-    DoNotFit {
-        /// The certificate.
-        certificate: PathBuf,
-        /// The key.
-        key: PathBuf,
-    },
-    /// Its time is over, or has not come.
-    #[error("the certificate {} {when}", path.display())]
-    NotNow {
-        /// Which.
-        path: PathBuf,
-        /// What is the matter, with its date.
-        when: String,
-    },
-    /// It cannot be used for another reason.
-    #[error("the certificate {} cannot be used: {why}", path.display())]
-    Other {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        why: String,
-    },
+#[error("{message}")]
+pub struct TlsFault {
+    message: String,
+    pub(crate) hint: String,
 }
 
+const PEM: &str = "give files in PEM: -----BEGIN CERTIFICATE----- and -----BEGIN PRIVATE KEY-----";
+
 impl TlsFault {
-    /// What to do about it.
-    #[must_use]
-    pub(crate) fn hint(&self) -> String {
-        match self {
-            Self::File { .. } => "correct serve.tls_certificate and serve.tls_key".to_owned(),
-            Self::NotPrivate(path) => format!("look who had access, then run: chmod 600 '{}'", path.display()),
-            Self::NoCertificate(_) | Self::NoKey(_) | Self::Other { .. } => {
-                "give files in PEM: -----BEGIN CERTIFICATE----- and -----BEGIN PRIVATE KEY-----".to_owned()
-            }
-            Self::DoNotFit { .. } => "give the key that the certificate was made with".to_owned(),
-            Self::NotNow { .. } => "renew it, or set the clock of this machine".to_owned(),
-        }
+    fn new(message: String, hint: impl Into<String>) -> Self {
+        Self { message, hint: hint.into() }
+    }
+
+    fn unreadable(path: &Path, why: impl Display) -> Self {
+        let hint = "correct serve.tls_certificate and serve.tls_key";
+        Self::new(format!("cannot read {}: {why}", path.display()), hint)
+    }
+
+    fn no_certificate(path: &Path) -> Self {
+        Self::new(format!("{} holds no certificate in PEM", path.display()), PEM)
+    }
+
+    fn no_key(path: &Path) -> Self {
+        Self::new(format!("{} holds no private key in PEM that can be used", path.display()), PEM)
     }
 }
 
@@ -100,20 +68,23 @@ impl From<TlsFault> for ConsoleError {
 pub(crate) fn acceptor(files: &TlsFiles, now: WallTime) -> Result<TlsAcceptor, TlsFault> {
     let TlsFiles { certificate, key } = files;
     let chain = CertificateDer::pem_slice_iter(&read(certificate)?).collect::<Result<Vec<_>, _>>();
-    let chain = chain.map_err(|_| TlsFault::NoCertificate(certificate.clone()))?;
-    let own = chain.first().ok_or_else(|| TlsFault::NoCertificate(certificate.clone()))?;
+    let chain = chain.map_err(|_| TlsFault::no_certificate(certificate))?;
+    let own = chain.first().ok_or_else(|| TlsFault::no_certificate(certificate))?;
     is_valid_now(own, certificate, now)?;
     is_private(key)?;
-    let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|_| TlsFault::NoKey(key.clone()))?;
+    let secret = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|_| TlsFault::no_key(key))?;
     let provider = CryptoProvider::get_default().cloned();
     let provider = provider.unwrap_or_else(|| Arc::new(rustls::crypto::ring::default_provider()));
-    let other = |error: rustls::Error| TlsFault::Other { path: certificate.clone(), why: error.to_string() };
-    provider.key_provider.load_private_key(secret.clone_key()).map_err(|_| TlsFault::NoKey(key.clone()))?;
+    let other = |error: rustls::Error| {
+        TlsFault::new(format!("the certificate {} cannot be used: {error}", certificate.display()), PEM)
+    };
+    provider.key_provider.load_private_key(secret.clone_key()).map_err(|_| TlsFault::no_key(key))?;
     let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().map_err(other)?;
     let mut config = match builder.with_no_client_auth().with_single_cert(chain, secret) {
         Ok(config) => config,
         Err(rustls::Error::InconsistentKeys(_)) => {
-            return Err(TlsFault::DoNotFit { certificate: certificate.clone(), key: key.clone() });
+            let message = format!("the key {} does not fit the certificate {}", key.display(), certificate.display());
+            return Err(TlsFault::new(message, "give the key that the certificate was made with"));
         }
         Err(error) => return Err(other(error)),
     };
@@ -122,24 +93,26 @@ pub(crate) fn acceptor(files: &TlsFiles, now: WallTime) -> Result<TlsAcceptor, T
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsFault> {
-    let cannot = |why: String| TlsFault::File { path: path.to_owned(), why };
-    let found = fs::metadata(path).map_err(|error| cannot(error.to_string()))?;
+    let found = fs::metadata(path).map_err(|error| TlsFault::unreadable(path, error))?;
     if !found.is_file() || found.len() > BYTES_MAX {
-        return Err(cannot("it is no file, or too large for one of this kind".to_owned()));
+        return Err(TlsFault::unreadable(path, "it is no file, or too large for one of this kind"));
     }
-    fs::read(path).map_err(|error| cannot(error.to_string()))
+    fs::read(path).map_err(|error| TlsFault::unreadable(path, error))
 }
 
 /// The certificate is for everybody, the key is not. Root may have given it to a group of ours.
 fn is_private(key: &Path) -> Result<(), TlsFault> {
-    let found = fs::metadata(key).map_err(|error| TlsFault::File { path: key.to_owned(), why: error.to_string() })?;
-    let is_open = found.mode() & 0o007 != 0;
-    if is_open { Err(TlsFault::NotPrivate(key.to_owned())) } else { Ok(()) }
+    let found = fs::metadata(key).map_err(|error| TlsFault::unreadable(key, error))?;
+    if found.mode() & 0o007 == 0 {
+        return Ok(());
+    }
+    let hint = format!("look who had access, then run: chmod 600 '{}'", key.display());
+    Err(TlsFault::new(format!("the key {} can be read by others", key.display()), hint))
 }
 
 fn is_valid_now(certificate: &CertificateDer<'_>, path: &Path, now: WallTime) -> Result<(), TlsFault> {
     let Ok((_, certificate)) = X509Certificate::from_der(certificate) else {
-        return Err(TlsFault::NoCertificate(path.to_owned()));
+        return Err(TlsFault::no_certificate(path));
     };
     let now = i64::try_from(now.as_unix_millis() / 1000).unwrap_or(i64::MAX);
     let validity = certificate.validity();
@@ -150,5 +123,6 @@ fn is_valid_now(certificate: &CertificateDer<'_>, path: &Path, now: WallTime) ->
     } else {
         return Ok(());
     };
-    Err(TlsFault::NotNow { path: path.to_owned(), when })
+    let message = format!("the certificate {} {when}", path.display());
+    Err(TlsFault::new(message, "renew it, or set the clock of this machine"))
 }

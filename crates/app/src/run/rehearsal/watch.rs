@@ -4,8 +4,8 @@ use crate::error::AppError;
 use gleaner_engine::{Schemas, Validate};
 use gleaner_protocol::{ConnectorMessage, DetailGap, GapKey, GapReason, Manifest, Op, Record};
 use gleaner_runtime::{Control, Observer};
+use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::mpsc::Sender;
 
 /// Gaps that are kept to be shown. They do not count against the limit, and a list may have a million.
@@ -34,7 +34,7 @@ pub enum ItemKind {
 }
 
 /// How much came of one stream.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sums {
     pub records: u64,
     pub rejected: u64,
@@ -54,12 +54,6 @@ pub(super) struct Watcher {
     pub(super) sums: BTreeMap<String, Sums>,
     /// Whether it was stopped because there were enough.
     pub(super) had_enough: bool,
-}
-
-impl fmt::Debug for Watcher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watcher").field("items", &self.items.len()).finish_non_exhaustive()
-    }
 }
 
 impl Watcher {

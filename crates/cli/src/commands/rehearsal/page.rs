@@ -230,10 +230,7 @@ fn one_after_the_other(answer: &[Line], items: &[Line], width: usize, out: &mut 
 }
 
 fn exchange_json(number: usize, exchange: &Exchange, items: &[Value]) -> Value {
-    let headers = |message: &Message| {
-        let pairs = message.headers.iter().map(|(name, value)| json!([name, value]));
-        pairs.collect::<Vec<_>>()
-    };
+    let headers = |message: &Message| json!(message.headers);
     let body = |message: &Message| match std::str::from_utf8(&message.body) {
         Ok(text) => json!(text),
         Err(_) => Value::Null,
@@ -261,7 +258,7 @@ fn account(name: &str, args: &CollectArgs, rehearsed: &Rehearsed, out: &mut Outp
     let why = outcome.ended(violation.as_deref(), None).cause();
     let why = Some(why).filter(|_| reason != TerminalReason::Succeeded);
     if args.json {
-        let streams = sums.iter().map(|(stream, sums)| (stream.clone(), sums_json(*sums)));
+        let streams = sums.iter().map(|(stream, sums)| (stream.clone(), json!(sums)));
         let line = json!({
             "message_type": "rehearsal_finished", "stored": false, "limit_reached": *had_enough,
             "reason": reason.code(), "error": why, "exchanges": exchanges.as_ref().map(Vec::len),
@@ -284,8 +281,4 @@ fn account(name: &str, args: &CollectArgs, rehearsed: &Rehearsed, out: &mut Outp
         }
     }
     Ok(ExitCode::from(code))
-}
-
-fn sums_json(sums: Sums) -> Value {
-    json!({"records": sums.records, "rejected": sums.rejected, "gaps": sums.gaps})
 }

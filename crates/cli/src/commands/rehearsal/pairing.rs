@@ -34,22 +34,14 @@ struct Answer<'e> {
 impl<'e> Answer<'e> {
     fn new(exchange: &'e Exchange) -> Self {
         let url_parts = exchange.url.split(['/', '?', '&', '=', '#']).filter(|part| !part.is_empty()).collect();
-        let Outcome::Answered { message, .. } = &exchange.outcome else {
-            return Self { url_parts, values: BTreeSet::new(), text: None };
-        };
-        match serde_json::from_slice::<Value>(&message.body) {
-            Ok(body) => {
-                let mut values = BTreeSet::new();
-                scalars(&body, &mut |value| {
-                    values.insert(value);
-                });
-                Self { url_parts, values, text: None }
-            }
-            Err(_) => {
-                let text = Some(String::from_utf8_lossy(&message.body).into_owned());
-                Self { url_parts, values: BTreeSet::new(), text }
+        let mut answer = Self { url_parts, values: BTreeSet::new(), text: None };
+        if let Outcome::Answered { message, .. } = &exchange.outcome {
+            match serde_json::from_slice::<Value>(&message.body) {
+                Ok(body) => scalars(&body, &mut |value| answer.values.extend([value])),
+                Err(_) => answer.text = Some(String::from_utf8_lossy(&message.body).into_owned()),
             }
         }
+        answer
     }
 
     /// The larger, the likelier.

@@ -1,24 +1,72 @@
-//! How `gleaner fetch` governs hosts: a key of the file and a variable for each of its settings. What is allowed is said
-//! by `gleaner_fetch::HOST_SETTINGS`.
+//! Every option with its key in the file and its variable. What is allowed for how hosts are governed is said by
+//! `gleaner_fetch::HOST_SETTINGS`.
 
 use super::{Declared, Of};
 
-/// `name, variable, default, example, what it is`.
+/// `command, key, variable, flag, default, example, what it is`.
 macro_rules! declare {
-    ($($name:literal $variable:literal $default:literal $example:literal $about:literal;)*) => {
-        [$(Declared {
-            key: concat!("fetch.", $name),
+    ($($of:ident $key:expr, $variable:literal, $flag:expr, $default:literal, $example:literal, $about:literal;)*) => {
+        &[$(Declared {
+            key: $key,
             variable: $variable,
-            flag: concat!("--set ", $name),
+            flag: $flag,
             default: $default,
             example: $example,
             about: $about,
-            of: Of::Fetch,
+            of: Of::$of,
         }),*]
     };
 }
 
-pub(super) const FETCH_OPTIONS: [Declared; 32] = declare! {
+pub(super) const OPTIONS: &[Declared] = declare! {
+    Every "colour", "GLEANER_COLOUR", "--colour", "auto", "\"never\"",
+        "When text is coloured: auto, always or never.";
+    Run "run.interact", "GLEANER_RUN_INTERACT", "--interact", "prompt on a terminal, none otherwise", "\"none\"",
+        "What happens when a connector asks something.";
+    Run "run.max_requests", "GLEANER_RUN_MAX_REQUESTS", "--max-requests", "no limit", "10000",
+        "At most so many requests per run; the rest is for the next one.";
+    Run "run.max_duration", "GLEANER_RUN_MAX_DURATION", "--max-duration", "no limit", "\"30m\"",
+        "At most so long per run; the rest is for the next one.";
+    Serve "serve.max_runs", "GLEANER_SERVE_MAX_RUNS", "--max-runs", "4", "2",
+        "Runs of the service that may go on at the same time.";
+    Serve "serve.listen", "GLEANER_SERVE_LISTEN", "--listen", "127.0.0.1:8716", "\"off\"",
+        "Where the console of the service is reached.";
+    Serve "serve.allow_host", "GLEANER_SERVE_ALLOW_HOST", "--allow-host", "none", "\"gleaner.example\"",
+        "Names under which the console may be asked besides its own, separated by commas.";
+    Serve "serve.tls_certificate", "GLEANER_SERVE_TLS_CERTIFICATE", "--tls-certificate", "none", "\"/etc/ssl/gleaner.pem\"",
+        "A certificate in PEM, with those that vouch for it: the console speaks TLS.";
+    Serve "serve.tls_key", "GLEANER_SERVE_TLS_KEY", "--tls-key", "none", "\"/etc/ssl/private/gleaner.pem\"",
+        "The file of its private key, in PEM.";
+    Serve "serve.behind_proxy", "GLEANER_SERVE_BEHIND_PROXY", "--behind-proxy", "no", "\"yes\"",
+        "Whether a proxy of yours stands before the console and speaks TLS with browsers.";
+    Serve "serve.base_path", "GLEANER_SERVE_BASE_PATH", "--base-path", "/", "\"/gleaner\"",
+        "The path below which the console lives.";
+    Serve "serve.notify_desktop", "GLEANER_SERVE_NOTIFY_DESKTOP", "--notify-desktop", "yes", "\"no\"",
+        "Whether the service tells you on the desktop when you are needed.";
+    Serve "serve.notify_command", "GLEANER_SERVE_NOTIFY_COMMAND", "--notify-command", "none", "\"mail -s Gleaner you@example.com <<< $GLEANER_MESSAGE\"",
+        "A command that the service runs when you are needed.";
+    Serve "serve.notify_webhook", "GLEANER_SERVE_NOTIFY_WEBHOOK", "--notify-webhook", "none", "\"https://example.com/hook\"",
+        "An address to which the service posts JSON when you are needed.";
+    Proxy "proxy.listen", "GLEANER_PROXY_LISTEN", "--listen", "127.0.0.1:8717", "\"127.0.0.1:8080\"",
+        "Where programs on this machine reach the sidecar.";
+    Proxy "proxy.ceiling_interval_ms", "GLEANER_PROXY_CEILING_INTERVAL_MS", "--ceiling-interval-ms", "20", "100",
+        "The sidecar never sends faster than one request in so many milliseconds.";
+    Proxy "proxy.max_in_flight", "GLEANER_PROXY_MAX_IN_FLIGHT", "--max-in-flight", "16", "4",
+        "Requests of the sidecar that may be under way at a time.";
+    Proxy "proxy.max_waiting", "GLEANER_PROXY_MAX_WAITING", "--max-waiting", "10000", "1000",
+        "Requests that may wait in the sidecar for their turn.";
+};
+
+/// `name, variable, default, example, what it is`: each setting of how hosts are governed.
+macro_rules! declare_fetch {
+    ($($name:literal $variable:literal $default:literal $example:literal $about:literal;)*) => {
+        declare! {$(
+            Fetch concat!("fetch.", $name), $variable, concat!("--set ", $name), $default, $example, $about;
+        )*}
+    };
+}
+
+pub(super) const FETCH_OPTIONS: &[Declared] = declare_fetch! {
     "strategy" "GLEANER_FETCH_STRATEGY" "gleaner" "\"aimd\"" "How a host's pace is found: gleaner, aimd or fixed.";
     "enabled" "GLEANER_FETCH_ENABLED" "true" "false" "Whether hosts are governed; false is for hosts of your own.";
     "initial_per_s" "GLEANER_FETCH_INITIAL_PER_S" "1" "0.5" "Requests per second to a host of which nothing is known.";
