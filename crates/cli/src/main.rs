@@ -13,7 +13,7 @@
 //! - `config.rs`, `config/file.rs`: every option with a name in the file and the environment, and who said its value
 //! - `terminal/`: `output` (the one place that writes), `table`, `progress`, `copy_progress`, `live` and `log`;
 //!   `run_view` and `run_account` (what a run shows), `prompt` (questions), `stop_signals` (Ctrl-C)
-//! - `first_party.rs`, `first_party/validation_policy.rs`: the connectors that come with the program, all on the SDK;
+//! - `first_party.rs`, `first_party/tests.rs`: the connectors that come with the program, all on the SDK;
 //!   the check that every connector of ours validates what it sends, or is on a list with a reason
 //! - `demo.rs`, `demo/`: a provider of the lab over HTTP, and a connector for it
 //! - `lab/`: for the laboratory: which runs, with which numbers of the law, running them on all cores in a fixed

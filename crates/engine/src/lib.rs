@@ -27,14 +27,14 @@
 //!   run ends, once
 //! - `run/masking.rs`: the connection's own credential: masked where people read, a violation where it would be kept
 //! - `run/effect.rs`: what store, process and owner are to do, each a type of its own, and the outcome
-//! - `support.rs`: what tests share
+//! - `testing/`: what tests of this crate and of the store share
 //! - `ended.rs`, `incomplete.rs`: how a run ended, in a sentence; what a run that succeeded leaves open
 //! - `slice.rs`: records, gaps and cursor that become durable together; the one source of receipts
 //! - `checkpoint.rs`: receipts to plan: which cursors are committed; the three tracks as types
 //! - `reach.rs`: which track a run moves, given what it asks for (docs/decisions/0001-scoped-runs.md)
 //! - `coverage.rs`: the meaning of a coverage report, from a tally that the store makes
 //! - `note.rs`: what an owner writes beside a decision
-//! - `gap.rs`, `page.rs`, `backlog.rs`: what a gap may become; how large a page is; folding a long tail
+//! - `gap.rs`, `page.rs`: what a gap may become; how large a page is
 //! - `cooldown.rs`: when a connection rests; the backlog under source pressure
 //! - `purpose.rs`: what a run is for: everything, gaps alone, or one request as a probe
 //! - `scope.rs`, `scope_filter.rs`, `instant.rs`: whether a record was asked for, for who judges it and for who
@@ -45,7 +45,7 @@
 //!   that pass; `library`, `value`: everything else, through jsonschema; `survey`, `bounds`: schemas that would take
 //!   too long are refused; `agreement`: both give the same verdict
 //! - `health.rs`: findings and a grade, from typed evidence
-//! - `invariants.rs`, `invariants/facts.rs`: the promises as predicates over a durable state and a list of facts
+//! - `invariants.rs`: promises as predicates over single steps, for `verify` and tests
 //! - `time.rs`, `ids.rs`: two clocks as numbers; a type for every name
 
 mod checkpoint;

@@ -57,6 +57,7 @@
 //! - `warm_start.rs`: the same on a stream's cursor
 //! - `figures.rs`, `readout.rs`, `metrics.rs`: counts; for programs, and as the sidecar shows them; as Prometheus
 //!   text
+//! - `causes.rs`: an error with all its causes, in one line
 //! - `clock.rs`, `headers.rs`: tokio's clock as the governor's time; headers for the classifier
 //! - `external_send.rs`: feature `client`: requests that something else sends, such as a page of a browser
 //! - `client/`: feature `client`: `builder`, `request`, `defaults` (headers of every request), `cookies`, `send` (the

@@ -4,7 +4,9 @@
 //! Every error of the governed client becomes one with `?`. The text is for people: a class and a place,
 //! never a body.
 
+use crate::clock::rfc3339;
 use crate::same_names::same_names;
+use gleaner_engine::WallTime;
 use gleaner_http::client::{Error, TerminalReason};
 use gleaner_http::governor;
 use gleaner_http::{Refusal, Refused};
@@ -31,8 +33,7 @@ pub enum FetchErrorKind {
     Pressure(PressureReason),
     /// The circuit is open until [`FetchError::retry_in`] from now: wait, or leave it for later.
     CircuitOpen,
-    /// Our own budget refused: the run's requests, its time or its retries are used up, or the next
-    /// permitted send is too far away.
+    /// Our own budget refused: the run's requests, its time or its retries are used up.
     Deferred(DeferReason),
     /// It is not there (404).
     NotFound,
@@ -111,6 +112,12 @@ impl FetchError {
             | FetchErrorKind::Other => AbsenceReason::TemporaryUnavailable,
         };
         GapReason::Absence(absence)
+    }
+
+    /// When the provider said that it may be asked again.
+    pub(crate) fn not_before(&self, now: WallTime) -> Option<String> {
+        let wait = self.retry_in.filter(|_| matches!(self.kind, FetchErrorKind::Pressure(_)))?;
+        Some(rfc3339(now + wait))
     }
 
     /// What went wrong, as a gap carries it: a class and a status, no text.
@@ -201,6 +208,8 @@ const fn kind_of_refusal(refused: &Refused) -> FetchErrorKind {
 const fn kind_of_deferral(reason: governor::DeferReason) -> FetchErrorKind {
     match reason {
         governor::DeferReason::CircuitOpen => FetchErrorKind::CircuitOpen,
+        // No budget of ours: the provider said when to come back, and that is too far away to wait for.
+        governor::DeferReason::BeyondHorizon => FetchErrorKind::Pressure(PressureReason::RateLimited),
         other => FetchErrorKind::Deferred(defer_reason(other)),
     }
 }
@@ -243,6 +252,13 @@ mod tests {
         let busy = FetchError::of_status(429);
         assert_ne!(busy.last_error().class, "run_cap_deferred");
         assert!(busy.gap_reason().pressure().is_some(), "otherwise the line above proves nothing");
+    }
+
+    #[test]
+    fn a_provider_that_is_closed_for_long_pushes_back() {
+        let kind = kind_of_deferral(governor::DeferReason::BeyondHorizon);
+        assert_eq!(kind, FetchErrorKind::Pressure(PressureReason::RateLimited));
+        assert_eq!(FetchError::new(kind, "closed").exhausted(), None);
     }
 
     #[test]

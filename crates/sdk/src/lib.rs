@@ -30,6 +30,7 @@
 //!
 //! - `connector.rs`: from START to the exit code; a panic ends the run and not its account (`connector/panics.rs`)
 //! - `collect.rs`: one run as an author sees it: client, cursors, scope, what is accounted for
+//! - `same_names.rs`: conversions between enums whose variants have the same names
 //! - `question.rs`: asks the owner in the middle of a run
 //! - `pages.rs`, `pages/page.rs`: streams that go forward: a slice per page, one gap for what a budget left
 //! - `lane.rs`, `lane/source.rs`: a list, newest first, with a detail per item: what an author gives

@@ -212,6 +212,58 @@ fn a_slice_whose_details_did_not_come_is_listed_again() {
 }
 
 #[test]
+fn a_report_stands_behind_a_slice_only_once_its_run_has_succeeded() {
+    let first = "rec('list', 'c1'); rec('detail', 'c1')";
+    for (test, report) in [
+        ("no-outcome", "cov('detail', 'list', ['c2'], [])"),
+        ("not-sent", "cov('detail', 'list', ['c2'], ['c2'])"),
+        ("nothing-required", "cov('detail', 'list', [], [])"),
+    ] {
+        let killed = format!("rec('list', 'c2'); {report}");
+        assert_eq!(killed_after_slice(&format!("report-{test}"), [first, &killed]), 1, "{test}");
+    }
+    let paid = "rec('list', 'c2'); rec('detail', 'c2'); cov('detail', 'list', ['c2'], ['c2'])";
+    assert_eq!(killed_after_slice("report-paid", [first, paid]), 2);
+}
+
+/// Calls the gap that was served recovered, and fails.
+const RECOVER_AND_FAIL: &str = "g = start['detail_gaps'][0]; say(type='DETAIL_GAP_RECOVERED', gap_id=g['gap_id'], lease_id=g['lease_id'], stream='list', \
+    reference_only=True); state('list', 1, slice=True); done(n, 'failed', error=dict(message='down', retryable=True)); end(1)";
+
+#[test]
+fn a_gap_of_a_list_closes_when_the_details_of_its_records_came() {
+    let parts = ["record_key='x'", "record_key='gleaner:backlog', detail_locator={'kind': 'backlog'}"];
+    for (test, part) in ["record", "part"].into_iter().zip(parts) {
+        let shop = shop(&format!("list-gap-{test}"), ["", OF_LIST, ""]);
+        let first = format!(
+            "rec('list', 'a'); rec('detail', 'a'); gap('list', {part}); state('list', 1); cov('detail', 'list', ['a'], ['a']); fin()"
+        );
+        assert_eq!(run(&shop, &first, &[]).0, 3);
+        assert_eq!(run(&shop, &format!("rec('list', 'x'); {RECOVER_AND_FAIL}"), &[]).0, 1);
+        let (_, start) = run(&shop, &format!("rec('list', 'x'); rec('detail', 'x'); {RECOVER_AND_FAIL}"), &["--now"]);
+        assert_eq!(start["detail_gaps"][0]["stream"], "list", "{test}: the detail of x did not come: {start}");
+        let (_, start) = run(&shop, "cov('detail', 'list', [], []); fin()", &["--now"]);
+        assert_eq!(start["detail_gaps"], json!([]), "{test}");
+    }
+}
+
+#[test]
+fn a_deletion_by_an_earlier_run_is_no_detail_of_a_record_that_came_back() {
+    let shop = shop("came-back", ["", OF_LIST, ""]);
+    let delete = "say(type='RECORD', stream='list', key='a', op='delete'); say(type='RECORD', stream='detail', key='a', op='delete'); n += 2; \
+                  cov('detail', 'list', [], []); state('list', 2); fin()";
+    run(
+        &shop,
+        "rec('list', 'a'); rec('detail', 'a'); cov('detail', 'list', ['a'], ['a']); state('list', 1); fin()",
+        &[],
+    );
+    assert_eq!(run(&shop, delete, &[]).0, 0);
+    assert_eq!(run(&shop, "rec('list', 'a'); cov('detail', 'list', ['a'], ['a']); state('list', 3); fin()", &[]).0, 3);
+    let came = "rec('list', 'a'); rec('detail', 'a'); cov('detail', 'list', ['a'], ['a']); state('list', 3); fin()";
+    assert_eq!(run(&shop, came, &[]).0, 0);
+}
+
+#[test]
 fn a_run_without_the_report_that_earlier_ones_sent_is_listed_again_unless_the_details_came() {
     for (test, detail, at) in [("unreported", "", 1), ("unreported-paid", "rec('detail', 'c2')", 2)] {
         let shop = shop(test, ["", "", ""]);

@@ -338,6 +338,7 @@ impl<'a, 'r> Work<'a, 'r> {
             record_key: Some(GapKey::Text(key.to_owned())),
             reason: Some(error.gap_reason()),
             last_error: Some(error.last_error()),
+            not_before: error.not_before(self.run.clock.wall()),
             ..DetailGap::default()
         }
     }
