@@ -226,6 +226,16 @@ fn a_report_stands_behind_a_slice_only_once_its_run_has_succeeded() {
     assert_eq!(killed_after_slice("report-paid", [first, paid]), 2);
 }
 
+#[test]
+fn a_damaged_cursor_is_not_continued_from() {
+    let shop = shop("damaged-cursor", ["", "", ""]);
+    run(&shop, "rec('list', 'a'); state('list', 1); fin()", &[]);
+    let store = rusqlite::Connection::open(shop.root.join("home/store.db")).unwrap();
+    assert_eq!(store.execute(r#"UPDATE cursors SET token = '{"at": 9}'"#, []).unwrap(), 1);
+    drop(store);
+    assert_eq!(run(&shop, "fin()", &[]).1["state"], Value::Null);
+}
+
 /// Calls the gap that was served recovered, and fails.
 const RECOVER_AND_FAIL: &str = "g = start['detail_gaps'][0]; say(type='DETAIL_GAP_RECOVERED', gap_id=g['gap_id'], lease_id=g['lease_id'], stream='list', \
     reference_only=True); state('list', 1, slice=True); done(n, 'failed', error=dict(message='down', retryable=True)); end(1)";

@@ -62,7 +62,11 @@ pub(crate) fn missing_sentence(missing: &Missing) -> String {
     match (missing.wanted(), missing.ignored) {
         (0, 0) => "Nothing that is known of is missing.".to_owned(),
         (0, ignored) => format!("Nothing is missing but {} that you ignore.", counted(ignored, "record", "records")),
-        (wanted, _) => format!("{} missing.", counted(wanted, "record or part is", "records or parts are")),
+        (_, 0) => format!("{} missing.", counted(missing.total(), "record or part is", "records or parts are")),
+        (_, ignored) => {
+            let missing = counted(missing.total(), "record or part is", "records or parts are");
+            format!("{missing} missing, {} of them ignored by you.", number(ignored))
+        }
     }
 }
 
@@ -81,6 +85,7 @@ mod tests {
         let said = |source, ignored| missing_sentence(&Missing { source, ignored, ..Missing::default() });
         assert_eq!(said(0, 0), "Nothing that is known of is missing.");
         assert_eq!(said(0, 1), "Nothing is missing but 1 record that you ignore.");
-        assert_eq!(said(2, 1), "2 records or parts are missing.");
+        assert_eq!(said(2, 0), "2 records or parts are missing.");
+        assert_eq!(said(2, 1), "3 records or parts are missing, 1 of them ignored by you.");
     }
 }

@@ -35,6 +35,12 @@ pub(crate) fn optional_text(value: Option<&str>) -> ValueRef<'_> {
     value.map_or(ValueRef::Null, text)
 }
 
+/// Whether so many values of a row have the hash that comes after them.
+pub(crate) fn is_what_was_hashed(row: &rusqlite::Row<'_>, values: usize) -> Result<bool, crate::error::Failure> {
+    let hashed = (0..values).map(|at| row.get_ref(at)).collect::<Result<Vec<_>, _>>()?;
+    Ok(row.get_ref(values)? == ValueRef::Integer(row_hash(hashed)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

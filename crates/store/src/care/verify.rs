@@ -8,13 +8,12 @@ mod promises;
 mod rows;
 mod schema;
 
-use crate::care::row_hash::row_hash;
+use crate::care::row_hash::is_what_was_hashed;
 use crate::error::{Failure, StoreError, from_sql};
 use crate::gaps::gap_rows::{CONFIRMED, HASHED, NOTE};
 use crate::read::Reader;
 use crate::sql::rows;
 use rusqlite::Connection;
-use rusqlite::types::ValueRef;
 
 /// One thing that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -116,12 +115,6 @@ fn check_hashes(
 }
 
 const DIFFERS: &str = "it is not what was stored: its hash differs";
-
-/// Whether so many values of a row have the hash that comes after them.
-fn is_what_was_hashed(row: &rusqlite::Row<'_>, values: usize) -> Result<bool, Failure> {
-    let hashed = (0..values).map(|at| row.get_ref(at)).collect::<Result<Vec<_>, _>>()?;
-    Ok(row.get_ref(values)? == ValueRef::Integer(row_hash(hashed)))
-}
 
 fn check_gaps(connection: &Connection, found: &mut Vec<Damage>) -> Result<(), Failure> {
     let kinds = [

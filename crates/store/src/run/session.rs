@@ -8,6 +8,7 @@ use crate::account::accounts::{Lineage, Reported};
 use crate::account::owed::Owed;
 use crate::account::reach::track_name;
 use crate::care::repair::NOTHING;
+use crate::care::row_hash::is_what_was_hashed;
 use crate::error::{Failure, StoreError, date_to_sql, from_sql, to_sql};
 use crate::gaps::gap_rows;
 use crate::gaps::held_gaps::HeldGaps;
@@ -326,7 +327,7 @@ impl Store {
         session.leases = leases;
         for bookmark in &mut session.bookmarks {
             if let (Some(reach), Some(basis)) = (&reach, &bookmark.basis) {
-                bookmark.is_good = reach.may_resume(bookmark.cursor.stream(), basis);
+                bookmark.is_good &= reach.may_resume(bookmark.cursor.stream(), basis);
             }
         }
         self.read(|_| session.choose_cursors())?;
@@ -380,18 +381,22 @@ pub(crate) fn read_with_basis<T: Track>(
     of: i64,
     track: &str,
 ) -> Result<Vec<Bookmark<T>>, Failure> {
-    let sql = "SELECT s.name, c.token, c.seq, c.basis, c.is_assumed, c.proven, c.is_complete, c.run FROM cursors c
-               JOIN streams s ON s.id = c.stream
+    let sql = "SELECT c.stream, c.track, c.token, c.seq, c.epoch, c.run, c.committed_at, m.hash,
+                      s.name, c.basis, c.is_assumed, c.proven, c.is_complete
+               FROM cursors c JOIN streams s ON s.id = c.stream
+               LEFT JOIN commits m ON m.id = (SELECT max(id) FROM commits o WHERE o.stream = c.stream AND o.track = c.track)
                WHERE s.connection = ?1 AND c.track = ?2 ORDER BY s.id";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query((of, track))?;
     let mut bookmarks = Vec::new();
     while let Some(row) = rows.next()? {
-        let (token, proven) = (row.get::<_, String>(1)?, row.get::<_, Option<String>>(5)?);
+        let (token, proven) = (row.get::<_, String>(2)?, row.get::<_, Option<String>>(11)?);
         let lineage = if proven.as_ref() == Some(&token) { Lineage::Proven } else { Lineage::Assumed };
-        let cursor = Cursor::restore(row.get(0)?, raw_json(token)?, CommitSeq::new(from_sql(row.get(2)?)));
-        let (basis, is_assumed, is_complete, run) = (row.get(3)?, row.get(4)?, row.get(6)?, row.get(7)?);
-        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good: true, is_complete, proven, lineage });
+        let cursor = Cursor::restore(row.get(8)?, raw_json(token)?, CommitSeq::new(from_sql(row.get(3)?)));
+        let (basis, is_assumed, is_complete, run) = (row.get(9)?, row.get(10)?, row.get(12)?, row.get(5)?);
+        // A cursor that was damaged may be past records that never came: its stream is listed again.
+        let is_good = row.get::<_, Option<i64>>(7)?.is_none() || is_what_was_hashed(row, 7)?;
+        bookmarks.push(Bookmark { cursor, basis, is_assumed, run, is_good, is_complete, proven, lineage });
     }
     Ok(bookmarks)
 }
