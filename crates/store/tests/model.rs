@@ -243,3 +243,19 @@ fn control_the_model_notices_what_no_promise_forbids() {
         assert!(text.contains(wanted) || text.contains("trips"), "{sql}\nwas noticed as: {text}");
     }
 }
+
+#[test]
+fn an_old_deletion_is_no_detail_of_a_trip_that_is_there_again() {
+    play(&[
+        Op::Gap { stream: 0, key: 1, cause: 0 },
+        Op::Delete { stream: 1, key: 1 },
+        Op::Gap { stream: 0, key: 2, cause: 0 },
+        Op::Sweep { cause: 2 },
+        Op::Sweep { cause: 2 },
+        Op::Sweep { cause: 2 },
+        Op::Lie { nth: 1, how: 3 },
+        Op::Coverage { outcomes: [0, 5, 0, 0] },
+        Op::Gap { stream: 0, key: 0, cause: 0 },
+        Op::Record { stream: 0, key: 0, body: 0 },
+    ]);
+}
