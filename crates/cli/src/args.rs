@@ -130,7 +130,7 @@ pub(crate) enum Command {
     /// Begins something of your own: a connector.
     #[command(subcommand, after_help = EXIT_CODES)]
     New(new::NewCommand),
-    /// Checks every page, row and counter of the store, and names what is damaged or in doubt.
+    /// Checks the store, names damaged rows, and says what it checked.
     Verify(collect::PrintArgs),
     /// Lists a connection again and brings back what an earlier version of Gleaner may have lost.
     ///

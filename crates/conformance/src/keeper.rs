@@ -248,9 +248,12 @@ impl<T: Track> Keeper<'_, T> {
         true
     }
 
-    fn finish(&mut self, outcome: RunOutcome) -> Result<(), StoreError> {
+    fn finish(&mut self, mut outcome: RunOutcome) -> Result<(), StoreError> {
         let finished = match self.session.take() {
-            Some(session) => self.store.finish_run(session, &outcome, now(self.began).wall),
+            Some(session) => {
+                let finished = self.store.finish_run(session, &outcome, now(self.began).wall);
+                finished.map(|unproven| outcome.shortfalls.extend(unproven))
+            }
             None => Ok(()),
         };
         self.outcome = Some(outcome);

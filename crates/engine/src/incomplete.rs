@@ -77,6 +77,19 @@ impl Skips {
     /// So many are kept with the run; the trace has more.
     const FIRST_MAX: usize = 20;
 
+    /// Takes note of records that a coverage report considered, does not cover, and names in no list.
+    pub(crate) fn add_uncovered(&mut self, stream: &str, records: u64) {
+        let records = if records == 1 { "1 record".to_owned() } else { format!("{records} records") };
+        self.add(&SkipResult {
+            stream: Some(stream.to_owned()),
+            reason: Some("not_covered".to_owned()),
+            message: Some(format!(
+                "the coverage report considered {records} more than it covers, and does not name them"
+            )),
+            ..SkipResult::default()
+        });
+    }
+
     /// Takes note of one.
     pub(crate) fn add(&mut self, skip: &SkipResult) {
         self.count = self.count.saturating_add(1);
@@ -125,8 +138,6 @@ coded_enum! {
         GapKeysIncomplete = "gap_keys_incomplete";
         /// A coverage report names records, and calls every one of them an optional skip.
         EverythingSkipped = "everything_skipped";
-        /// A coverage report considered more records than it covers, and names them nowhere.
-        NotCovered = "not_covered";
         /// A coverage report calls records hydrated of which only the list has the key: they count as empty.
         HydratedEmpty = "hydrated_empty";
     }
@@ -142,9 +153,6 @@ impl Warning {
             WarningCode::GapKeysIncomplete => ("the coverage report leaves out ", "gaps that the run wrote"),
             WarningCode::EverythingSkipped => {
                 ("the connector skipped all ", "listed records as optional; none was stored")
-            }
-            WarningCode::NotCovered => {
-                ("the coverage report leaves ", "of the records that it considered without a word")
             }
             WarningCode::HydratedEmpty => {
                 ("", "listed keys were reported as collected and no record came; they count as empty")

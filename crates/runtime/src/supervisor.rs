@@ -306,7 +306,7 @@ impl<T: Track> Supervisor<'_, T> {
         let told = Some(effects::runtime_error(error.to_string()));
         let outcome = RunOutcome { error: told, ..RunOutcome::refused(TerminalReason::RuntimeError) };
         let ended = self.store.finish_run(session, &outcome, self.clock.now().wall);
-        ended.map_or_else(Into::into, |()| error)
+        ended.map_or_else(Into::into, |_| error)
     }
 
     /// Starts the process and tells it what to do.

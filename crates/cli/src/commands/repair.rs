@@ -31,7 +31,7 @@ fn sentence(repaired: Repaired) -> String {
         format!("{} in doubt, listed again from the beginning", counted(repaired.cursors, "cursor", "cursors"));
     let gaps = format!("{} open again", counted(repaired.gaps, "gap", "gaps"));
     match (repaired.cursors, repaired.gaps) {
-        (0, 0) => "nothing is in doubt; an ordinary run begins".to_owned(),
+        (0, 0) => "no earlier version of Gleaner left a cursor or gap in doubt; an ordinary run begins".to_owned(),
         (0, _) => format!("no cursor is in doubt; {gaps}"),
         (_, 0) => cursors,
         (..) => format!("{cursors}; {gaps}"),
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn a_repair_says_only_what_it_did() {
         let said = |cursors, gaps| sentence(Repaired { cursors, gaps });
-        assert_eq!(said(0, 0), "nothing is in doubt; an ordinary run begins");
+        assert_eq!(said(0, 0), "no earlier version of Gleaner left a cursor or gap in doubt; an ordinary run begins");
         assert_eq!(said(1, 0), "1 cursor in doubt, listed again from the beginning");
         assert_eq!(said(0, 2), "no cursor is in doubt; 2 gaps open again");
         assert_eq!(said(2, 1), "2 cursors in doubt, listed again from the beginning; 1 gap open again");

@@ -35,9 +35,9 @@ pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliErr
     if !args.json {
         out.line(&format!(
             "the store is whole: {versions} versions. Checked: pages, tables, indexes, views and triggers; records, gaps \
-             and cursors by their hashes; connections, streams, runs, listings, events and quarantine by form and \
-             reference; counters of streams; commits. Not checked: counters of runs, and whether events or listings are \
-             gone"
+             and the positions of cursors by their hashes; connections, streams, runs, listings, events and quarantine \
+             by form and reference; counters of streams; commits. Not checked: counters of runs, whether events or \
+             listings are gone, and a changed value that still has the right form in a row without a hash"
         ))?;
     }
     let doubts = reader.doubts()?;

@@ -77,12 +77,38 @@ fn a_report_before_its_last_record_counts_that_record() {
 }
 
 #[test]
-fn a_report_that_covers_less_than_it_considered_is_a_warning() {
+fn records_that_a_report_considered_and_does_not_cover_stay_known() {
     let shop = shop("considered", ["", OF_LIST, ""]);
-    let report = "say(type='DETAIL_COVERAGE', reference_only=True, stream='detail', state_stream='list', required_keys=[], hydrated_keys=[], considered=10, covered=6)";
-    let answer = shop.run(&format!("{MESSAGES}{report}; state('list', 1); fin(); end()"), &["--json"]);
-    let warning = &last_line(&answer)["warnings"][0];
-    assert_eq!((&warning["code"], &warning["count"]), (&json!("not_covered"), &json!(4)), "{answer:?}");
+    let report = |covered: u64| {
+        format!(
+            "say(type='DETAIL_COVERAGE', reference_only=True, stream='detail', state_stream='list', required_keys=[], \
+             hydrated_keys=[], considered=10, covered={covered}); state('list', 1); fin()"
+        )
+    };
+    let answer = shop.run(&format!("{MESSAGES}{}; end()", report(6)), &["--json"]);
+    assert_eq!((answer.code, &last_line(&answer)["skipped"]), (3, &json!(1)), "{answer:?}");
+    // A later run that does not go over the list again proves nothing.
+    assert_eq!(run(&shop, "fin()", &[]).0, 3);
+    let gaps = shop.gleaner(&["gaps", "shop"]);
+    assert!(gaps.stdout.contains("considered 4 records more than it covers"), "{gaps:?}");
+    assert_eq!(run(&shop, &report(10), &["--full-refresh"]).0, 0);
+}
+
+#[test]
+fn a_list_without_the_report_that_its_connector_once_sent_falls_short() {
+    let shop = shop("no-report", ["", "", ""]);
+    let first = "rec('list', 'a'); rec('detail', 'a'); cov('detail', 'list', ['a'], ['a']); state('list', 1); fin()";
+    assert_eq!(run(&shop, first, &[]).0, 0);
+    let answer = shop.run(&format!("{MESSAGES}rec('list', 'b'); state('list', 2); fin(); end()"), &["--json"]);
+    let short = json!(["no coverage report came for detail"]);
+    assert_eq!((answer.code, &last_line(&answer)["coverage_shortfalls"]), (3, &short), "{answer:?}");
+    let gaps = shop.gleaner(&["gaps", "shop"]);
+    assert!(gaps.stdout.contains("coverage of list falls short: no coverage report came for detail"), "{gaps:?}");
+    let second = "rec('list', 'b'); rec('detail', 'b'); cov('detail', 'list', ['b'], ['b']); state('list', 2); fin()";
+    let (code, start) = run(&shop, second, &[]);
+    assert_eq!((code, &start["state"]), (0, &json!({"list": {"at": 1}})));
+    // A list that brought nothing needs no report.
+    assert_eq!(run(&shop, "state('list', 3); fin()", &[]).0, 0);
 }
 
 #[test]

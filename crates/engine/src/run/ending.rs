@@ -449,7 +449,6 @@ impl<T: Track> Run<T> {
                 (WarningCode::CoverageEarly, late),
                 (WarningCode::GapKeysIncomplete, tally.gaps_unlisted),
                 (WarningCode::EverythingSkipped, skipped),
-                (WarningCode::NotCovered, report.uncovered),
                 (WarningCode::HydratedEmpty, tally.empty),
             ];
             let warning = |(code, count)| Warning { code, stream: stream.clone(), count };
@@ -461,6 +460,10 @@ impl<T: Track> Run<T> {
     fn finish(&mut self, committed: Vec<(String, CommitSeq)>, commit_is_unknown: bool) {
         let (shortfalls, warnings) = (self.told_shortfalls(), self.warnings());
         let Some(conclusion) = self.conclusion.take() else { return };
+        let mut skips = std::mem::take(&mut self.skips);
+        for report in self.reports.iter().filter(|report| report.uncovered > 0) {
+            skips.add_uncovered(&report.pair.stream, report.uncovered);
+        }
         let superseded = conclusion.reason == TerminalReason::Superseded;
         let outcome = RunOutcome {
             reason: conclusion.reason,
@@ -477,7 +480,7 @@ impl<T: Track> Run<T> {
             exit: self.exit,
             stderr: None,
             shortfalls,
-            skips: self.skips.clone(),
+            skips,
             warnings,
         };
         self.conclusion = Some(conclusion);

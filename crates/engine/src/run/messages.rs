@@ -181,6 +181,9 @@ impl<T: Track> Run<T> {
             [CoverageField::RequiredKeys, CoverageField::HydratedKeys].map(|list| end.key_count(list));
         let uncovered = end.considered.unwrap_or(0).saturating_sub(end.covered.or(end.considered).unwrap_or(0));
         let uncovered = uncovered.saturating_sub(required.saturating_sub(hydrated));
+        // A run that asked for a part of a stream need not cover the rest.
+        let is_limited = self.rules.limits(stream) || self.rules.limits(state_stream);
+        let uncovered = if is_limited { 0 } else { uncovered };
         let id = self.keys_of.take().unwrap_or_else(|| next_report(&self.reports));
         // The gaps that the report relies on must be durable before they are looked for.
         self.flush();

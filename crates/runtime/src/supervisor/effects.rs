@@ -94,7 +94,10 @@ impl<T: Track> Supervisor<'_, T> {
             outcome.stderr = self.process.as_ref().map(|process| last_lines(&process.errors()));
         }
         let finished = match self.session.take() {
-            Some(session) => self.store.finish_run(session, &outcome, self.clock.now().wall),
+            Some(session) => {
+                let finished = self.store.finish_run(session, &outcome, self.clock.now().wall);
+                finished.map(|unproven| outcome.shortfalls.extend(unproven))
+            }
             None => Ok(()),
         };
         self.outcome = Some(outcome);

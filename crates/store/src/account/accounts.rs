@@ -12,7 +12,7 @@ use crate::account::owed::Asked;
 use crate::error::{Failure, from_sql};
 use crate::run::session::{Bookmark, RunTables, Session, raw_json};
 use crate::sql::{execute, exists};
-use gleaner_engine::{CoveragePair, Cursor, ExpectedReport, ReportedKeys, RunOutcome, Track};
+use gleaner_engine::{CoveragePair, Cursor, ExpectedReport, ReportedKeys, RunOutcome, Shortfall, Track};
 use gleaner_protocol::TerminalReason;
 use std::collections::BTreeMap;
 
@@ -137,9 +137,11 @@ impl<T: Track> RunTables<'_, T> {
         Ok(demanded && self.is_paid(list, Asked::AtEnd)? && (all_came || self.is_complete(name, Asked::AtEnd)?))
     }
 
-    /// Vouches for the cursors of a run that gave its account.
-    pub(crate) fn vouch_for_cursors(&self, outcome: &RunOutcome) -> Result<(), Failure> {
+    /// Vouches for the cursors of a run that gave its account. Answers the reports that kept it from doing so, because
+    /// they did not come: the next run does not resume from these cursors.
+    pub(crate) fn vouch_for_cursors(&self, outcome: &RunOutcome) -> Result<Vec<Shortfall>, Failure> {
         let Self { connection, session } = *self;
+        let mut unproven = Vec::new();
         let reach = session.start.about.reach.as_ref();
         for (name, stream) in session.streams.all() {
             let expected = reach.map_or(&[][..], |reach| reach.expected_reports(name));
@@ -152,9 +154,34 @@ impl<T: Track> RunTables<'_, T> {
             if is_sound && self.has_reported((name, stream), expected, has_succeeded)? {
                 let sql = "UPDATE cursors SET proven = token WHERE stream = ?1 AND track = ?2 AND run = ?3";
                 execute(connection, sql, (stream, session.track(), session.run))?;
+            } else if has_succeeded && T::ACCOUNTS && is_sound {
+                let moved = "SELECT 1 FROM cursors WHERE stream = ?1 AND track = ?2 AND run = ?3";
+                if exists(connection, moved, (stream, session.track(), session.run))? {
+                    unproven.extend(self.reports_missing(expected, outcome));
+                }
             }
         }
-        Ok(())
+        Ok(unproven)
+    }
+
+    /// The expected reports that did not come and that the outcome does not name.
+    fn reports_missing<'a>(
+        &self,
+        expected: &'a [ExpectedReport],
+        outcome: &'a RunOutcome,
+    ) -> impl Iterator<Item = Shortfall> {
+        let is_named = |pair: &CoveragePair| {
+            let is_its = |short: &Shortfall| (&short.stream, &short.state_stream) == (&pair.stream, &pair.state_stream);
+            outcome.shortfalls.iter().any(is_its)
+        };
+        let pairs = expected.iter().map(|report| &report.pair);
+        pairs.filter(move |pair| !self.session.has_report(pair) && !is_named(pair)).map(|pair| Shortfall {
+            stream: pair.stream.clone(),
+            state_stream: pair.state_stream.clone(),
+            unaccounted: None,
+            unconfirmed: 0,
+            keys: Vec::new(),
+        })
     }
 
     /// Whether reports have shown that the store looked for the right keys, and for those of every stream that has reports.

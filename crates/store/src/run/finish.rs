@@ -28,7 +28,8 @@ const TRIES: u32 = 3;
 const COMMITS_KEPT: i64 = 10_000;
 
 impl Store {
-    /// Ends a run, gives its gaps and leases back, and syncs.
+    /// Ends a run, gives its gaps and leases back, and syncs. Answers what falls short besides the shortfalls of the
+    /// outcome.
     ///
     /// # Errors
     ///
@@ -38,8 +39,8 @@ impl Store {
         session: Session<T>,
         outcome: &RunOutcome,
         now: WallTime,
-    ) -> Result<(), StoreError> {
-        let mut ended = Ok(());
+    ) -> Result<Vec<Shortfall>, StoreError> {
+        let mut ended = Ok(Vec::new());
         if outcome.reason != TerminalReason::Superseded {
             for _ in 0..TRIES {
                 ended = self.write(&session.leases, |transaction| session.tables(transaction).write_end(outcome, now));
@@ -85,7 +86,7 @@ impl Store {
 }
 
 impl<T: Track> RunTables<'_, T> {
-    fn write_end(&self, outcome: &RunOutcome, now: WallTime) -> Result<(), Failure> {
+    fn write_end(&self, outcome: &RunOutcome, now: WallTime) -> Result<Vec<Shortfall>, Failure> {
         let Self { connection, session } = *self;
         session.pending.write(connection, session.run)?;
         if outcome.reason == TerminalReason::Succeeded {
@@ -97,13 +98,14 @@ impl<T: Track> RunTables<'_, T> {
         }
         self.settle_awaited_keys(outcome, now)?;
         self.keep_empty_details(now)?;
-        self.vouch_for_cursors(outcome)?;
+        let unproven = self.vouch_for_cursors(outcome)?;
         self.keep_skips(outcome, now)?;
         self.settle_shortfalls(outcome)?;
         for stream in &outcome.list_again {
             do_not_resume(connection, session.streams.of(stream)?, Some(session.track()))?;
         }
         end_run(connection, session.run, outcome, now)?;
+        end_incomplete(connection, session.run, outcome, &unproven)?;
         match outcome.pressure {
             Some(reason) => self.arm(reason, now)?,
             None if is_let_through(outcome.reason) => self.lift(now)?,
@@ -112,7 +114,8 @@ impl<T: Track> RunTables<'_, T> {
         connection.execute("DELETE FROM staged WHERE run = ?1", [session.run])?;
         thin_out_commits(connection, session.connection)?;
         forget_old_tracks(connection, session.connection)?;
-        give_back(connection, &session.leases)
+        give_back(connection, &session.leases)?;
+        Ok(unproven)
     }
 
     fn arm(&self, reason: PressureReason, now: WallTime) -> Result<(), Failure> {
@@ -173,11 +176,15 @@ fn end_run(connection: &Connection, run: i64, outcome: &RunOutcome, now: WallTim
     };
     let (committed, withheld, stderr) = (as_json(&committed), as_json(&withheld), &outcome.stderr);
     let values = (run, committed, withheld, failed, code, message, retryable, action, exit, signal, stderr);
-    execute(connection, sql, values)?;
-    end_incomplete(connection, run, outcome)
+    execute(connection, sql, values)
 }
 
-fn end_incomplete(connection: &Connection, run: i64, outcome: &RunOutcome) -> Result<(), Failure> {
+fn end_incomplete(
+    connection: &Connection,
+    run: i64,
+    outcome: &RunOutcome,
+    unproven: &[Shortfall],
+) -> Result<(), Failure> {
     let shortfall = |short: &Shortfall| {
         json!({
             "stream": short.stream, "state_stream": short.state_stream, "unaccounted": short.unaccounted,
@@ -193,7 +200,7 @@ fn end_incomplete(connection: &Connection, run: i64, outcome: &RunOutcome) -> Re
     };
     let list =
         |values: Vec<serde_json::Value>| (!values.is_empty()).then(|| serde_json::Value::from(values).to_string());
-    let shortfalls = list(outcome.shortfalls.iter().map(shortfall).collect());
+    let shortfalls = list(outcome.shortfalls.iter().chain(unproven).map(shortfall).collect());
     let warnings = list(outcome.warnings.iter().map(warning).collect());
     let first = outcome.skips.first.iter().map(skip).collect::<Vec<_>>();
     let skipped = (outcome.skips.count > 0).then(|| json!({"count": outcome.skips.count, "first": first}).to_string());

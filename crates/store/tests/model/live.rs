@@ -158,7 +158,7 @@ impl<T: Track> LiveRun<T> {
     fn finish(&mut self, outcome: RunOutcome, now: Now) -> Step {
         let session = self.session.take().expect("a run ends once");
         match self.store.finish_run(session, &outcome, now.wall) {
-            Ok(()) => Step::Finished(Box::new(outcome)),
+            Ok(_) => Step::Finished(Box::new(outcome)),
             Err(StoreError::Superseded { .. }) => Step::FinishRefused,
             Err(error) => panic!("the store failed: {error}"),
         }
