@@ -82,7 +82,9 @@ pub(crate) fn collect<T: Transcripts>(run: &mut Collect<'_>, place: &Place, tran
     listing.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
     let scope = scope_word(run, T::STREAMS);
     let marks = Marks::of_cursor(run.cursor(carrier), &scope);
-    let troubles = Troubles::take(run, carrier, T::STREAMS)?;
+    // A line that cannot be read is most likely a message.
+    let lost = if run.scope("messages").is_some() { "messages" } else { carrier };
+    let troubles = Troubles::take(run, lost, T::STREAMS)?;
     let mut work = Work::new(transcripts, &root, marks, listing, troubles);
     work.listing.tell(&root, |path| transcripts.is_wanted(path), &mut work.troubles, run.emitter())?;
     let left = run.slices(carrier, |emitter| {

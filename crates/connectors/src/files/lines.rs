@@ -13,6 +13,8 @@ use std::os::unix::fs::FileExt;
 pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
+/// How much of a line that is not held can be asked for.
+const BEGINNING_BYTES: usize = 256;
 /// What some programs begin a text with.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
@@ -96,6 +98,14 @@ impl<'f> Lines<'f> {
                 return Ok((from < to).then(|| Line::Unfinished(self.content(from, to))));
             }
         }
+    }
+
+    /// The first bytes of a line that begins here: of one that was too long to be held.
+    pub(crate) fn beginning(&self, place: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; BEGINNING_BYTES];
+        let read = read_at(self.source, &mut bytes, place)?;
+        bytes.truncate(read);
+        Ok(bytes)
     }
 
     /// Passes the unfinished line, too: its content showed that it is whole.

@@ -272,13 +272,16 @@ impl Troubles {
         if count == 0 { Ok(true) } else { self.tell_why(emitter, trouble, spot, times.as_deref()) }
     }
 
-    /// Writes the gap, in every stream in which it was served.
+    /// Writes the gap, in every stream in which it was served: otherwise it would count twice.
     fn gap(&mut self, emitter: &mut Emitter<'_>, trouble: Trouble, locator: String, message: &str) -> Result<(), Stop> {
         let served = self.served.remove(&locator).unwrap_or_default();
-        let streams = served.into_iter().map(|served| served.gap.stream).chain([self.stream.clone()]);
+        let mut streams = served.into_iter().map(|served| served.gap.stream).collect::<BTreeSet<_>>();
+        if streams.is_empty() {
+            streams.insert(self.stream.clone());
+        }
         let raw = json!({"class": trouble.reason, "message": message}).to_string();
         let (raw, locator) = (RawJson::new(raw).unwrap_or_default(), RawJson::new(locator).ok());
-        for stream in streams.collect::<BTreeSet<_>>() {
+        for stream in streams {
             self.told += 1;
             let last_error = LastError { class: trouble.reason.to_owned(), http_status: None, raw: raw.clone() };
             emitter.gap(DetailGap {

@@ -38,6 +38,8 @@ const SEVERAL_CHATS: Trouble = Trouble::new(
     "several_chats",
     "the archive has several chats, and only one of them was read; unpack it, and put the folder in its place",
 );
+const MESSAGE_TOO_LONG: Trouble =
+    Trouble::new(Trouble::LINE_TOO_LONG.reason, "a message is longer than 16 MiB and was left out");
 const LINES_BEFORE: Trouble =
     Trouble::new("lines_before_first_message", "lines before the first message belong to none and were left out");
 const MANY_PARTICIPANTS: Trouble =
@@ -62,7 +64,9 @@ impl Connector for WhatsApp {
         // Another zone makes other times of the same exports.
         let scope = format!("{} {}", scope_word(run, &STREAMS), zone.iana_name().unwrap_or("local"));
         let marks = Marks::of_cursor(run.cursor(carrier), &scope);
-        let troubles = Troubles::take(run, carrier, &STREAMS)?;
+        // Parts of a chat that cannot be read are messages.
+        let lost = if run.scope("messages").is_some() { "messages" } else { carrier };
+        let troubles = Troubles::take(run, lost, &STREAMS)?;
         let mut work = Work::new(&root, zone, marks, listing, troubles);
         work.listing.tell(&root, is_export, &mut work.troubles, run.emitter())?;
         let left = run.slices(carrier, |emitter| {
@@ -261,7 +265,7 @@ impl<'w> Work<'w> {
             self.send_records(current, message, emitter)?;
         }
         let trouble = if is_cut {
-            Trouble::LINE_TOO_LONG
+            MESSAGE_TOO_LONG
         } else if emitter.counts().rejected > rejected {
             Trouble::REJECTED
         } else {

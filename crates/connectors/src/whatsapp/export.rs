@@ -89,7 +89,7 @@ fn from_archive(path: &FilePath, mut file: File, sent: Option<Sent>, buffer: &mu
     texts.sort_unstable();
     let chats = texts.iter().filter(|(rank, _)| *rank < OTHER_TEXT).count();
     let tried = texts.len().min(CANDIDATES_MAX);
-    for &(_, at) in &texts[..tried] {
+    for (nth, &(_, at)) in texts[..tried].iter().enumerate() {
         let text = match unpack(&mut archive, at) {
             Ok(text) => text,
             Err(error) => {
@@ -98,7 +98,9 @@ fn from_archive(path: &FilePath, mut file: File, sent: Option<Sent>, buffer: &mu
             }
         };
         if let Some(mut loaded) = chat_of(text, path, sent, buffer)? {
-            (loaded.archived, loaded.has_others) = (Some(files), chats > 1);
+            let others = texts[nth + 1..tried].iter().map(|&(_, at)| at);
+            loaded.has_others = chats > 1 || any_is_chat(&mut archive, others, buffer)?;
+            loaded.archived = Some(files);
             return Ok(Export::Chat(Box::new(loaded)));
         }
     }
@@ -110,6 +112,22 @@ fn from_archive(path: &FilePath, mut file: File, sent: Option<Sent>, buffer: &mu
         None if chats > 0 => Export::NotUnderstood,
         None => Export::NotAChat,
     })
+}
+
+/// Whether one of these texts begins with a message: a document that was sent does not.
+fn any_is_chat(
+    archive: &mut ZipArchive<BufReader<File>>,
+    texts: impl Iterator<Item = usize>,
+    buffer: &mut Vec<u8>,
+) -> io::Result<bool> {
+    for at in texts {
+        let Ok(text) = unpack(archive, at) else { continue };
+        let outline = Outline::read(&in_utf8(text)?.0, None, buffer)?;
+        if outline.is_some_and(|outline| outline.lines_before == 0) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Unpacks a text into a file without a name.

@@ -242,12 +242,15 @@ struct TextLine {
 
 /// The next line, with a line feed or without.
 fn next_line(lines: &mut Lines<'_>) -> io::Result<Option<TextLine>> {
+    let at = lines.offset();
     let (bytes, is_last) = match lines.next()? {
         None => return Ok(None),
         Some(Line::Whole(bytes)) => (bytes, false),
         Some(Line::Unfinished(bytes)) => (bytes, true),
         Some(Line::TooLong { .. }) => {
-            return Ok(Some(TextLine { text: String::new(), is_replaced: false, is_too_long: true }));
+            // Its beginning tells whether it is a message of its own or the end of another one.
+            let text = String::from_utf8_lossy(&lines.beginning(at)?).into_owned();
+            return Ok(Some(TextLine { text, is_replaced: false, is_too_long: true }));
         }
     };
     let text = String::from_utf8_lossy(bytes);

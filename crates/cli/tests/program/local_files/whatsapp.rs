@@ -245,19 +245,36 @@ fn whatever_is_left_out_of_a_chat_is_a_gap() {
     let rig = Rig::new(&WHATSAPP);
     let chat = rig.source().join(ALICE);
     append(&chat, b"somebody's note\n1/2/24, 10:00 - Alice: hi\n1/2/24, 10:01 - Alice: ");
-    append(&chat, &b"x\n".repeat(9_000_000));
+    append(&chat, &[&b"x".repeat(999)[..], b"\n"].concat().repeat(17_000));
     append(&chat, b"1/2/24, 10:02 - Alice: end\n");
     let two = [("a/_chat.txt", &b"1/2/24, 10:00 - A: a\n"[..]), ("b/_chat.txt", b"1/2/24, 10:00 - B: b\n")];
     zip(&rig.source().join("two.zip"), &two);
+    let hidden = [("_chat.txt", &b"1/2/24, 10:00 - C: c\n"[..]), ("other.txt", b"1/2/24, 10:00 - D: d\n")];
+    zip(&rig.source().join("hidden.zip"), &hidden);
+    let document = [("_chat.txt", &b"1/2/24, 10:00 - E: e\n"[..]), ("notes.txt", b"Minutes\n1/2/24, 10:00 - E: e\n")];
+    zip(&rig.source().join("document.zip"), &document);
     append(&rig.source().join("WhatsApp Chat with Other.txt"), b"am dritten Mai schrieb A: hallo\n");
     rig.add();
     let gaps = rig.run_incomplete();
     let expected =
-        [("chat_not_understood", 1), ("line_too_long", 1), ("lines_before_first_message", 1), ("several_chats", 1)];
+        [("chat_not_understood", 1), ("line_too_long", 1), ("lines_before_first_message", 1), ("several_chats", 2)];
     assert_eq!(counts(&gaps), expected, "{gaps:?}");
-    assert_eq!(rig.records().keys().filter(|(stream, _)| stream == "messages").count(), 3);
+    assert_eq!(rig.records().keys().filter(|(stream, _)| stream == "messages").count(), 5);
     fs::write(&chat, "1/2/24, 10:00 - Alice: hi\n1/2/24, 10:01 - Alice: x\n").unwrap();
-    assert_eq!(counts(&rig.run_incomplete()), [("chat_not_understood", 1), ("several_chats", 1)]);
+    assert_eq!(counts(&rig.run_incomplete()), [("chat_not_understood", 1), ("several_chats", 2)]);
+}
+
+/// A line that is not held may be a message of its own: then the message before it is whole.
+#[test]
+fn a_message_in_one_line_that_is_too_long_takes_no_other_message_with_it() {
+    let rig = Rig::new(&WHATSAPP);
+    let chat = rig.source().join(ALICE);
+    append(&chat, b"1/2/24, 10:00 - Alice: before\n1/2/24, 10:01 - Alice: ");
+    append(&chat, &b"x".repeat(17 * 1024 * 1024));
+    append(&chat, b"\n1/2/24, 10:02 - Alice: after\n");
+    rig.add();
+    assert_eq!(counts(&rig.run_incomplete()), [("line_too_long", 1)]);
+    assert_eq!(rig.records().keys().filter(|(stream, _)| stream == "messages").count(), 2);
 }
 
 #[test]
