@@ -244,9 +244,9 @@ checks! {
     missing_credentials = "Without its credentials it fails and says so",
         "The owner must learn what to give.",
         "Check credentials first and end with DONE `failed` and an error.";
-    no_credentials_in_output = "Its credentials are in nothing that is stored",
-        "Records are shown and exported.",
-        "Remove tokens from addresses, cursors and locators.";
+    no_credentials_in_output = "Its credentials are in no message",
+        "Records are shown and exported, and messages are shown.",
+        "Remove tokens from addresses, cursors, locators and texts.";
     no_credentials_in_errors = "Its credentials are not on standard error",
         "Logs are shown to others.",
         "Remove request headers and addresses with tokens from your logs.";

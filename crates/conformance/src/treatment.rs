@@ -2,7 +2,7 @@
 
 use crate::ask::{Ask, Treatment};
 use crate::judge;
-use crate::observed::{Late, Observed};
+use crate::observed::{Late, Line, Observed};
 use crate::plan::Plan;
 use crate::report::Board;
 use gleaner_protocol::RunBudget;
@@ -40,10 +40,18 @@ pub(crate) fn budget(plan: &mut Plan<'_>, full: &Observed, board: &mut Board<'_>
     let ask = Ask { budget, ..Ask::full("a budget of one request", &plan.streams) };
     let Some(run) = plan.start_for(ID, &ask, board) else { return };
     judge_end(plan, &run, full, board);
-    let deferred = run.of_type("DETAIL_GAP").any(|line| {
+    let is_deferred = |line: &&Line| {
         let class = line.value.as_ref().and_then(|value| value.get("last_error")?.get("class"));
         class == Some(&Value::from("run_cap_deferred"))
-    });
+    };
+    // A record that the full run brought is a gap because of the cap.
+    let records = full.records();
+    let is_capped = |line: &&Line| line.gap_place().is_some_and(|place| records.contains_key(&place));
+    let mut gaps = run.of_type("DETAIL_GAP");
+    if let Some(line) = gaps.find(|line| plan.same_keys && is_capped(line) && !is_deferred(line)) {
+        return board.fail(ID, "a gap at the cap is not of class `run_cap_deferred`", Some(line.number));
+    }
+    let deferred = run.of_type("DETAIL_GAP").any(|line| is_deferred(&line));
     if deferred || run.records().len() < full.records().len() {
         board.pass(ID);
     } else {

@@ -154,7 +154,7 @@ def walk_photos():
                 if is_fault("run_budget"):
                     done("failed", error={"message": "budget_used_up", "retryable": True})
                 gaps.append(f"p{n}")
-                gap(n, "retry_exhausted", last_error={"class": "run_cap_deferred"})
+                gap(n, "retry_exhausted", last_error={"class": "timeout" if is_fault("cap_class") else "run_cap_deferred"})
             elif n in HARD:
                 gaps.append(f"p{n}")
                 reason = "because" if is_fault("gap_reasons") else "temporary_unavailable"
@@ -273,6 +273,8 @@ def main():
     if "SHOP_TOKEN" not in os.environ and not is_fault("missing_credentials"):
         done("failed", error={"message": "shop_credentials_missing", "retryable": False, "code": "credentials_missing"})
     begin_badly()
+    if is_fault("credentials_in_progress"):
+        say("PROGRESS", message="with " + os.environ["SHOP_TOKEN"])
     if is_fault("utf8_mark"):
         write("\ufeff")
     say("PROGRESS", message="Reading", collection_rate={

@@ -19,9 +19,8 @@ pub(crate) fn lines(outcome: &RunOutcome) -> Vec<String> {
     lines.extend(others.map(|short| format!("coverage of {} falls short: {}", short.state_stream, short.sentence())));
     let confirmed = outcome.counts.confirmed;
     if confirmed.unconfirmed > 0 {
-        let (gaps, stay) = if confirmed.unconfirmed == 1 { ("gap", "it stays") } else { ("gaps", "they stay") };
-        let count = confirmed.unconfirmed;
-        lines.push(format!("{count} {gaps} reported as recovered without a record; {stay} open"));
+        let gaps = counted(confirmed.unconfirmed, "gap", "gaps");
+        lines.push(format!("{gaps} reported as recovered without a record and not closed"));
     }
     if confirmed.empty > 0 {
         let gaps = counted(confirmed.empty, "gap", "gaps");

@@ -1,4 +1,4 @@
-//! What must hold in every start, whatever it is for: no secret on standard error, no process left.
+//! Checks of every start, whatever it is for: no credential in its output or errors, no process left.
 
 use crate::observed::Observed;
 use crate::report::Board;
@@ -24,7 +24,11 @@ pub(crate) fn judge(run: &Observed, redactor: &gleaner_runtime::Redactor, has_se
     let at = errors.lines().position(|line| redactor.reveals(line));
     let place = |at: usize| (run.say(&format!("line {} of its errors has a credential", at + 1)), None);
     board.judge("no_credentials_in_errors", at.map(place));
-    if run.violation().is_none() && !run.lines.is_empty() {
+    // The runtime masks a credential in a message for people; its connector must not send it.
+    let line = run.lines.iter().find(|line| redactor.reveals(&String::from_utf8_lossy(&line.bytes)));
+    if let Some(line) = line {
+        board.fail("no_credentials_in_output", run.say("a message has a credential"), Some(line.number));
+    } else if run.violation().is_none() && !run.lines.is_empty() {
         board.pass("no_credentials_in_output");
     }
 }
