@@ -3,14 +3,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{Home, MANIFEST, Sitting, Terms, coverage, delete, done, gap, lease, record, slice_state, state};
 use gleaner_engine::{Misfit, Validate};
 use gleaner_protocol::{CoveragePolicy, RawJson};
 use gleaner_store::{
     Cell, GapFilter, PAGE_ROWS_MAX, QueryError, QuerySink, Reader, Share, StoreError, StreamCoverage, WhyUnknown,
 };
-use world::{Home, MANIFEST, Sitting, Terms, coverage, delete, done, gap, lease, record, slice_state, state};
 
 fn of(home: &Home, stream: &str) -> StreamCoverage {
     let all = home.reader().coverage("c").expect("readable");
@@ -309,7 +307,7 @@ fn a_query_without_end_can_be_interrupted() {
 #[test]
 fn a_store_of_schema_1_is_brought_up_to_date_with_its_gaps() {
     let home = Home::new();
-    let first = include_str!("../migrations/0001.sql");
+    let first = include_str!("../../migrations/0001.sql");
     home.execute(&format!(
         "{first}; INSERT INTO meta VALUES ('store_id', 'x'), ('epoch', 0), ('next_seq', 1);
          PRAGMA application_id = 1735157089; PRAGMA user_version = 1;"

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-mod world;
-
+use crate::world::{Home, Sitting, Terms, delete, done, drive, ingest_command, record, record_raw, slice_state, state};
 use gleaner_engine::{Misfit, RunOutcome, Validate};
 use gleaner_protocol::RawJson;
 use gleaner_store::{GapFilter, Listing};
-use world::{Home, Sitting, Terms, delete, done, drive, ingest_command, record, record_raw, slice_state, state};
 
 /// Messages report about conversations, as chatgpt's do, and declare no parents.
 const MANIFEST: &str = r#"{"connector_id":"x","connector_key":"x","version":"1","streams":[
@@ -146,7 +144,7 @@ fn a_key_that_was_never_sent_under_a_committed_slice_becomes_a_gap() {
 #[test]
 fn a_hundred_thousand_keys_are_confirmed_by_a_field_in_one_pass_and_in_bounded_memory() {
     let home = Home::new();
-    let keys = if world::full_size() { 1_000_000 } else { 50_000 };
+    let keys = if crate::world::full_size() { 1_000_000 } else { 50_000 };
     let driven = drive(ingest_command(&home), |pipe| {
         for n in 0..keys {
             pipe.write_all(record("details", &format!("m{n}"), &format!(r#"{{"of":"{n:020}"}}"#)).as_bytes())?;

@@ -7,8 +7,10 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stdout, reason = "tests know the time, wait, and show figures")]
 
-mod world;
-
+use crate::world::{
+    Home, MANIFEST, Sitting, Terms, coverage, delete, done, drive, full_size, gap, ingest_command, now, record,
+    record_raw, slice_state, state,
+};
 use gleaner_engine::RunOutcome;
 use gleaner_protocol::{Limits, Scope, StreamScope, TerminalReason, ViolationCode};
 use gleaner_store::{GapFilter, Settled};
@@ -16,10 +18,6 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use world::{
-    Home, MANIFEST, Sitting, Terms, coverage, delete, done, drive, full_size, gap, ingest_command, now, record,
-    record_raw, slice_state, state,
-};
 
 /// What a driver has before it is fed anything, with room for another machine's libraries. In KiB.
 const BASE_KIB: u64 = 24 * 1024;

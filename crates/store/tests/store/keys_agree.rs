@@ -3,15 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![allow(dead_code, reason = "the harness has more than this needs")]
 
-mod world;
-
+use crate::world::{Home, Sitting, Terms, done, lease, now, parse, record, start};
 use gleaner_engine::testing::keys_in_memory::{KeyFacts, KeysInMemory, Presence};
 use gleaner_engine::{CoveragePair, CoverageTally, Misfit, ReportId, Steady, Validate};
 use gleaner_protocol::{CoverageField, RawJson};
 use gleaner_store::GapFilter;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use world::{Home, Sitting, Terms, done, lease, now, parse, record, start};
 
 const MANIFEST: &str = r#"{"connector_id":"x","connector_key":"x","version":"1","streams":[
     {"name":"items","semantics":"mutable_state"},{"name":"details","semantics":"mutable_state"}]}"#;
@@ -57,7 +55,7 @@ impl Facts {
             Fact::Record => record("details", key, "{}"),
             Fact::Field => record("details", &format!("of-{key}"), &format!(r#"{{"item":"{key}"}}"#)),
             Fact::Quarantined => record("details", key, r#"{"bad":1}"#),
-            Fact::Gap => world::gap("details", key),
+            Fact::Gap => crate::world::gap("details", key),
         };
         self.0.iter().map(line).collect()
     }

@@ -3,13 +3,11 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{Home, MANIFEST, done, gap, lease, now, parse, start};
 use gleaner_engine::{LeaseId, RunId, RunPurpose, Steady, WallTime};
 use gleaner_protocol::ServedGap;
 use gleaner_store::{GapFilter, GapSummary, GapsMeant, RunAbout};
 use std::time::Duration;
-use world::{Home, MANIFEST, done, gap, lease, now, parse, start};
 
 fn gaps(home: &Home) -> Vec<GapSummary> {
     home.reader().gaps("c", GapFilter::default(), 0, 99).expect("readable")

@@ -3,14 +3,12 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{Home, coverage, delete, done, gap, now, progress, record, state};
 use gleaner_engine::{Note, WallTime};
 use gleaner_protocol::CoveragePolicy;
 use gleaner_store::{
     GapCause, GapFilter, GapSummary, Holder, Ignored, MeantGap, Share, StoreError, StreamSummary, restore,
 };
-use world::{Home, coverage, delete, done, gap, now, progress, record, state};
 
 fn gaps(home: &Home) -> Vec<GapSummary> {
     home.reader().gaps("c", GapFilter::default(), 0, 9).expect("readable")
@@ -104,7 +102,7 @@ fn an_ignored_gap_can_be_taken_back_or_tried_again_and_what_is_not_there_is_said
     for wrong in ["", "no id", &"0".repeat(32), &id[..31]] {
         assert!(!store.ignore_gap("c", wrong, &note("x"), at(7)).expect("writable"), "{wrong}");
     }
-    home.run_of("d", world::MANIFEST, done(0).as_bytes());
+    home.run_of("d", crate::world::MANIFEST, done(0).as_bytes());
     assert!(!store.ignore_gap("d", &id, &note("x"), at(7)).expect("writable"), "it is somebody else's");
     assert!(matches!(store.ignore_gap("e", &id, &note("x"), at(7)), Err(StoreError::UnknownConnection(_))));
     assert_eq!(details(&home).gaps_ignored, 0);

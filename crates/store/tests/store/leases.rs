@@ -6,8 +6,9 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{
+    Home, MANIFEST, Sitting, done, full_size, ingest_arguments, kill, lease, now, parse, record, slice_state,
+};
 use gleaner_engine::Steady;
 use gleaner_protocol::TerminalReason;
 use gleaner_store::{Acquired, HeldBy, Holder, LEASE_TTL, Lease, LeaseOn, Store, StoreError};
@@ -16,7 +17,6 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
-use world::{Home, MANIFEST, Sitting, done, full_size, ingest_arguments, kill, lease, now, parse, record, slice_state};
 
 const C: LeaseOn<'_> = LeaseOn::Connection("c");
 
@@ -66,7 +66,7 @@ fn a_live_holder_is_named_and_a_dead_one_is_replaced_at_once() {
     kill(&mut child);
     let (leases, took_over) = taken(acquire(&mut store, &[C]).expect("works"));
     assert!(took_over);
-    let start = world::start("c", "next", &parse(MANIFEST));
+    let start = crate::world::start("c", "next", &parse(MANIFEST));
     let session = store.begin_run::<Steady>(start, leases, now().wall).expect("begun");
     assert_eq!(session.interrupted_before(), 1);
     assert_eq!(session.bookmarks()[0].token().as_str(), r#"{"page":1}"#, "what it saved is where we go on");
@@ -87,7 +87,7 @@ fn a_run_that_was_killed_counts_what_its_durable_slices_hold() {
     kill(&mut child);
     let mut store = home.open();
     let (leases, _) = taken(acquire(&mut store, &[C]).expect("works"));
-    let start = world::start("c", "next", &parse(MANIFEST));
+    let start = crate::world::start("c", "next", &parse(MANIFEST));
     store.begin_run::<Steady>(start, leases, now().wall).expect("begun");
     let run = home.reader().runs("c", 2).expect("readable").remove(1);
     assert_eq!((run.reason, run.counts.new), (Some(TerminalReason::Interrupted), 1));
@@ -295,7 +295,7 @@ fn nothing_is_begun_or_forgotten_without_the_lease_on_the_connection_itself() {
     let mut other = home.open();
     let (elsewhere, _) = taken(acquire(&mut other, &[LeaseOn::Connection("d")]).expect("works"));
     for leases in [Vec::new(), elsewhere] {
-        let start = world::start("c", "next", &parse(MANIFEST));
+        let start = crate::world::start("c", "next", &parse(MANIFEST));
         let error = other.begin_run::<Steady>(start, leases.clone(), now().wall).expect_err("not its lease");
         assert!(matches!(error, StoreError::NotLeased(_)), "{error}");
         assert!(matches!(other.purge("c", &leases), Err(StoreError::NotLeased(_))));

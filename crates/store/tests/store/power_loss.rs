@@ -7,15 +7,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be started has failed")]
 
-mod account;
-mod crash;
-
-use crash::cores::in_parallel;
-use crash::disk::{Disk, Image, Left, Loss};
-use crash::is_full_size;
-use crash::judge::{Finding, Promise, judge_image};
-use crash::program::Work;
-use crash::recording::{Recording, Step, Syncs, record};
+use crate::crash::cores::in_parallel;
+use crate::crash::disk::{Disk, Image, Left, Loss};
+use crate::crash::is_full_size;
+use crate::crash::judge::{Finding, Promise, judge_image};
+use crate::crash::program::Work;
+use crate::crash::recording::{Recording, Step, Syncs, record};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Small slices: many commits for few records, and the log is moved into the file several times.

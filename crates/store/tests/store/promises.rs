@@ -1,11 +1,9 @@
 //! The negative control of each promise in `promise/mod.rs`.
 
-mod promise;
-
+use crate::promise::*;
 use gleaner_engine::testing::promises::{Durable, Fact};
 use gleaner_engine::{CommitSeq, GapCause, GapId, LeaseId, RunId};
 use gleaner_protocol::{GapReason, Semantics};
-use promise::*;
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]

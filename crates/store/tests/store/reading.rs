@@ -6,8 +6,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{
+    Home, MANIFEST, Sitting, Terms, coverage, delete, done, drive, gap, ingest_command, lease, now, parse, progress,
+    record, slice_state, state,
+};
 use gleaner_engine::{Misfit, Validate};
 use gleaner_protocol::{RawJson, Scope, StreamScope, TerminalReason, TimeRange};
 use gleaner_store::{GapFilter, Reader, StoreError};
@@ -15,10 +17,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use world::{
-    Home, MANIFEST, Sitting, Terms, coverage, delete, done, drive, gap, ingest_command, lease, now, parse, progress,
-    record, slice_state, state,
-};
 
 /// What the `sqlite3` program answers.
 fn sqlite3(home: &Home, sql: &str) -> String {

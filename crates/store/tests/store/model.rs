@@ -10,27 +10,22 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 #![allow(missing_debug_implementations, reason = "nobody prints the harness")]
 
-mod account;
-mod promise;
+mod check;
+mod expected;
+mod gaps;
+mod lines;
+mod live;
+mod ops;
+mod trace;
+mod world;
 
-mod model {
-    pub(crate) mod check;
-    pub(crate) mod expected;
-    pub(crate) mod gaps;
-    pub(crate) mod lines;
-    pub(crate) mod live;
-    pub(crate) mod ops;
-    pub(crate) mod trace;
-    pub(crate) mod world;
-}
-
-use model::ops::{Op, op};
-use model::world::World;
+use ops::{Op, op};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use world::World;
 
 /// The longest list of operations.
 const OPS_MAX: usize = 60;

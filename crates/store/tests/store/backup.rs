@@ -3,15 +3,13 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{Home, MANIFEST, Sitting, delete, done, lease, now, record, slice_state};
 use gleaner_store::{Holder, Reader, RestoreOutcome, Store, StoreError, restore};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use world::{Home, MANIFEST, Sitting, delete, done, lease, now, record, slice_state};
 
 fn page(n: u64) -> String {
     let key = |at: u64| format!("k{}", n * 10 + at);

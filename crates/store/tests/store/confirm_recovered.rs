@@ -5,12 +5,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
-mod world;
-
+use crate::world::{Home, Sitting, Terms, delete, done, record, slice_state};
 use gleaner_engine::{GapsConfirmed, Misfit, RunOutcome, Validate};
 use gleaner_protocol::RawJson;
 use gleaner_store::{GapFilter, GapSummary};
-use world::{Home, Sitting, Terms, delete, done, record, slice_state};
 
 const MANIFEST: &str = r#"{"connector_id":"x","connector_key":"x","version":"1","streams":[
     {"name":"conversations","semantics":"mutable_state"},
@@ -251,7 +249,7 @@ fn a_gap_that_was_never_served_or_that_nobody_knows_is_reported_too() {
 #[test]
 fn a_key_of_several_parts_compares_as_minified_json() {
     let case = Case::with(&[gap(r#""record_key":"[\"a\", \"b\"]""#), gap(r#""record_key":"[\"a\",\"c\"]""#)]);
-    let key = |key: &str| world::record_raw("messages", key, "{}");
+    let key = |key: &str| crate::world::record_raw("messages", key, "{}");
     let lines = [key(r#"["a","b"]"#), key(r#"[ "a", "c" ]"#), case.recovered(0), case.recovered(1)];
     let (states, _) = case.after_page(2, &lines);
     assert_eq!(states, ["recovered by record", "recovered by record"]);

@@ -8,14 +8,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test whose parts cannot be started has failed")]
 
-mod account;
-mod crash;
-
-use crash::cores::in_parallel;
-use crash::is_full_size;
-use crash::judge::{Finding, Promise, judge, judge_image};
-use crash::program::{Place, Said, Work};
-use crash::strace;
+use crate::crash::cores::in_parallel;
+use crate::crash::is_full_size;
+use crate::crash::judge::{Finding, Promise, judge, judge_image};
+use crate::crash::program::{Place, Said, Work};
+use crate::crash::strace;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;

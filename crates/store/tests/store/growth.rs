@@ -5,9 +5,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
-use world::{Home, MANIFEST, Sitting, done, drive, ingest_command, progress};
+use crate::world::{Home, MANIFEST, Sitting, done, drive, ingest_command, progress};
 
 /// What a driver may need beside what one line holds, in KiB: cache, code, buffers, with room to spare.
 const MOST_KIB: u64 = 40 * 1024;

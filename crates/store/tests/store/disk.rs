@@ -7,8 +7,10 @@
 
 #![allow(clippy::disallowed_methods, clippy::print_stderr, reason = "tests wait, and say what they leave out")]
 
-mod world;
-
+use crate::world::{
+    Driven, Home, MANIFEST, Sitting, coverage, delete, done, drive, full_size, gap, ingest_arguments, now, record,
+    slice_state, state,
+};
 use gleaner_engine::Steady;
 use gleaner_store::{GapFilter, Holder, LeaseOn, Reader, Store, StoreError};
 use std::fmt::Write as _;
@@ -18,10 +20,6 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use world::{
-    Driven, Home, MANIFEST, Sitting, coverage, delete, done, drive, full_size, gap, ingest_arguments, now, record,
-    slice_state, state,
-};
 
 const DRIVER: &str = env!("CARGO_BIN_EXE_store-driver");
 const SLICE: u64 = 500;
@@ -394,7 +392,7 @@ fn a_store_that_somebody_locks_is_waited_for_and_the_process_named() {
     assert!(error.to_string().contains(&format!("locked by process {}, waited 10 s", other.id())), "{error}");
     let waited = began.elapsed();
     assert!((Duration::from_secs(9)..Duration::from_secs(20)).contains(&waited), "{waited:?}");
-    world::kill(other);
+    crate::world::kill(other);
     assert!(waiting.acquire(&[LeaseOn::Serve], &Holder::current().expect("a process"), now().wall).is_ok());
 }
 

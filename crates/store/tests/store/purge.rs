@@ -5,12 +5,10 @@
 
 #![allow(clippy::disallowed_methods, reason = "tests know what time it is, and wait")]
 
-mod world;
-
+use crate::world::{Home, MANIFEST, Sitting, delete, done, lease, now, parse, progress, record, slice_state};
 use gleaner_engine::Steady;
 use gleaner_store::{ConnectionState, Holder, LeaseOn, Store, StoreError};
 use std::fs;
-use world::{Home, MANIFEST, Sitting, delete, done, lease, now, parse, progress, record, slice_state};
 
 /// In everything that can come from outside.
 const CANARY: &str = "CANARYx7f3";
@@ -24,7 +22,7 @@ fn canary_lines() -> String {
     for n in 0..300 {
         let (key, body) = (format!("{CANARY}-{n}"), format!("{{\"x\":\"{}\"}}", CANARY.repeat(1 + n % 7 * 40)));
         lines.push_str(&record("items", &key, &body));
-        lines.push_str(&world::gap("details", &key));
+        lines.push_str(&crate::world::gap("details", &key));
     }
     // History, and pages that are rearranged.
     for n in (0..300).step_by(3) {
@@ -99,7 +97,7 @@ fn a_purge_that_was_cut_short_goes_on_and_nothing_runs_meanwhile() {
     let parsed = parse(MANIFEST);
     let refused = store.register(&name, MANIFEST, &parsed, now().wall).expect_err("it is being purged");
     assert!(matches!(refused, StoreError::Purging(_)), "{refused}");
-    let start = world::start(&name, "r", &parsed);
+    let start = crate::world::start(&name, "r", &parsed);
     let refused = store.begin_run::<Steady>(start, leases.clone(), now().wall).expect_err("it is being purged");
     assert!(matches!(refused, StoreError::Purging(_)), "{refused}");
     store.release(&leases).expect("works");
