@@ -198,7 +198,7 @@ impl Declared {
 
 #[derive(Parser)]
 struct EveryLine {
-    #[arg(long, value_enum)]
+    #[arg(long = "color", value_enum)]
     colour: Option<Colour>,
 }
 

@@ -123,6 +123,7 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Doctor(args) => commands::doctor::run(&args, &mut out),
         Command::Completions(args) => commands::completions::run(&args, &mut out),
         Command::Man(args) => commands::man::run(&args, &mut out),
+        Command::ExitCodes => out.line(args::COLLECT_EXIT_CODES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }
 }

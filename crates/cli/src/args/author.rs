@@ -1,4 +1,4 @@
-//! What whoever writes a connector can add to `gleaner run`.
+//! The options of `gleaner run` for authors of connectors.
 
 use clap::{Args, value_parser};
 use std::path::PathBuf;
@@ -7,17 +7,17 @@ const HEADING: &str = "For authors of connectors";
 
 #[derive(Args, Debug, Default)]
 pub(crate) struct AuthorArgs {
-    /// Shows what was asked, what came back and which records came out of it, and stops after N records. Begins at the
-    /// beginning, stores nothing and moves no cursor.
+    /// Shows each request, its response and the records made of it, and stops after N records. Collects from the
+    /// beginning and stores nothing.
     #[arg(long, value_name = "N", help_heading = HEADING, value_parser = value_parser!(u32).range(1..=10_000))]
     #[arg(conflicts_with_all = ["catch_up", "interact"])]
     pub(crate) limit: Option<u32>,
-    /// Writes every HTTP exchange into a new file, without credentials. What the service said is in it: look at it
-    /// before you give it away.
+    /// Writes every HTTP exchange to a new file, without credentials. The file has the provider's responses: read it
+    /// before you share it.
     #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with = "replay")]
     pub(crate) record: Option<PathBuf>,
-    /// Answers the connector from such a file: no network, no credentials, no waiting. Stores nothing, and takes no
-    /// notice of other runs and rests.
+    /// Answers the connector from such a file, without network, credentials or waiting. Stores nothing, and ignores
+    /// other runs and cooldowns.
     #[arg(long, value_name = "FILE", help_heading = HEADING, conflicts_with_all = ["catch_up", "interact"])]
     pub(crate) replay: Option<PathBuf>,
 }

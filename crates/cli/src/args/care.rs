@@ -1,10 +1,10 @@
-//! What can be typed to take care of the data root and of the program itself.
+//! The options of commands that maintain the data root, and of those about the program itself.
 
 use super::collect::{HomeArgs, PrintArgs};
 use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
-/// When text is coloured.
+/// When output is colored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Colour {
     Auto,
@@ -14,14 +14,14 @@ pub(crate) enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Every option with its value and where that comes from.
-    #[command(after_help = super::COLLECT_EXIT_CODES)]
+    /// Lists every setting with its value and its source.
+    #[command(after_help = super::EXIT_CODES_ELSEWHERE)]
     Show(PrintArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct BackupArgs {
-    /// The file to write. It must not be there yet.
+    /// The file to write. It must not exist.
     pub(crate) file: PathBuf,
     /// Prints one JSON object instead of a sentence.
     #[arg(long)]
@@ -38,7 +38,7 @@ pub(crate) struct RestoreArgs {
     /// The backup.
     #[arg(required_unless_present = "accept")]
     pub(crate) file: Option<PathBuf>,
-    /// Goes on with a store that was put there by other means, although it is older than what was here.
+    /// Accepts a store that you replaced yourself, although it is older than the one before.
     #[arg(long, conflicts_with = "file")]
     pub(crate) accept: bool,
     /// Prints one JSON object instead of sentences.

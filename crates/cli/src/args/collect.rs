@@ -1,4 +1,4 @@
-//! What can be typed to collect and to look at what was collected.
+//! The options of commands that collect, and those that several commands share.
 
 use super::author::AuthorArgs;
 use super::manage::expires;
@@ -9,10 +9,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where everything of a user's is.
+/// The data root.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct HomeArgs {
-    /// The data root: store, settings, what was learned [default: $GLEANER_HOME, or ~/.pdpp].
+    /// The data root: store, settings, learned rate limits [default: $GLEANER_HOME, or ~/.pdpp].
     #[arg(long, value_name = "DIR")]
     pub(crate) home: Option<PathBuf>,
 }
@@ -37,71 +37,71 @@ pub(crate) struct PrintArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct AddArgs {
-    /// A connector that `gleaner connectors` lists.
+    /// A built-in connector; `gleaner connectors` lists them.
     #[arg(value_name = "CONNECTOR", required_unless_present = "manifest")]
     pub(crate) connector: Option<String>,
-    /// Any other connector: its manifest.
+    /// The manifest of any other connector.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
-    /// What to call the connection [default: the connector's own short name]. Two accounts of one service
-    /// need two names.
+    /// The name of the connection [default: the connector's own short name]. Two accounts at one provider need two
+    /// names.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Sets an environment variable of the connector. Not for secrets: this is stored as it is.
+    /// Sets an environment variable of the connector. Not for secrets: the value is stored in plain text.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<String>,
-    /// Until when it may be collected: a date, a time in RFC 3339, or never [default: never].
+    /// The end of your permission to collect: a date, a time in RFC 3339, or never [default: never].
     #[arg(long, value_name = "TIME|never", value_parser = expires)]
     pub(crate) expires: Option<Expires>,
-    /// Does not try the credentials before they are stored.
+    /// Stores the credentials without testing them.
     #[arg(long)]
     pub(crate) no_check: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// How to start the connector [default: what its manifest says].
+    /// The command that starts the connector [default: from its manifest].
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct CollectArgs {
-    /// The connection, as `gleaner add` named it.
+    /// The name of the connection; `gleaner status` lists them.
     #[arg(value_name = "CONNECTION", required_unless_present = "manifest", conflicts_with = "manifest")]
     pub(crate) connection: Option<String>,
-    /// Runs a connector that was not added before: its manifest.
+    /// The manifest of a connector that was not added before.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
-    /// With --manifest: what to call the connection [default: the connector's own short name].
+    /// With --manifest: the name of the connection [default: the connector's own short name].
     #[arg(long, value_name = "NAME", requires = "manifest")]
     pub(crate) name: Option<String>,
-    /// Only these streams, repeated or separated by commas [default: all that can be collected].
+    /// Collects only these streams, repeated or separated by commas [default: all].
     #[arg(long = "stream", value_name = "STREAM", value_delimiter = ',')]
     pub(crate) streams: Vec<String>,
-    /// Only these records of a stream, repeated.
+    /// Collects only this record, repeatable.
     #[arg(long = "resource", value_name = "STREAM=KEY")]
     pub(crate) resources: Vec<String>,
-    /// Only what is not older than this: a date, or a time in RFC 3339.
+    /// Collects only records from this time on: a date, or a time in RFC 3339.
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// From the beginning, and not from where the last run ended.
+    /// Collects from the beginning instead of resuming.
     #[arg(long, conflicts_with = "catch_up")]
     pub(crate) full_refresh: bool,
-    /// What is older than the first run, with bookmarks of its own.
+    /// Collects records that are older than the first run, with cursors of its own.
     #[arg(long)]
     pub(crate) catch_up: bool,
-    /// At most so many requests; the rest is for the next run.
+    /// Stops after so many requests; the next run resumes.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) max_requests: Option<u64>,
-    /// At most so long, for example 90s, 10m or 2h; the rest is for the next run.
+    /// Stops after so long, for example 90s, 10m or 2h; the next run resumes.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) max_duration: Option<Duration>,
-    /// What happens when the connector asks something [default: prompt on a terminal, none otherwise].
+    /// Answers to the connector's questions [default: prompt on a terminal, none otherwise].
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) interact: Option<Interact>,
-    /// Also while the connection rests because its service pushed back, or is paused.
+    /// Runs even during a cooldown, or while the connection is paused.
     #[arg(long)]
     pub(crate) now: bool,
-    /// Prints one JSON object per line; the last one says how the run ended.
+    /// Prints one JSON object per line; the last one has the result of the run.
     #[arg(long)]
     pub(crate) json: bool,
     /// Shows no progress.
@@ -111,7 +111,7 @@ pub(crate) struct CollectArgs {
     pub(crate) author: AuthorArgs,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// How to start the connector [default: as it was added, or what its manifest says].
+    /// The command that starts the connector [default: as added, or from its manifest].
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -139,14 +139,14 @@ impl CollectArgs {
     }
 }
 
-/// What happens to questions.
+/// Answers to a connector's questions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Interact {
-    /// They are asked here.
+    /// Asks here.
     Prompt,
     /// The run waits; `gleaner answer` answers from anywhere.
     Park,
-    /// The connector is told that nobody can answer.
+    /// Tells the connector that nobody can answer.
     None,
 }
 
@@ -154,7 +154,7 @@ pub(crate) enum Interact {
 pub(crate) struct OfConnectionArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// At most so many lines.
+    /// The largest number of lines.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = value_parser!(u32).range(1..=1_000_000))]
     pub(crate) limit: u32,
     #[command(flatten)]
@@ -165,10 +165,10 @@ pub(crate) struct OfConnectionArgs {
 pub(crate) struct RepairArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// Also during a cooldown, or while the connection is paused.
+    /// Runs even during a cooldown, or while the connection is paused.
     #[arg(long)]
     pub(crate) now: bool,
-    /// Prints one JSON object per line; the last one says how the run ended.
+    /// Prints one JSON object per line; the last one has the result of the run.
     #[arg(long)]
     pub(crate) json: bool,
     /// Shows no progress.
@@ -176,7 +176,7 @@ pub(crate) struct RepairArgs {
     pub(crate) quiet: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// How to start the connector [default: as it was added, or what its manifest says].
+    /// The command that starts the connector [default: as added, or from its manifest].
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
@@ -186,22 +186,22 @@ pub(crate) struct ConformanceArgs {
     /// The connector's manifest.
     #[arg(long, value_name = "FILE")]
     pub(crate) manifest: Option<PathBuf>,
-    /// The streams to ask for [default: all of the manifest].
+    /// The streams to test [default: all of the manifest].
     #[arg(long = "stream", value_name = "STREAM", value_delimiter = ',')]
     pub(crate) streams: Vec<String>,
-    /// The variable from which the connector takes its provider's address: a provider on this machine refuses it then.
+    /// The environment variable with the provider's address. The test sets it to a local provider that answers 429.
     #[arg(long, value_name = "NAME")]
     pub(crate) provider_variable: Option<String>,
-    /// Chooses the points at which it is killed; the same number chooses the same ones.
+    /// The seed for the points at which the connector is killed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
     /// Prints one JSON object per line and check.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also names the checks that passed.
+    /// Lists the checks that passed, too.
     #[arg(short, long)]
     pub(crate) verbose: bool,
-    /// How to start the connector.
+    /// The command that starts the connector.
     #[arg(last = true, value_name = "COMMAND", required = true)]
     pub(crate) command: Vec<OsString>,
 }

@@ -1,4 +1,4 @@
-//! What can be typed to fetch a list of URLs.
+//! The options of `gleaner fetch`.
 
 use crate::args::collect::HomeArgs;
 use clap::{Args, value_parser};
@@ -9,60 +9,60 @@ pub(crate) const FETCH_HELP: &str = "Results:
   Each line of standard output, and of DIR/results.jsonl at the end, is a JSON object:
   url, final_url, status, attempts, waited_ms, latency_ms, bytes, sha256, path, error.
   Bodies are below DIR/bodies, named by their SHA-256.
-Again:
-  What was interrupted or killed goes on with the same command. What was complete is
-  asked for again, and what has not changed (304) keeps its body.
+Resuming:
+  Run the same command to resume an interrupted fetch. After a complete one it fetches
+  all URLs again; an unchanged page (304) keeps its body.
 
 Exit codes:
     0  complete: every URL has a body
     1  failed: the folder cannot be written, for example
     2  usage: an option or the list is wrong
-    3  finished, and some URLs have none; their lines say why
+    3  finished, but some URLs have no body; their lines say why
    11  another fetch uses the folder
-  130  interrupted; the same command goes on";
+  130  interrupted; run the same command to resume";
 
 #[derive(Args, Debug)]
 pub(crate) struct FetchArgs {
     /// The URLs, one per line; - reads them from standard input.
     #[arg(value_name = "FILE|-")]
     pub(crate) list: PathBuf,
-    /// The folder of results; it is made if it is not there.
+    /// The folder for the results; created if needed.
     #[arg(long, value_name = "DIR", default_value = "fetched")]
     pub(crate) out: PathBuf,
-    /// Does not ask for robots.txt. For hosts of your own.
+    /// Ignores robots.txt. For your own hosts.
     #[arg(long)]
     pub(crate) no_robots: bool,
     /// The largest body, with K, M or G for powers of 1024 [default: 64M].
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     pub(crate) max_body: Option<u64>,
-    /// Requests under way at a time, to all hosts together [default: 256].
+    /// Requests in flight, to all hosts together [default: 256].
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=4096))]
     pub(crate) concurrency: Option<u16>,
-    /// Never ask one host more often than this per second [default: 50].
+    /// The highest request rate per host, per second [default: 50].
     #[arg(long, value_name = "R", value_parser = rate)]
     pub(crate) max_rate: Option<f64>,
-    /// A domain that shares one pace with all its subdomains, repeated.
+    /// A domain that shares one rate limit with its subdomains, repeatable.
     #[arg(long = "group", value_name = "DOMAIN")]
     pub(crate) groups: Vec<String>,
-    /// How long a host is waited for that asks us to stay away [default: 300].
+    /// The longest Retry-After that is waited for [default: 300].
     #[arg(long, value_name = "SECONDS", value_parser = value_parser!(u64).range(1..=86_400))]
     pub(crate) max_wait: Option<u64>,
-    /// Who we say that we are [default: gleaner/VERSION]. Its first word is looked for in robots.txt.
+    /// The User-Agent [default: gleaner/VERSION]. robots.txt is matched with its first word.
     #[arg(long, value_name = "TEXT")]
     pub(crate) user_agent: Option<String>,
-    /// Follows redirects from elsewhere to addresses that are not public.
+    /// Follows redirects from public addresses to private ones.
     #[arg(long)]
     pub(crate) private_redirects: bool,
-    /// A setting of how hosts are governed, repeated; the section [fetch] of config.toml has the same names.
+    /// Sets a parameter of the governor, repeatable; the section [fetch] of config.toml has the same names.
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub(crate) settings: Vec<Assignment>,
     /// Writes the state of the hosts to this file, as JSON: every few seconds, and at the end.
     #[arg(long, value_name = "FILE")]
     pub(crate) status: Option<PathBuf>,
-    /// The same as Prometheus text.
+    /// Writes the same in the Prometheus text format.
     #[arg(long, value_name = "FILE")]
     pub(crate) metrics: Option<PathBuf>,
-    /// Prints results and errors alone.
+    /// Prints only results and errors.
     #[arg(short, long)]
     pub(crate) quiet: bool,
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn bytes(text: &str) -> Result<u64, String> {
     bytes.filter(|&bytes| bytes > 0).ok_or_else(|| "not a size, such as 500000, 64M or 2G".to_owned())
 }
 
-/// Slower than once an hour is no rate, faster than a thousand per second nobody's to ask for.
+/// Between one request per hour and a thousand per second.
 fn rate(text: &str) -> Result<f64, String> {
     let rate = text.parse::<f64>().ok().filter(|rate| (1.0 / 3600.0..=1000.0).contains(rate));
     rate.ok_or_else(|| "not a number per second between 0.0003 and 1000".to_owned())

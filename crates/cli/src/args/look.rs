@@ -1,4 +1,4 @@
-//! What can be typed to look at what was collected.
+//! The options of commands that print records, gaps and state.
 
 use super::collect::{HomeArgs, PrintArgs};
 use clap::{Args, Subcommand, ValueEnum, value_parser};
@@ -23,33 +23,33 @@ pub(crate) struct GapsArgs {
     /// The connection.
     #[arg(required = true)]
     pub(crate) connection: Option<String>,
-    /// Only of this stream.
+    /// Lists only this stream.
     #[arg(long, value_name = "STREAM")]
     pub(crate) stream: Option<String>,
-    /// Also those that were recovered.
+    /// Lists recovered gaps, too.
     #[arg(long)]
     pub(crate) recovered: bool,
-    /// At most so many [default: 20; with --json all].
+    /// The largest number of gaps [default: 20; with --json all].
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     #[command(flatten)]
     pub(crate) print: PrintArgs,
 }
 
-/// What can be said about one gap.
+/// Decisions about gaps.
 #[derive(Subcommand, Debug)]
 pub(crate) enum GapsCommand {
-    /// Does without a gap: it stays on record as missing, and nobody tries it.
+    /// Ignores a gap: it stays listed as missing, and is not retried.
     Ignore(IgnoreArgs),
-    /// Wants a gap after all that is ignored; the next run tries it.
+    /// Un-ignores a gap; the next run retries it.
     TakeBack(OneGapArgs),
-    /// Retries gaps with the next run, also those that were given up or wait for their time.
+    /// Retries gaps in the next run, also those that were given up or are waiting.
     Retry(RetryArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct IgnoreArgs {
-    /// Why you do without it, for you in a year.
+    /// The reason, for your own records.
     #[arg(long, value_name = "TEXT")]
     pub(crate) note: String,
     #[command(flatten)]
@@ -58,16 +58,16 @@ pub(crate) struct IgnoreArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RetryArgs {
-    /// The connection whose gaps are retried, or the id of one gap (or its beginning).
+    /// A connection, or the id of one gap (or the beginning of the id).
     #[arg(value_name = "CONNECTION|ID", required_unless_present = "all")]
     pub(crate) what: Option<String>,
     /// Retries the gaps of all connections.
     #[arg(long, conflicts_with = "what")]
     pub(crate) all: bool,
-    /// Only of this stream.
+    /// Retries only this stream.
     #[arg(long, value_name = "STREAM")]
     pub(crate) stream: Option<String>,
-    /// Only what is missing, or was given up, for this reason, as `gleaner gaps --json` prints it.
+    /// Retries only gaps with this reason, as `gleaner gaps --json` prints it.
     #[arg(long, value_name = "REASON")]
     pub(crate) reason: Option<String>,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(crate) struct RetryArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct OneGapArgs {
-    /// The gap's id, or its beginning, as `gleaner gaps` lists it.
+    /// The id of the gap, or its beginning; `gleaner gaps` lists it.
     pub(crate) id: String,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
@@ -84,23 +84,23 @@ pub(crate) struct OneGapArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RecordsArgs {
-    /// The stream, as CONNECTION.STREAM or as STREAM where only one connection has it.
+    /// The stream: CONNECTION.STREAM, or STREAM if only one connection has it.
     pub(crate) stream: String,
-    /// Only stored records whose time could not be read by a run with a time range (--since, --catch-up).
+    /// Prints only records whose time a run with --since or --catch-up could not read.
     #[arg(long, conflicts_with_all = ["since", "follow"])]
     pub(crate) time_unreadable: bool,
-    /// The changes after this number instead, each version and each deletion, in the order in which they
-    /// were stored; 0 is from the beginning.
+    /// Prints changes instead: each version and deletion after this sequence number, in the order in which they were
+    /// stored; 0 is the beginning.
     #[arg(long, value_name = "SEQ")]
     pub(crate) since: Option<u64>,
-    /// Goes on printing changes as they come, until Ctrl-C.
+    /// Waits for new changes and prints them, until Ctrl-C.
     #[arg(long)]
     pub(crate) follow: bool,
-    /// Prints one JSON object per line with `key`, `data` and `deleted`, changes also with `seq`; data is as it
-    /// came.
+    /// Prints one JSON object per line with `key`, `data` and `deleted`; changes have `seq`, too. `data` is exactly as
+    /// the connector sent it.
     #[arg(long)]
     pub(crate) json: bool,
-    /// At most so many lines.
+    /// The largest number of lines.
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub(crate) limit: Option<u64>,
     #[command(flatten)]
@@ -109,17 +109,17 @@ pub(crate) struct RecordsArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
-    /// What: a connection, or one stream as CONNECTION.STREAM.
+    /// A connection, or one stream as CONNECTION.STREAM.
     #[arg(value_name = "CONNECTION[.STREAM]")]
     pub(crate) what: String,
-    /// One JSON object per line with the record as it came, or a table with a column per property of the
-    /// stream's schema.
+    /// JSON lines with the records as the connector sent them, or CSV with a column per property of the schema. CSV
+    /// needs a single stream.
     #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
     pub(crate) format: ExportFormat,
-    /// The file, replaced as a whole and readable by you alone; - is standard output.
+    /// The file; - is standard output. An existing file is replaced as a whole. Only you can read it.
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub(crate) output: PathBuf,
-    /// Deleted records, too.
+    /// Includes deleted records.
     #[arg(long)]
     pub(crate) tombstones: bool,
     #[command(flatten)]
@@ -129,14 +129,13 @@ pub(crate) struct ExportArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
     Jsonl,
-    /// Values stand as they are. A spreadsheet may take one that begins with = + - or @ for a formula: import
-    /// the columns as text.
+    /// A spreadsheet may take a value that begins with = + - or @ for a formula: import the columns as text.
     Csv,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct QueryArgs {
-    /// One statement that reads, for example 'SELECT count(*) FROM "shop.orders"'.
+    /// One SELECT statement, for example 'SELECT count(*) FROM "shop.orders"'.
     pub(crate) sql: String,
     /// Prints one JSON object per line and row; bytes as {"blob": HEX}.
     #[arg(long)]

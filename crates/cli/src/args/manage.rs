@@ -1,4 +1,4 @@
-//! What can be typed to live with a connection: check it, answer it, hold it back, stop it, forget it.
+//! The options of commands that change a connection: check, answer, pause, resume, cancel, remove.
 
 use super::collect::{HomeArgs, duration};
 use clap::Args;
@@ -10,10 +10,10 @@ use std::time::Duration;
 pub(crate) struct CheckArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// Asks for the credentials first, and stores them encrypted if they work.
+    /// Asks for the credentials, tests them, and stores them encrypted if they work.
     #[arg(long)]
     pub(crate) sign_in: bool,
-    /// How long the service may take.
+    /// The longest time that the test may take.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     pub(crate) max_duration: Duration,
     /// Prints one JSON object.
@@ -25,16 +25,16 @@ pub(crate) struct CheckArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct AnswerArgs {
-    /// The number of the question [default: lists the questions that wait].
+    /// The number of the question [default: lists the open questions].
     #[arg(value_name = "ID")]
     pub(crate) id: Option<i64>,
     /// Reads the answer from standard input, a JSON object with a key per field.
     #[arg(long, requires = "id", conflicts_with = "decline")]
     pub(crate) stdin: bool,
-    /// Tells the connector that there is no answer.
+    /// Declines to answer.
     #[arg(long, requires = "id", conflicts_with = "remember")]
     pub(crate) decline: bool,
-    /// Also stores the credentials among the answers, encrypted, for the next runs.
+    /// Stores the credentials among the answers, encrypted, for later runs.
     #[arg(long, requires = "id")]
     pub(crate) remember: bool,
     /// Prints one JSON object per line and question.
@@ -56,7 +56,7 @@ pub(crate) struct PauseArgs {
 pub(crate) struct ResumeArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// Also says anew until when it may be collected: a date, a time in RFC 3339, or never.
+    /// The new end of your permission to collect: a date, a time in RFC 3339, or never.
     #[arg(long, value_name = "TIME|never", value_parser = expires)]
     pub(crate) expires: Option<Expires>,
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct CancelArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// At once, without finishing the slice that is under way.
+    /// Stops at once, without finishing the current slice.
     #[arg(long)]
     pub(crate) now: bool,
     #[command(flatten)]
@@ -78,10 +78,10 @@ pub(crate) struct CancelArgs {
 pub(crate) struct RemoveArgs {
     /// The connection.
     pub(crate) connection: String,
-    /// Also forgets everything that was collected, for good.
+    /// Deletes its records, too, for good.
     #[arg(long)]
     pub(crate) purge: bool,
-    /// With --purge: does not ask whether you mean it.
+    /// With --purge: does not ask for confirmation.
     #[arg(short, long, requires = "purge")]
     pub(crate) yes: bool,
     #[command(flatten)]

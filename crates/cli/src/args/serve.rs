@@ -1,4 +1,4 @@
-//! What can be typed about running by itself: the service, its unit, and when a connection runs.
+//! The options of `serve`, `schedule` and `service`.
 
 use super::collect::HomeArgs;
 use clap::{Args, Subcommand, ValueEnum, value_parser};
@@ -11,44 +11,44 @@ use std::time::Duration;
 
 #[derive(Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// Runs that may go on at the same time [default: 4].
+    /// Runs at the same time [default: 4].
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=64))]
     pub(crate) max_runs: Option<u16>,
-    /// Where browsers and programs of this machine reach the console, or off [default: 127.0.0.1:8716].
+    /// The address of the web console, or off [default: 127.0.0.1:8716].
     #[arg(long, value_name = "ADDRESS", value_parser = listen)]
     pub(crate) listen: Option<Listen>,
-    /// A name under which the console may be asked besides its own, for a proxy or a container of yours.
+    /// Another host name of the console, for example that of your proxy; repeatable.
     #[arg(long, value_name = "NAME", value_parser = allowed_name, value_delimiter = ',')]
     pub(crate) allow_host: Vec<OtherName>,
-    /// A certificate in PEM, with those that vouch for it: the console speaks TLS.
+    /// The TLS certificate of the console, in PEM, with its chain.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_certificate: Option<PathBuf>,
     /// The private key of the certificate, in PEM.
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Whether a proxy of yours stands before the console and speaks TLS with browsers: yes or no [default: no].
+    /// Says that a proxy in front of the console terminates TLS: yes or no [default: no].
     #[arg(long, value_enum, value_name = "WHETHER", hide_possible_values = true)]
     pub(crate) behind_proxy: Option<YesNo>,
-    /// The path below which the console lives, for example /gleaner [default: /].
+    /// The base path of the console, for example /gleaner [default: /].
     #[arg(long, value_name = "PATH", value_parser = base_path)]
     pub(crate) base_path: Option<BasePath>,
-    /// Tells you on the desktop when you are needed: yes or no [default: yes].
+    /// Shows a desktop notification when a connection needs you: yes or no [default: yes].
     #[arg(long, value_enum, value_name = "WHETHER", hide_possible_values = true)]
     pub(crate) notify_desktop: Option<YesNo>,
-    /// Runs a command when you are needed; GLEANER_CONNECTION, GLEANER_EVENT and GLEANER_MESSAGE say why.
+    /// Runs this command when a connection needs you, with GLEANER_CONNECTION, GLEANER_EVENT and GLEANER_MESSAGE set.
     #[arg(long, value_name = "COMMAND")]
     pub(crate) notify_command: Option<String>,
-    /// Posts JSON to this address when you are needed.
+    /// Posts JSON to this address when a connection needs you.
     #[arg(long, value_name = "URL", value_parser = webhook)]
     pub(crate) notify_webhook: Option<String>,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// Prints nothing but warnings and errors; the log has the rest.
+    /// Prints only warnings and errors; the log has the rest.
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// Where the console listens.
+/// The address of the console.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Listen {
     Off,
@@ -80,19 +80,19 @@ pub(crate) enum YesNo {
 pub(crate) struct ScheduleArgs {
     /// The connection [default: lists all].
     pub(crate) connection: Option<String>,
-    /// Whether it runs by itself: automatic, manual, paused, or default for what its author recommends.
+    /// When it runs: automatic, manual, paused, or default for its author's recommendation.
     #[arg(long, value_name = "MODE", value_parser = mode, requires = "connection")]
     pub(crate) mode: Option<Setting<Mode>>,
-    /// Once in so long, for example 30m, 6h or 1d; or default.
+    /// The interval between runs, for example 30m, 6h or 1d; or default.
     #[arg(long, value_name = "TIME", value_parser = every, requires = "connection", conflicts_with = "cron")]
     pub(crate) every: Option<Setting<Duration>>,
-    /// At the times of a cron pattern, for example "0 3 * * *"; or default.
+    /// A cron pattern, for example "0 3 * * *"; or default.
     #[arg(long, value_name = "PATTERN", value_parser = text, requires = "connection")]
     pub(crate) cron: Option<Setting<String>>,
-    /// Hours in which nothing begins by itself, for example 22:00-07:00; or default for none.
+    /// Hours without automatic runs, for example 22:00-07:00; or default for none.
     #[arg(long, value_name = "HOURS", value_parser = text, requires = "connection")]
     pub(crate) quiet: Option<Setting<String>>,
-    /// Whose hours these are, for example Europe/Berlin; or default for UTC.
+    /// The time zone of --cron and --quiet, for example Europe/Berlin; or default for UTC.
     #[arg(long, value_name = "ZONE", value_parser = text, requires = "connection")]
     pub(crate) zone: Option<Setting<String>>,
     /// Prints one JSON object per line and connection.
@@ -104,30 +104,30 @@ pub(crate) struct ScheduleArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceCommand {
-    /// Lets systemd run `gleaner serve` for you: writes a unit, enables and starts it.
+    /// Writes a systemd unit for `gleaner serve`, enables it and starts it.
     Install(ServiceInstallArgs),
-    /// Stops the service and removes its unit. What was collected stays.
+    /// Stops the service and removes its unit. The data stays.
     Uninstall(HomeArgs),
-    /// Whether the service is installed, and whether one runs.
+    /// Shows whether the service is installed and running.
     Status(HomeArgs),
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct ServiceInstallArgs {
-    /// Only prints the unit.
+    /// Prints the unit and installs nothing.
     #[arg(long)]
     pub(crate) print: bool,
-    /// Writes the unit, and leaves enabling and starting it to you.
+    /// Writes the unit without enabling or starting it.
     #[arg(long)]
     pub(crate) no_start: bool,
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }
 
-/// A run that the service starts; what is asked of it comes on standard input. Nobody types this.
+/// A run that `serve` starts. It reads its specification from standard input.
 #[derive(Args, Debug)]
 pub(crate) struct ScheduledRunArgs {
-    /// The service: the run ends with it.
+    /// The process of `serve`: the run ends with it.
     #[arg(long)]
     pub(crate) parent: u32,
     #[command(flatten)]
@@ -146,7 +146,7 @@ fn mode(text: &str) -> Result<Setting<Mode>, String> {
     }
 }
 
-/// `30m`, `6h`, `1d`; what is too often is said by the schedule.
+/// `30m`, `6h`, `1d`. The schedule refuses intervals that are too short.
 fn every(text: &str) -> Result<Setting<Duration>, String> {
     if text == DEFAULT {
         return Ok(Setting::Default);
@@ -167,7 +167,7 @@ fn text(text: &str) -> Result<Setting<String>, String> {
     }
 }
 
-/// In plain text only on this machine.
+/// Allows plain HTTP only to this machine.
 fn webhook(text: &str) -> Result<String, String> {
     let local = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
     let ends_host = |rest: &str| rest.is_empty() || rest.starts_with(['/', ':', '?']);

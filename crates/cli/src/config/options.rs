@@ -19,8 +19,8 @@ macro_rules! declare {
 }
 
 pub(super) const OPTIONS: &[Declared] = declare! {
-    Every "colour", "GLEANER_COLOUR", "--colour", "auto", "\"never\"",
-        "When text is coloured: auto, always or never.";
+    Every "colour", "GLEANER_COLOUR", "--color", "auto", "\"never\"",
+        "Colors the output: auto, always or never.";
     Run "run.interact", "GLEANER_RUN_INTERACT", "--interact", "prompt on a terminal, none otherwise", "\"none\"",
         "What happens when a connector asks something.";
     Run "run.max_requests", "GLEANER_RUN_MAX_REQUESTS", "--max-requests", "no limit", "10000",

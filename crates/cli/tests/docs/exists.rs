@@ -152,7 +152,7 @@ fn gleaner(arguments: &[&str]) -> String {
 fn walk(path: &mut Vec<String>, into: &mut BTreeMap<String, Help>) {
     let mut arguments = path.iter().map(String::as_str).collect::<Vec<_>>();
     arguments.push("-h");
-    let help = read_help(&gleaner(&arguments));
+    let help = read_help(&gleaner(&arguments), path.is_empty());
     let inner = if path.len() < DEPTH_MAX { help.commands.clone() } else { Vec::new() };
     into.insert(path.join(" "), help);
     for command in inner {
@@ -162,8 +162,9 @@ fn walk(path: &mut Vec<String>, into: &mut BTreeMap<String, Help>) {
     }
 }
 
-/// Reads what clap prints: a sentence, then sections whose lines are indented, those that go on further.
-fn read_help(text: &str) -> Help {
+/// Reads what clap prints: a sentence, then sections whose lines are indented, those that go on further. The overview of all
+/// commands has several sections of them.
+fn read_help(text: &str, is_overview: bool) -> Help {
     let about = text.lines().take_while(|line| !line.trim().is_empty()).collect::<Vec<_>>().join(" ");
     let mut help = Help { about, ..Help::default() };
     let (mut section, mut section_of_last) = ("", "");
@@ -174,11 +175,9 @@ fn read_help(text: &str) -> Help {
         }
         let indent = line.len() - line.trim_start().len();
         let words = line.trim();
-        if section == "Commands" && indent == 2 {
-            let name = words.split_whitespace().next().unwrap_or_default();
-            if name != "help" {
-                help.commands.push(name.to_owned());
-            }
+        if (section == "Commands" || is_overview && section != "Options") && indent == 2 {
+            let names = words.split("  ").next().unwrap_or_default().split(", ");
+            help.commands.extend(names.filter(|name| *name != "help").map(str::to_owned));
         } else if let Some(at) = words.find("--").filter(|at| indent <= 6 && (*at == 0 || words.starts_with('-'))) {
             let (head, what) = words[at..].split_once("  ").unwrap_or_else(|| (&words[at..], ""));
             let (name, value) = head.split_once(' ').unwrap_or((head, ""));
@@ -252,7 +251,7 @@ fn exit_codes() -> BTreeMap<u8, String> {
     let source = include_str!("../../src/error.rs");
     let declared = source.lines().filter_map(|line| line.split_once("const EXIT_")?.1.split_once(": u8 = "));
     let declared = declared.map(|(_, number)| number.trim_end_matches(';').parse::<u8>().unwrap());
-    let help = gleaner(&["run", "-h"]);
+    let help = gleaner(&["help", "exit-codes"]);
     let said = help.split("Exit codes:").nth(1).unwrap_or_default().lines().filter_map(|line| {
         let (code, what) = line.trim().split_once("  ")?;
         Some((code.parse::<u8>().ok()?, what.trim().to_owned()))
@@ -260,7 +259,8 @@ fn exit_codes() -> BTreeMap<u8, String> {
     let mut codes = declared.chain([0]).map(|code| (code, String::new())).collect::<BTreeMap<_, _>>();
     for (code, what) in said {
         let known = codes.get_mut(&code);
-        *known.unwrap_or_else(|| panic!("`gleaner run -h` names exit code {code}, which no command has")) = what;
+        *known.unwrap_or_else(|| panic!("`gleaner help exit-codes` names exit code {code}, which no command has")) =
+            what;
     }
     assert!(codes.len() > 5, "{codes:?}");
     codes

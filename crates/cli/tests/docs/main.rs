@@ -146,7 +146,7 @@ fn exit_codes(pages: &[Page], exists: &Exists) -> Faults {
     let unseen = exists.exit_codes.keys().filter(|code| !table.contains(&format!("\n| {code} | ")));
     faults.extend(unseen.map(|code| format!("docs/commands.md does not explain exit code {code}")));
     let unsaid = exists.exit_codes.iter().filter(|(_, what)| what.is_empty());
-    faults.extend(unsaid.map(|(code, _)| format!("`gleaner run --help` does not explain exit code {code}")));
+    faults.extend(unsaid.map(|(code, _)| format!("`gleaner help exit-codes` does not explain exit code {code}")));
     faults
 }
 

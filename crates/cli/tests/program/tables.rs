@@ -45,7 +45,8 @@ fn a_run_is_shown_in_80_columns_without_a_terminal() {
 fn help_and_version_are_no_errors() {
     let version = gleaner(&["--version"]);
     assert_eq!((version.code, version.stdout.as_str()), (0, concat!("gleaner ", env!("CARGO_PKG_VERSION"), "\n")));
-    for arguments in [&["help"][..], &["--help"], &["lab", "run", "--help"], &["help", "lab", "show"]] {
+    for arguments in [&["help", "exit-codes"][..], &["exit-codes"], &["lab", "run", "--help"], &["help", "lab", "show"]]
+    {
         let answer = gleaner(arguments);
         assert_eq!(answer.code, 0, "{arguments:?}");
         let codes = answer.stdout.split_once("Exit codes:\n").map_or("", |(_, codes)| codes);
@@ -59,9 +60,10 @@ fn help_and_version_are_no_errors() {
 #[test]
 fn an_operator_inspects_the_cli_surface_and_finds_no_browser_to_start_or_stop() {
     let main = gleaner(&["--help"]).stdout;
-    let commands = main.split_once("Commands:\n").unwrap().1;
-    let commands = commands.lines().take_while(|line| line.starts_with("  ")).filter(|line| !line.starts_with("   "));
-    let names = commands.map(|line| line.split_whitespace().next().unwrap()).collect::<Vec<_>>();
+    let commands = main.lines().filter_map(|line| line.strip_prefix("  ")?.split_once("  ")).map(|(names, _)| names);
+    let names =
+        commands.flat_map(|names| names.split(", ")).filter(|name| !name.trim().is_empty() && !name.starts_with('-'));
+    let names = names.collect::<Vec<_>>();
     assert!(names.contains(&"run") && names.contains(&"status"), "{names:?}");
     for name in &names {
         assert!(!name.contains("browser") && !name.contains("daemon"), "{name}");
