@@ -7,9 +7,9 @@
 
 use crate::ask::Ask;
 use gleaner_engine::{
-    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, ProcessEffect,
-    Reach, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, StoreEffect, Time, Track,
-    TrackChoice, Validate, WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Now, ProcessEffect, Reach,
+    RecordChecks, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, StoreEffect, Time,
+    Track, TrackChoice, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, StreamScope, Violation,
@@ -42,22 +42,6 @@ pub(crate) struct Ground {
     pub(crate) bindings: Vec<(String, RawJson<'static>)>,
     /// What an ordinary run collects.
     pub(crate) streams: Vec<String>,
-}
-
-#[derive(Debug)]
-struct Checks {
-    schemas: Schemas,
-    redactor: Redactor,
-}
-
-impl Validate for Checks {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
-        self.schemas.check(stream, body)
-    }
-
-    fn reveals_credential(&self, text: &str) -> bool {
-        self.redactor.reveals(text)
-    }
 }
 
 /// Engine and store behind a run, whichever track it moves.
@@ -137,7 +121,7 @@ impl<'s, T: Track> Keeper<'s, T> {
             bookmarks: session.bookmarks(),
             bindings: ground.bindings.iter().map(|(name, _)| name.clone()).collect(),
             grant_expires_at: None,
-            validator: Box::new(Checks { schemas, redactor: ground.redactor.clone() }),
+            validator: Box::new(RecordChecks { schemas, redactor: ground.redactor.clone() }),
             silence_max: None,
             effects_max: EFFECTS_MAX,
         };
