@@ -103,5 +103,5 @@ pub(crate) fn scheduled_run(args: &ScheduledRunArgs, out: &mut Output) -> Result
         .map_err(|error| CliError::usage(format!("standard input is no specification of a run: {error}"), hint))?;
     let app = args.home.app()?;
     Config::load(&app)?.fill_run(&mut spec, &mut None)?;
-    run::run_spec(&app, spec, Shown { json: false, quiet: true, interact: Interact::Park }, None, out)
+    run::run_spec(&app, spec, Shown { json: false, quiet: true, interact: Interact::Park }, out)
 }
