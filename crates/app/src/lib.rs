@@ -36,7 +36,7 @@
 //!   and a rehearsal for authors; their scratch store; a recording that a connector made
 //! - `view/connection_view.rs`: `ConnectionView::load`, the only place that gathers the state of a connection;
 //!   `facts` (what a schedule decides by), `outlook` (what comes next, in words and codes), `coverage` (how complete
-//!   each stream is)
+//!   each stream is), `reports` (what the commands that only read show)
 //! - `service.rs`, `service/`: the loop; `child` (one run as a process), `shutdown`, `notices` (what the owner is
 //!   told, pure) and `notify` (how), `sd_notify`, `log_file`
 //! - `doctor.rs`, `doctor/`: the checks: folder, store, connections, machine
@@ -74,7 +74,8 @@ pub use service::log_file::LogFile;
 pub use service::notify::Channels;
 pub use service::sd_notify::Supervisor;
 pub use service::{Handle, Service, ServiceConfig};
-pub use stream_name::{StreamsOf, one_stream, one_stream_or_all};
+pub use stream_name::one_stream;
 pub use view::connection_view::{ConnectionView, Look, is_collected};
 pub use view::coverage::CoveredStream;
 pub use view::outlook::{Outlook, kind_code};
+pub use view::reports::{Explained, ExportTo, MissingRecord, MissingSums, Overview, each_row};

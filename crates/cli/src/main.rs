@@ -33,7 +33,6 @@ use args::care::ConfigCommand;
 use args::new::NewCommand;
 use args::{Cli, Command, LabCommand};
 use clap::{ArgMatches, FromArgMatches};
-use config::Config;
 use error::CliError;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,21 +77,14 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
         Command::Lab(LabCommand::Tuning(args)) => commands::lab_tuning::run(&args, &mut out),
-        Command::Proxy(mut args) => {
-            Config::load(&args.home.app()?)?.fill_proxy(&mut args)?;
-            commands::proxy::run(&args)
-        }
-        Command::Fetch(mut args) => {
-            Config::load(&args.home.app()?)?.fill_fetch(&mut args)?;
-            commands::fetch::run(&args, &mut out)
-        }
+        Command::Proxy(args) => commands::proxy::run(args),
+        Command::Fetch(args) => commands::fetch::run(args, &mut out),
         Command::Demo(args) => commands::demo::run(&args, &mut out),
         Command::Add(args) => commands::add::run(&args, &mut out),
         Command::Run(args) => commands::run::run(&args, &mut out),
-        Command::Serve(mut args) => {
-            Config::load(&args.home.app()?)?.fill_serve(&mut args)?;
+        Command::Serve(args) => {
             drop(out);
-            commands::serve::run(&args)
+            commands::serve::run(args)
         }
         Command::Schedule(args) => commands::schedule::run(&args, &mut out),
         Command::Service(command) => commands::service::run(&command, &mut out),
