@@ -1,10 +1,10 @@
 //! What can be typed, declared once: names, ranges, defaults and help.
 
 pub(crate) mod author;
-pub(crate) mod care;
 pub(crate) mod collect;
 pub(crate) mod fetch;
-pub(crate) mod look;
+pub(crate) mod inspect;
+pub(crate) mod maintenance;
 pub(crate) mod manage;
 pub(crate) mod new;
 pub(crate) mod serve;
@@ -61,7 +61,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
     /// When text is coloured: auto, always or never [default: auto].
     #[arg(long, alias = "color", value_enum, value_name = "WHEN", global = true, hide_possible_values = true)]
-    pub(crate) colour: Option<care::Colour>,
+    pub(crate) colour: Option<maintenance::Colour>,
 }
 
 /// What can be typed. A command ends with the codes of a run unless it says otherwise.
@@ -101,17 +101,17 @@ pub(crate) enum Command {
     /// The last runs of a connection.
     Runs(collect::OfConnectionArgs),
     /// What is known and not here, and why.
-    Gaps(look::GapsArgs),
+    Gaps(inspect::GapsArgs),
     /// How complete each stream is: listed, stored, missing, left out.
-    Coverage(look::CoverageArgs),
+    Coverage(inspect::CoverageArgs),
     /// The records of a stream, or its changes.
-    Records(look::RecordsArgs),
+    Records(inspect::RecordsArgs),
     /// Writes records to a file or to standard output, all as they were at one moment.
-    Export(look::ExportArgs),
+    Export(inspect::ExportArgs),
     /// Asks the store a question in SQL; docs/store.md lists the tables, and each stream has a view.
-    Query(look::QueryArgs),
+    Query(inspect::QueryArgs),
     /// Why a connection is not running, not faster, not complete, and what comes next.
-    Why(look::WhyArgs),
+    Why(inspect::WhyArgs),
     /// Whether a connection works: its manifest, its credentials, and one call to its service. Stores nothing.
     Check(manage::CheckArgs),
     /// Lists the questions that wait for you, or answers one.
@@ -143,22 +143,22 @@ pub(crate) enum Command {
     Connectors(collect::PrintArgs),
     /// Settings that outlive a command.
     #[command(subcommand)]
-    Config(care::ConfigCommand),
+    Config(maintenance::ConfigCommand),
     /// Writes the store into one file, also while a run goes on, and reads it back.
     ///
     /// Credentials are not in it.
-    Backup(care::BackupArgs),
+    Backup(maintenance::BackupArgs),
     /// Puts a backup in the place of the store, which is kept under another name.
-    Restore(care::RestoreArgs),
+    Restore(maintenance::RestoreArgs),
     /// Looks at everything that a run depends on, and says what to do about what is not well.
     #[command(after_help = DOCTOR_EXIT_CODES)]
     Doctor(collect::PrintArgs),
     /// Prints what a shell needs to complete our commands.
     #[command(after_help = EXIT_CODES)]
-    Completions(care::CompletionsArgs),
+    Completions(maintenance::CompletionsArgs),
     /// Prints the manual, or writes a page per command.
     #[command(after_help = EXIT_CODES)]
-    Man(care::ManArgs),
+    Man(maintenance::ManArgs),
     /// A connector that comes with the program, as a process of its own; started by `run`.
     #[command(hide = true)]
     Connector {

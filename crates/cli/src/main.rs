@@ -5,7 +5,7 @@
 //!
 //! - `main.rs`: the summary
 //! - `args.rs`: what can be typed
-//! - `args/serve.rs`, `args/collect.rs`, `args/look.rs`, `args/manage.rs`, `args/care.rs`, `args/new.rs`,
+//! - `args/serve.rs`, `args/collect.rs`, `args/inspect.rs`, `args/manage.rs`, `args/maintenance.rs`, `args/new.rs`,
 //!   `args/author.rs`: the same for collecting; for looking at it; for living with a connection; for taking care of
 //!   the data root and the program; for authors
 //! - `commands/`: one file per command
@@ -29,7 +29,7 @@ mod first_party;
 mod lab;
 mod terminal;
 
-use args::care::ConfigCommand;
+use args::maintenance::ConfigCommand;
 use args::new::NewCommand;
 use args::{Cli, Command, LabCommand};
 use clap::{ArgMatches, FromArgMatches};

@@ -45,7 +45,7 @@ pub(crate) struct Ground {
 }
 
 /// Engine and store behind a run, whichever track it moves.
-pub(crate) trait Keep {
+pub(crate) trait JudgedRun {
     /// Takes output and says what to do.
     fn feed(&mut self, bytes: &[u8]) -> Vec<Order>;
     /// The process has ended and its output is all there. A run that was cancelled, or cut by us, is not
@@ -69,7 +69,7 @@ pub(crate) struct Kept {
 }
 
 /// One run, as engine and store see it.
-struct Keeper<'s, T: Track> {
+struct CheckedRun<'s, T: Track> {
     store: &'s mut Store,
     session: Option<Session<T>>,
     run: Run<T>,
@@ -85,7 +85,7 @@ pub(crate) fn begin<'s>(
     store: &'s mut Store,
     ground: &Ground,
     ask: &Ask,
-) -> Result<(Box<dyn Keep + 's>, Vec<u8>), String> {
+) -> Result<(Box<dyn JudgedRun + 's>, Vec<u8>), String> {
     let asked = Scope::new(ask.streams.clone()).map_err(|fault| fault.to_string())?;
     let grant = ground.streams.iter().map(StreamScope::all_of).collect();
     let grant = Scope::new(grant).map_err(|fault| fault.to_string())?;
@@ -93,20 +93,20 @@ pub(crate) fn begin<'s>(
     let scope = RunScope { grant, asked: asked.clone(), part: GrantPart::All };
     let reach = Reach::decide(&ground.manifest, &scope, &seen);
     match reach.track() {
-        TrackChoice::Steady => Keeper::<Steady>::begin(store, ground, ask, asked, reach),
-        TrackChoice::CatchUp => Keeper::<CatchUp>::begin(store, ground, ask, asked, reach),
-        TrackChoice::Scoped => Keeper::<Scoped>::begin(store, ground, ask, asked, reach),
+        TrackChoice::Steady => CheckedRun::<Steady>::begin(store, ground, ask, asked, reach),
+        TrackChoice::CatchUp => CheckedRun::<CatchUp>::begin(store, ground, ask, asked, reach),
+        TrackChoice::Scoped => CheckedRun::<Scoped>::begin(store, ground, ask, asked, reach),
     }
 }
 
-impl<'s, T: Track> Keeper<'s, T> {
+impl<'s, T: Track> CheckedRun<'s, T> {
     fn begin(
         store: &'s mut Store,
         ground: &Ground,
         ask: &Ask,
         scope: Scope,
         reach: Reach,
-    ) -> Result<(Box<dyn Keep + 's>, Vec<u8>), String> {
+    ) -> Result<(Box<dyn JudgedRun + 's>, Vec<u8>), String> {
         let began = Instant::now();
         let now = now(began);
         let purpose = if ask.recovery_only { RunPurpose::RecoveryOnly } else { RunPurpose::Full };
@@ -168,7 +168,7 @@ impl<'s, T: Track> Keeper<'s, T> {
     }
 }
 
-impl<T: Track> Keep for Keeper<'_, T> {
+impl<T: Track> JudgedRun for CheckedRun<'_, T> {
     fn feed(&mut self, bytes: &[u8]) -> Vec<Order> {
         let mut orders = Vec::new();
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(Limits::default()));
@@ -208,7 +208,7 @@ impl<T: Track> Keep for Keeper<'_, T> {
     }
 }
 
-impl<T: Track> Keeper<'_, T> {
+impl<T: Track> CheckedRun<'_, T> {
     fn settle(&mut self, orders: &mut Vec<Order>) {
         while self.step(orders) {}
     }

@@ -1,6 +1,6 @@
 //! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
 
-use crate::args::look::CoverageArgs;
+use crate::args::inspect::CoverageArgs;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
 use gleaner_app::{CoveredStream, dates};

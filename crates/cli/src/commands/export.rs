@@ -1,6 +1,6 @@
 //! `gleaner export`: records as JSON lines or as a table, all as they were at one moment.
 
-use crate::args::look::{ExportArgs, ExportFormat};
+use crate::args::inspect::{ExportArgs, ExportFormat};
 use crate::error::{CliError, EXIT_INTERRUPTED};
 use crate::terminal::output::{Output, report_to_stderr};
 use crate::terminal::stop_signals;

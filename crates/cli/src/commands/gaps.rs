@@ -1,7 +1,7 @@
 //! `gleaner gaps`: what is known and not here, and why; and the records that do not fit their schema. What the owner says
 //! about one gap is done by the same functions as in the console.
 
-use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
+use crate::args::inspect::{GapsArgs, GapsCommand, RetryArgs};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone, counted};
 use gleaner_app::{MissingRecord, MissingSums, dates, is_collected};

@@ -3,7 +3,7 @@
 //! Rows go out as they come. The widths of a table are those of its first rows; what comes later is cut to fit
 //! on a terminal, and never where another program reads.
 
-use crate::args::look::QueryArgs;
+use crate::args::inspect::QueryArgs;
 use crate::error::{CliError, EXIT_INTERRUPTED};
 use crate::terminal::output::{Output, Tone};
 use crate::terminal::stop_signals;

@@ -1,6 +1,6 @@
 //! `gleaner records`: what is stored of a stream, as it came, or the changes of it.
 
-use crate::args::look::RecordsArgs;
+use crate::args::inspect::RecordsArgs;
 use crate::commands::follow::{self, Feed};
 use crate::error::CliError;
 use crate::terminal::output::Output;

@@ -3,7 +3,7 @@
 //! At most twelve lines, each from evidence in the store and none from a guess. A stop by our own budget and a
 //! service that pushed back are told apart everywhere.
 
-use crate::args::look::WhyArgs;
+use crate::args::inspect::WhyArgs;
 use crate::commands::why_missing;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
