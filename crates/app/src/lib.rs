@@ -27,8 +27,8 @@
 //! - `actions.rs`, `actions/`: what an owner does to a connection, durable before it is answered: `gaps`,
 //!   `questions`, `schedule_change`, `maintenance` (init, backup, restore, remove, repair)
 //! - `connection/`: how a connection is described: `catalog` (connectors that can be added by name), `settings`,
-//!   `setting_name`, `credentials`, `new_connection` (the one way to add one), `offer` and `wish` (the same for a
-//!   page, and what a page may never say)
+//!   `setting_name`, `credentials`, `new_connection` (the one way to add one), `connector_form` and `add_request` (the
+//!   same for a page, and what a page may never say)
 //! - `run/spec.rs`: `RunSpec`, what is asked of a run, and the one way from there to a `RunRequest`; `scope` and
 //!   `bindings` are parts of it
 //! - `run/collect.rs`: whether a run may begin, and what came of it
@@ -36,7 +36,7 @@
 //!   and a rehearsal for authors; their scratch store; a recording that a connector made
 //! - `view/connection_view.rs`: `ConnectionView::load`, the only place that gathers the state of a connection;
 //!   `facts` (what a schedule decides by), `outlook` (what comes next, in words and codes), `coverage` (how complete
-//!   each stream is)
+//!   each stream is), `reports` (what the commands that only read show)
 //! - `service.rs`, `service/`: the loop; `child` (one run as a process), `shutdown`, `notices` (what the owner is
 //!   told, pure) and `notify` (how), `sd_notify`, `log_file`
 //! - `doctor.rs`, `doctor/`: the checks: folder, store, connections, machine
@@ -56,13 +56,13 @@ mod view;
 pub use actions::schedule_change::{ScheduleChange, Setting};
 pub use actions::{Backup, Initialized, Removed, Reply, Restored, Stop, Stopped, usual_fields};
 pub use app::{App, Nudge, Program};
+pub use connection::add_request::{AddRequest, Added};
 pub use connection::catalog::{Catalog, Connector, Faulty, Origin};
+pub use connection::connector_form::{ConnectorForm, FormField};
 pub use connection::credentials::{AskSecret, Credential, Credentials, how_to_give};
 pub use connection::new_connection::{AddSpec, NewConnection};
-pub use connection::offer::{Offer, OfferedField};
 pub use connection::setting_name::setting_names;
 pub use connection::settings::{Expires, parse_manifest, read_manifest};
-pub use connection::wish::{Added, Wish};
 pub use doctor::{Check, CheckVerdict};
 pub use error::{AppError, ErrorKind, nearest};
 pub use run::collect::{EndedRun, PreparedRun, end_of_rest, renew, rest_text};
@@ -74,7 +74,8 @@ pub use service::log_file::LogFile;
 pub use service::notify::Channels;
 pub use service::sd_notify::Supervisor;
 pub use service::{Handle, Service, ServiceConfig};
-pub use stream_name::{StreamsOf, one_stream, one_stream_or_all};
+pub use stream_name::one_stream;
 pub use view::connection_view::{ConnectionView, Look, is_collected};
 pub use view::coverage::CoveredStream;
 pub use view::outlook::{Outlook, kind_code};
+pub use view::reports::{Explained, ExportTo, MissingRecord, MissingSums, Overview, each_row};

@@ -23,7 +23,7 @@ use crate::view::outlook::kind_code;
 use child::Run;
 use gleaner_engine::WallTime;
 use gleaner_schedule::{Detained, Launch, Limits, Scheduler};
-use gleaner_store::{Acquired, HEARTBEAT, HeldBy, Holder, Lease, LeaseOn, Reader, Store, StoreError};
+use gleaner_store::{Acquired, HEARTBEAT, HeldBy, Lease, LeaseOn, Reader, Store, StoreError};
 use notices::notices;
 use notify::{Channels, Teller};
 use sd_notify::Supervisor;
@@ -128,7 +128,6 @@ pub struct Service {
     store: Store,
     reader: Reader,
     lease: Lease,
-    ourselves: Holder,
     scheduler: Scheduler,
     look: Look,
     runs: BTreeMap<String, Run>,
@@ -166,8 +165,7 @@ impl Service {
     /// Takes the lease.
     fn begin(app: App, config: ServiceConfig) -> Result<Self, AppError> {
         let mut store = Store::open(&app.store_path())?;
-        let ourselves = ourselves()?;
-        let lease = match store.acquire(&[LeaseOn::Serve], &ourselves, now())? {
+        let lease = match store.acquire(&[LeaseOn::Serve], &ourselves()?, now())? {
             Acquired::Yes { mut leases, .. } => leases.remove(0),
             Acquired::Held(by) => return Err(held(&by)),
         };
@@ -194,7 +192,6 @@ impl Service {
             store,
             reader,
             lease,
-            ourselves,
             teller,
             events,
         })
@@ -280,7 +277,6 @@ impl Service {
             }
             (self.seen_change, self.seen_secrets) = (change, secrets);
             self.read_all();
-            self.look_for_the_stuck();
         }
         Ok(())
     }
@@ -300,16 +296,35 @@ impl Service {
         }
         self.look.keep(|known| names.iter().any(|name| name == known));
         self.could_not.retain(|known, _| names.contains(known));
+        if let Err(error) = self.look.again(&self.reader, now()) {
+            return self.fault(&error.to_string());
+        }
         for name in &names {
-            self.read_one(name);
+            if let Some(view) = self.load(name) {
+                self.look_whether_stuck(name, view.holder.as_ref());
+            }
+        }
+        let gone = self.runs.keys().filter(|&name| !names.contains(name));
+        for name in gone.cloned().collect::<Vec<_>>() {
+            self.look_whether_stuck(&name, None);
+        }
+    }
+
+    /// Reads what is known about one connection now.
+    fn read_one(&mut self, name: &str) -> Option<ConnectionView> {
+        match self.look.again(&self.reader, now()) {
+            Ok(()) => self.load(name),
+            Err(error) => {
+                self.fault(&error.to_string());
+                None
+            }
         }
     }
 
     /// Reads what is known about one connection, and tells schedule and owner.
-    fn read_one(&mut self, name: &str) -> Option<ConnectionView> {
-        let date = now();
-        let looked = self.look.again(&self.reader, date);
-        let mut view = match looked.and_then(|()| ConnectionView::load(&self.reader, &mut self.look, name)) {
+    fn load(&mut self, name: &str) -> Option<ConnectionView> {
+        let date = self.look.now;
+        let mut view = match ConnectionView::load(&self.reader, &mut self.look, name) {
             Ok(view) => view,
             Err(StoreError::UnknownConnection(_) | StoreError::Purging(_)) => {
                 self.scheduler.forget(name);
@@ -434,15 +449,13 @@ impl Service {
     }
 
     /// A run whose lease has ended although its process lives does nothing any more, and is ended.
-    fn look_for_the_stuck(&mut self) {
-        for (name, run) in self.runs.iter_mut().filter(|(_, run)| run.since.elapsed() > BEGIN_MAX) {
-            let held = self.reader.held_by(LeaseOn::Connection(name), &self.ourselves, now());
-            let is_at_work = held.map_or(true, |held| held.is_some_and(|held| held.pid == run.id()));
-            run.strikes = if is_at_work { 0 } else { run.strikes + 1 };
-            if run.strikes >= STRIKES_MAX {
-                tracing::error!("{name:?}: process {} hangs, and is ended", run.id());
-                run.kill();
-            }
+    fn look_whether_stuck(&mut self, name: &str, holder: Option<&HeldBy>) {
+        let Some(run) = self.runs.get_mut(name).filter(|run| run.since.elapsed() > BEGIN_MAX) else { return };
+        let is_at_work = holder.is_some_and(|holder| holder.pid == run.id());
+        run.strikes = if is_at_work { 0 } else { run.strikes + 1 };
+        if run.strikes >= STRIKES_MAX {
+            tracing::error!("{name:?}: process {} hangs, and is ended", run.id());
+            run.kill();
         }
     }
 

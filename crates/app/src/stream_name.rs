@@ -3,9 +3,6 @@
 use crate::error::{AppError, ErrorKind, nearest};
 use gleaner_store::{ConnectionState, Reader};
 
-/// A connection and some of its streams.
-pub type StreamsOf = (String, Vec<String>);
-
 /// One stream.
 ///
 /// # Errors
@@ -35,11 +32,7 @@ pub fn one_stream(reader: &Reader, typed: &str) -> Result<(String, String), AppE
 }
 
 /// All streams of a connection, or one. The name of a connection comes first.
-///
-/// # Errors
-///
-/// When it is not clear which are meant.
-pub fn one_stream_or_all(reader: &Reader, typed: &str) -> Result<StreamsOf, AppError> {
+pub(crate) fn one_stream_or_all(reader: &Reader, typed: &str) -> Result<(String, Vec<String>), AppError> {
     let of_connection = all(reader)?.into_iter().filter(|(connection, _)| connection == typed);
     let streams = of_connection.map(|(_, stream)| stream).collect::<Vec<_>>();
     if !streams.is_empty() {

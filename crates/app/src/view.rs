@@ -4,3 +4,4 @@ pub(crate) mod connection_view;
 pub(crate) mod coverage;
 pub(crate) mod facts;
 pub(crate) mod outlook;
+pub(crate) mod reports;

@@ -9,6 +9,7 @@
 //! - `debug_only.rs`: `Debug` that shows some fields alone
 //! - `live_line.rs`: one line on a terminal that is drawn again and again
 //! - `outside.rs`: text that somebody else wrote, made safe to show
+//! - `process.rs`: which processes there are
 
 pub mod atomic;
 pub mod clock;
@@ -17,3 +18,4 @@ mod debug_only;
 pub mod live_line;
 pub mod outside;
 pub mod private;
+pub mod process;

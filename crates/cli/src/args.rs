@@ -1,10 +1,10 @@
 //! The command line, declared once: names, ranges, defaults and help.
 
 pub(crate) mod author;
-pub(crate) mod care;
 pub(crate) mod collect;
 pub(crate) mod fetch;
-pub(crate) mod look;
+pub(crate) mod inspect;
+pub(crate) mod maintenance;
 pub(crate) mod manage;
 pub(crate) mod new;
 pub(crate) mod serve;
@@ -160,7 +160,7 @@ pub(crate) struct Cli {
         global = true,
         hide_possible_values = true
     )]
-    pub(crate) colour: Option<care::Colour>,
+    pub(crate) colour: Option<maintenance::Colour>,
 }
 
 /// The command line with an example for each command. The exit codes of a command are those of a run unless it has its

@@ -8,9 +8,9 @@ mod file;
 mod options;
 
 use crate::args::ProxyArgs;
-use crate::args::care::Colour;
 use crate::args::collect::{CollectArgs, HomeArgs, Interact};
 use crate::args::fetch::FetchArgs;
+use crate::args::maintenance::Colour;
 use crate::args::serve::ServeArgs;
 use clap::Parser;
 use file::InFile;

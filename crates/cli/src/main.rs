@@ -5,7 +5,7 @@
 //!
 //! - `main.rs`: the summary
 //! - `args.rs`: what can be typed
-//! - `args/serve.rs`, `args/collect.rs`, `args/look.rs`, `args/manage.rs`, `args/care.rs`, `args/new.rs`,
+//! - `args/serve.rs`, `args/collect.rs`, `args/inspect.rs`, `args/manage.rs`, `args/maintenance.rs`, `args/new.rs`,
 //!   `args/author.rs`: the same for collecting; for looking at it; for living with a connection; for taking care of
 //!   the data root and the program; for authors
 //! - `commands/`: one file per command
@@ -29,11 +29,10 @@ mod first_party;
 mod lab;
 mod terminal;
 
-use args::care::ConfigCommand;
+use args::maintenance::ConfigCommand;
 use args::new::NewCommand;
 use args::{Cli, Command, LabCommand};
 use clap::{ArgMatches, FromArgMatches};
-use config::Config;
 use error::CliError;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -78,21 +77,14 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
         Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
         Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
         Command::Lab(LabCommand::Tuning(args)) => commands::lab_tuning::run(&args, &mut out),
-        Command::Proxy(mut args) => {
-            Config::load(&args.home.app()?)?.fill_proxy(&mut args)?;
-            commands::proxy::run(&args)
-        }
-        Command::Fetch(mut args) => {
-            Config::load(&args.home.app()?)?.fill_fetch(&mut args)?;
-            commands::fetch::run(&args, &mut out)
-        }
+        Command::Proxy(args) => commands::proxy::run(args),
+        Command::Fetch(args) => commands::fetch::run(args, &mut out),
         Command::Demo(args) => commands::demo::run(&args, &mut out),
         Command::Add(args) => commands::add::run(&args, &mut out),
         Command::Run(args) => commands::run::run(&args, &mut out),
-        Command::Serve(mut args) => {
-            Config::load(&args.home.app()?)?.fill_serve(&mut args)?;
+        Command::Serve(args) => {
             drop(out);
-            commands::serve::run(&args)
+            commands::serve::run(args)
         }
         Command::Schedule(args) => commands::schedule::run(&args, &mut out),
         Command::Service(command) => commands::service::run(&command, &mut out),

@@ -3,7 +3,6 @@
 pub(crate) mod live;
 pub(crate) mod log;
 pub(crate) mod output;
-pub(crate) mod pages;
 pub(crate) mod progress;
 pub(crate) mod prompt;
 pub(crate) mod run_account;

@@ -4,8 +4,8 @@
 //! user's is written to.
 
 use crate::ask::{Ask, Treatment};
+use crate::checked_run::{self, CONNECTION, Ground, JudgedRun, Order};
 use crate::child::{Child, Output};
-use crate::keeper::{self, CONNECTION, Ground, Keep, Order};
 use crate::observed::{Late, Lines, Observed};
 use crate::report::{Board, Finding};
 use crate::subject::Subject;
@@ -106,7 +106,7 @@ impl<'a> Bench<'a> {
         board.tell(&Finding::Start(ask.name));
         self.starts += 1;
         let mark = self.mark();
-        let (keeper, line) = keeper::begin(store, &self.ground, ask)?;
+        let (keeper, line) = checked_run::begin(store, &self.ground, ask)?;
         let slow = if let Treatment::Slow(slow) = ask.treatment { Some(slow) } else { None };
         let child = Child::start(self.subject, &self.environment(&ask.without), mark, slow);
         self.spawn_failed = child.is_err();
@@ -149,7 +149,7 @@ impl<'a> Bench<'a> {
 struct Trial<'t, 's> {
     subject: &'t Subject,
     ask: &'t Ask,
-    keeper: Box<dyn Keep + 's>,
+    keeper: Box<dyn JudgedRun + 's>,
     child: Child,
     lines: Lines,
     began: Instant,
@@ -167,7 +167,13 @@ struct Trial<'t, 's> {
 }
 
 impl<'t, 's> Trial<'t, 's> {
-    fn new(subject: &'t Subject, ask: &'t Ask, keeper: Box<dyn Keep + 's>, child: Child, deadline: Instant) -> Self {
+    fn new(
+        subject: &'t Subject,
+        ask: &'t Ask,
+        keeper: Box<dyn JudgedRun + 's>,
+        child: Child,
+        deadline: Instant,
+    ) -> Self {
         Self {
             subject,
             ask,

@@ -22,17 +22,17 @@
 //! - `checks.rs`: every check by its name
 //! - `plan.rs`, `subject.rs`, `report.rs`: the order of the checks; what is checked; the result
 //! - `ask.rs`, `selection.rs`, `resume.rs`, `refusal.rs`, `treatment.rs`, `runtime_run.rs`: the starts that are made
-//! - `bench.rs`, `child.rs`, `keeper.rs`: scratch stores; the connector's process; engine and store behind it
+//! - `bench.rs`, `child.rs`, `checked_run.rs`: scratch stores; the connector's process; engine and store behind it
 //! - `observed.rs`, `judge.rs`, `judge/`: what was seen in a start, and the verdicts about it
 
 #![warn(missing_docs)]
 
 mod ask;
 mod bench;
+mod checked_run;
 mod checks;
 mod child;
 mod judge;
-mod keeper;
 mod observed;
 mod plan;
 mod refusal;

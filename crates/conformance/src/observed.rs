@@ -3,7 +3,7 @@
 //! Lines are kept as values because checks compare runs with each other. What a connector may write is
 //! not bounded, so what is kept is: lines after that are judged by the engine alone.
 
-use crate::keeper::Kept;
+use crate::checked_run::Kept;
 use crate::report::Fault;
 use gleaner_engine::{Exit, RunOutcome};
 use gleaner_protocol::{ConnectorMessage, RecordKey, TerminalReason, Violation};

@@ -5,8 +5,8 @@
 
 use crate::ask::Ask;
 use crate::bench::Bench;
+use crate::checked_run::Ground;
 use crate::judge;
-use crate::keeper::Ground;
 use crate::observed::Observed;
 use crate::report::{Board, Finding, Report};
 use crate::subject::Subject;

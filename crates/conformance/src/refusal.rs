@@ -4,8 +4,8 @@
 //! Everything is answered with 429 and a Retry-After that is longer than anybody watches.
 
 use crate::ask::Ask;
+use crate::checked_run::{self, CONNECTION};
 use crate::child::{Child, Output};
-use crate::keeper::{self, CONNECTION};
 use crate::plan::Plan;
 use crate::report::{Board, Finding};
 use std::io::{BufRead, BufReader, Write};
@@ -96,7 +96,7 @@ fn start(
     plan.bench.starts += 1;
     let mut store = plan.bench.fresh_store()?;
     let ask = Ask::from_state(name, &plan.streams);
-    let (_keeper, line) = keeper::begin(&mut store, &plan.bench.ground, &ask)?;
+    let (_run, line) = checked_run::begin(&mut store, &plan.bench.ground, &ask)?;
     let mut environment = plan.bench.environment(&[]);
     environment.set(variable, format!("http://{}", provider.address));
     environment.set(PACING_VARIABLE, plan.bench.pacing_folder()?);

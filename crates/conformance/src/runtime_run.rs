@@ -1,6 +1,6 @@
 //! One start as an owner's: through the runtime and its guard, incremental, with nothing saved.
 
-use crate::keeper::CONNECTION;
+use crate::checked_run::CONNECTION;
 use crate::plan::Plan;
 use crate::report::{Board, Finding};
 use gleaner_engine::RunScope;

@@ -73,7 +73,7 @@ fn run(words: &[OsString]) -> Fallible<()> {
         ..RunSpec::new(connection, Purpose::OwnerNow)
     };
     let (_orders, control) = channel();
-    let ended = app(Path::new(root)).prepare(&spec, None)?.run(control, &mut Unobserved)?;
+    let ended = app(Path::new(root)).prepare(&spec)?.run(control, &mut Unobserved)?;
     println!("{}", ended.report.outcome.reason);
     Ok(())
 }

@@ -2,6 +2,28 @@
 //!
 //! Types with `Serialize` are here and nowhere else; they are the format, and `openapi.json` says the same for people.
 
+/// A JSON object and how it is made: after some steps, each member with its type and its value, in the order in which
+/// they are written.
+macro_rules! json_object {
+    (
+        $(#[$about:meta])*
+        $seen:vis struct $name:ident($($arg:ident: $of:ty),*) { $($step:tt)* } => {
+            $($(#[$doc:meta])* $member:ident: $type:ty = $value:expr,)*
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, serde::Serialize)]
+        $seen struct $name { $($(#[$doc])* $member: $type,)* }
+
+        impl $name {
+            $seen fn of($($arg: $of),*) -> Self {
+                $($step)*
+                Self { $($member: $value,)* }
+            }
+        }
+    };
+}
+
 pub(crate) mod actions;
 pub(crate) mod connection;
 pub(crate) mod connections;

@@ -41,10 +41,10 @@
 //! - `api/`: one file per resource: its form on the wire and its handlers; `export` is a download, piece by piece
 //! - `pages.rs`, `pages/frame.rs`, `pages/assets.rs`, `pages/error_page.rs`: every page and form; what is around a
 //!   page; files by their content; a problem that a person reads
-//! - `pages/picture.rs`, `pages/address.rs`: the picture of a step to be done by hand; addresses of pages
-//! - `pages/outside.rs`, `pages/words.rs`, `pages/json_text.rs`: text from outside, with its escapes made visible;
+//! - `pages/screenshot.rs`, `pages/address.rs`: the picture of a step to be done by hand; addresses of pages
+//! - `pages/escape.rs`, `pages/words.rs`, `pages/json_text.rs`: text from outside, with its escapes made visible;
 //!   dates and numbers; JSON for people
-//! - `pages/rate.rs`, `pages/rate_chart.rs`, `pages/trace.rs`, `pages/share.rs`: the collection rate and its chart;
+//! - `pages/rate.rs`, `pages/rate_chart.rs`, `pages/trace.rs`, `pages/completeness.rs`: the collection rate and its chart;
 //!   what was said during a run; coverage and what is missing, added up
 //! - `pages/change.rs`: the forms that change something
 

@@ -3,32 +3,32 @@
 //! One file per page: what it shows as plain values (the view), read from the store's read model, and the template that
 //! writes it. A page is whole without a script: it can be read, and its forms can be sent. Nothing is changed by GET;
 //! everything that changes something is a form of this origin, and goes through [`App`](gleaner_app::App). Text from
-//! outside goes through [`Visible`](outside::Visible), and only templates write markup.
+//! outside goes through [`Visible`](escape::Visible), and only templates write markup.
 
 mod add;
 mod address;
 mod assets;
 mod change;
+mod completeness;
 mod connection;
 mod data;
 mod doctor;
 mod error_page;
+pub(crate) mod escape;
 mod frame;
 mod gap_list;
 mod gaps;
 mod inbox;
 mod json_text;
 mod lab;
-pub(crate) mod outside;
 mod overview;
-mod picture;
 mod query;
 mod rate;
 mod rate_chart;
 mod record;
 mod run;
+mod screenshot;
 mod settings;
-mod share;
 mod trace;
 mod words;
 
@@ -57,7 +57,7 @@ pub(crate) fn all() -> Routes {
         .page("/gaps", gaps::page)
         .page("/inbox", inbox::page)
         .form("/inbox/{question}/answer", inbox::answer)
-        .get("/inbox/{question}/picture", picture::of_question)
+        .get("/inbox/{question}/picture", screenshot::of_question)
         .page("/data", data::page)
         .get("/data/sql", query::page)
         .page("/data/{connection}/{stream}", data::stream)

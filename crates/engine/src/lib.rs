@@ -11,7 +11,7 @@
 //! | whether a report accounts for every key | [`CoverageTally`] |
 //! | what a gap may become | [`Gap`], [`GapIdentity`], [`page_bytes`] |
 //! | what a run does with a message, a receipt, an answer, an exit | [`Run`], [`Effect`] (for the store, the process or the owner), [`RunOutcome`] |
-//! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`] |
+//! | whether a record fits the schema of its stream | [`Schemas`], [`SchemaFault`], [`Validate`], [`RecordChecks`] |
 //! | what a scope leaves of a record, for whoever writes records | [`ScopeFilter`] |
 //! | keeping secrets out of what people see | [`Redactor`] |
 //! | how a connection is doing | [`Health`], [`Finding`] |
@@ -99,7 +99,7 @@ pub use run::{
     StoreEffect, TraceEvent,
 };
 pub use schema::{SchemaFault, SchemaFaultCode, Schemas};
-pub use scope::{Misfit, NoSchema, Refusal, Validate, check_scope};
+pub use scope::{Misfit, NoSchema, RecordChecks, Refusal, Validate, check_scope};
 pub use scope_filter::{ScopeFilter, Selected};
 pub use slice::{GapChange, Slice, SliceRecord, SliceStep};
 pub use time::{Now, Time, WallTime};

@@ -7,7 +7,9 @@
 //! made. Schemas are checked by whoever implements [`Validate`].
 
 use crate::instant::Instant;
+use crate::redact::Redactor;
 use crate::run::masking::in_output;
+use crate::schema::Schemas;
 use gleaner_protocol::{
     Manifest, Op, RawJson, Record, ResourceFilter, Scope, TerminalReason, TimeRange, Violation, ViolationCode,
 };
@@ -54,6 +56,30 @@ pub struct NoSchema;
 impl Validate for NoSchema {
     fn check(&self, _stream: &str, _body: &RawJson<'_>) -> Result<(), Misfit> {
         Ok(())
+    }
+}
+
+/// Schemas, and the connection's own secrets.
+#[derive(Debug)]
+pub struct RecordChecks {
+    /// What bodies are checked against.
+    pub schemas: Schemas,
+    /// What is masked, and must not be stored.
+    pub redactor: Redactor,
+}
+
+impl Validate for RecordChecks {
+    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
+        self.schemas.check(stream, body)
+    }
+
+    fn reveals_credential(&self, text: &str) -> bool {
+        self.redactor.reveals(text)
+    }
+
+    fn mask(&self, text: &str) -> Option<String> {
+        let masked = self.redactor.mask(text);
+        (masked != text).then_some(masked)
     }
 }
 

@@ -156,7 +156,7 @@ async fn fetch_over<W: Wire>(
 
     let before = finished.fetched + finished.failed;
     let summary = Summary { fetched: finished.fetched, failed: finished.failed, before, ..Summary::default() };
-    let progress = Progress { done: before, found: before, failed: finished.failed, ..Progress::default() };
+    let progress = Progress { found: before, ..Progress::default() };
     let found = discovery::start(BufReader::new(reader), finished, previous).map_err(FetchError::List)?;
     let (heard_sender, heard) = channel(settings.concurrency);
     let (told, lines) = channel(LINES_AHEAD);
@@ -213,7 +213,11 @@ impl<L: FnMut(Event<'_>) -> io::Result<()>> Output<L> {
             let result = match told {
                 Told::Line(line) => self.line(&line),
                 Told::Progress(_) if self.failure.is_some() => Ok(()),
-                Told::Progress(progress) => (self.listen)(Event::Progress(&progress)).map_err(FetchError::Listener),
+                Told::Progress(progress) => {
+                    let Summary { fetched, failed, .. } = self.summary;
+                    let progress = Progress { done: fetched + failed, failed, ..progress };
+                    (self.listen)(Event::Progress(&progress)).map_err(FetchError::Listener)
+                }
             };
             if let Err(error) = result {
                 self.failure.get_or_insert(error);

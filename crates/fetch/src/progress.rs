@@ -31,10 +31,3 @@ pub struct Progress {
     /// Requests under way.
     pub under_way: usize,
 }
-
-impl Progress {
-    pub(crate) fn count(&mut self, line: &ResultLine) {
-        self.done += 1;
-        self.failed += u64::from(!line.is_fetched());
-    }
-}

@@ -4,9 +4,9 @@
 //! kernel once we ask for it, so they stay in the tree. Where there is no `/proc`, only direct
 //! children are known, and the guard falls back to the group.
 
+use gleaner_base::process::{Process, processes};
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 
 /// Lets orphans of our children become ours.
@@ -24,7 +24,7 @@ pub(crate) fn reap() {
 /// All that descend from us and still live.
 pub(crate) fn descendants() -> Vec<Pid> {
     let mut children = BTreeMap::<i32, Vec<i32>>::new();
-    for (pid, parent) in processes() {
+    for Process { pid, parent, .. } in processes() {
         children.entry(parent).or_default().push(pid);
     }
     let mut found = Vec::new();
@@ -36,25 +36,6 @@ pub(crate) fn descendants() -> Vec<Pid> {
         }
     }
     found
-}
-
-/// Every process that is alive, with its parent.
-fn processes() -> Vec<(i32, i32)> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let names = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    names
-        .filter_map(|pid| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-            Some((pid, parent_in(&stat)?))
-        })
-        .collect()
-}
-
-/// The fourth field, after a name in parentheses that may hold anything. The dead are left out.
-fn parent_in(stat: &str) -> Option<i32> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" { None } else { fields.next()?.parse().ok() }
 }
 
 #[cfg(test)]
@@ -76,7 +57,5 @@ mod tests {
         }
         child.wait().unwrap();
         assert!(!of_child());
-        assert_eq!(parent_in("7 (a) b) S 4 7 7"), Some(4));
-        assert_eq!(parent_in("7 (a) Z 4"), None);
     }
 }

@@ -1,9 +1,7 @@
 //! What a run is asked to do, and what comes of it.
 
 use crate::process::{Launch, LaunchError};
-use gleaner_engine::{
-    Misfit, Redactor, Refusal, RunOutcome, RunPurpose, RunScope, Schemas, TrackChoice, Validate, WallTime,
-};
+use gleaner_engine::{Redactor, Refusal, RunOutcome, RunPurpose, RunScope, TrackChoice, WallTime};
 use gleaner_protocol::{CollectionMode, InteractionResponse, Manifest, RawJson, RunBudget};
 use gleaner_store::{HeldBy, StoreError};
 use std::path::PathBuf;
@@ -131,26 +129,4 @@ pub enum RunError {
     /// Another run goes on.
     #[error("{} is at work for process {}", .0.lease, .0.pid)]
     Held(HeldBy),
-}
-
-/// Schemas, and the connection's own secrets.
-#[derive(Debug)]
-pub(crate) struct Checks {
-    pub(crate) schemas: Schemas,
-    pub(crate) redactor: Redactor,
-}
-
-impl Validate for Checks {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
-        self.schemas.check(stream, body)
-    }
-
-    fn reveals_credential(&self, text: &str) -> bool {
-        self.redactor.reveals(text)
-    }
-
-    fn mask(&self, text: &str) -> Option<String> {
-        let masked = self.redactor.mask(text);
-        (masked != text).then_some(masked)
-    }
 }

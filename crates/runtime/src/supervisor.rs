@@ -11,12 +11,12 @@ use crate::control_socket::ControlSocket;
 use crate::frames::Frame;
 use crate::observer::Observer;
 use crate::process::{LaunchError, Process, ProcessEvent, start_thread};
-use crate::request::{Checks, Control, RunError, RunReport, RunRequest};
+use crate::request::{Control, RunError, RunReport, RunRequest};
 use crate::start;
 use crate::stderr_tail::StderrTail;
 use gleaner_engine::{
-    AnswerTaken, AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Reach, Run, RunConfig, RunId,
-    RunOutcome, RunPurpose, Schemas, Scoped, Steady, Time, Track, TrackChoice, WallTime, check_scope,
+    AnswerTaken, AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Exit, LeaseId, Now, Reach, RecordChecks, Run,
+    RunConfig, RunId, RunOutcome, RunPurpose, Schemas, Scoped, Steady, Time, Track, TrackChoice, WallTime, check_scope,
 };
 use gleaner_protocol::{CollectionMode, Decoder, Event, InteractionStatus, Limits, RawJson, TerminalReason};
 use gleaner_store::{
@@ -161,7 +161,7 @@ impl<'a, T: Track> Supervisor<'a, T> {
             Ok(schemas) => schemas,
             Err(fault) => return Err(give_back(store, &leases, fault)),
         };
-        let checks = Checks { schemas, redactor: request.redactor.clone() };
+        let checks = RecordChecks { schemas, redactor: request.redactor.clone() };
         let mut session = open_session::<T>(store, &request, &leases, reach, now.wall)?;
         let left_quarantine = store.retry_quarantine(&mut session, &checks, now.wall)?;
         if request.mode == CollectionMode::FullRefresh && T::NAME != CatchUp::NAME {

@@ -2,19 +2,16 @@
 
 use super::recording::{self, Recorded};
 use super::spec::{Purpose, RunOf, RunSpec};
-use crate::actions::schedule_change::wish;
 use crate::app::{App, ourselves};
 use crate::connection::credentials::Credentials;
 use crate::connection::settings::{Connection, Settings, read_manifest};
 use crate::dates;
 use crate::error::{AppError, ErrorKind};
-use crate::view::facts::{cooldown_policy, plan_of};
+use crate::view::connection_view::{ConnectionView, Look};
 use gleaner_base::outside::one_line;
 use gleaner_engine::{CooldownPolicy, Permission, Refusal, Rest, RunPurpose, Trigger, WallTime};
-use gleaner_protocol::Manifest;
 use gleaner_runtime::{Control, Observer, Redactor, RunError, RunReport, RunRequest};
-use gleaner_sdk::exchanges::RECORD_VARIABLE;
-use gleaner_store::{Acquired, ConnectionState, HeldBy, Lease, LeaseOn, Store};
+use gleaner_store::{Acquired, ConnectionState, HeldBy, Lease, LeaseOn, Reader, Store};
 use std::path::Path;
 use std::sync::mpsc::Receiver;
 
@@ -58,96 +55,89 @@ impl EndedRun {
 }
 
 impl App {
-    /// Finds everything that a run needs, and refuses one that may not begin. With `record`, its HTTP exchanges go into
-    /// this file, which [`place_of_recording`](super::recording::place_of_recording) has checked.
+    /// Finds everything that a run needs, and refuses one that may not begin.
     ///
     /// # Errors
     ///
     /// When there is no such connection, or it may not run now.
-    pub fn prepare(&self, spec: &RunSpec, record: Option<&Path>) -> Result<PreparedRun, AppError> {
+    pub fn prepare(&self, spec: &RunSpec) -> Result<PreparedRun, AppError> {
         let mut store = self.store()?;
-        let connection = self.connection_to_run(spec, &mut store)?;
-        self.check_state(spec.purpose, &connection.name)?;
-        let policy = self.policy(&connection.name, &connection.manifest)?;
-        let (purpose, rest) = self.permission(spec.purpose, &mut store, &connection.name, policy)?;
-        let credentials = Credentials::find(&connection.manifest, self, &connection.name)?;
-        let mut request = self.request(spec, &connection, &credentials)?;
-        (request.purpose, request.interval) = (purpose, Some(policy.base));
-        if let Some(file) = record {
-            request.launch.environment.set(RECORD_VARIABLE, file);
+        let connection = self.connection_of(spec)?;
+        let Connection { name, text, manifest, settings } = &connection;
+        let reader = self.reader()?;
+        let is_described = matches!(spec.connection, RunOf::Described { .. });
+        if is_described || settings.first_party.is_some() && reader.manifest_text(name)? != *text {
+            store.register(name, text, manifest, dates::now())?;
         }
+        if is_described {
+            store.set_settings(name, &settings.to_json())?;
+        }
+        let permitted = Permitted::find(&reader, &mut store, spec.purpose, name)?;
+        let credentials = Credentials::find(manifest, self, name)?;
+        let request = self.request(spec, &connection, &credentials, Some(&permitted))?;
         let missing = credentials.missing_names();
         let secrets = Redactor::new(credentials.secrets());
         let (connection, warnings) = (connection.name, credentials.warnings);
+        let Permitted { policy, rest, .. } = permitted;
         Ok(PreparedRun { connection, missing, warnings, store, request, policy, rest, secrets })
     }
 
-    /// A connection that was added, or one that is described, which is registered.
-    fn connection_to_run(&self, spec: &RunSpec, store: &mut Store) -> Result<Connection, AppError> {
+    /// A connection that was added, or one that is described. Neither is changed.
+    pub(super) fn connection_of(&self, spec: &RunSpec) -> Result<Connection, AppError> {
         let (file, name) = match &spec.connection {
             RunOf::Described { manifest, name } => (manifest, name.clone()),
             RunOf::Added(name) => {
                 let connection = self.connection(name)?;
-                let Connection { text, manifest, settings, .. } = &connection;
-                if settings.first_party.is_some() && self.reader()?.manifest_text(name)? != *text {
-                    store.register(name, text, manifest, dates::now())?;
-                }
                 let settings = connection.settings.started_by(&spec.command)?;
                 return Ok(Connection { settings, ..connection });
             }
         };
         let (text, manifest) = read_manifest(file)?;
         let name = name.unwrap_or_else(|| manifest.connector_key.clone());
-        store.register(&name, &text, &manifest, dates::now())?;
         // What its owner said about it before still holds, the end of the permission above all.
-        let settings = Settings::from_json(&self.reader()?.settings(&name)?).started_by(&spec.command)?;
-        store.set_settings(&name, &settings.to_json())?;
-        Ok(Connection { name, text, manifest, settings })
+        let known = self.reader().ok().and_then(|reader| reader.settings(&name).ok());
+        let settings = known.map(|text| Settings::from_json(&text)).unwrap_or_default();
+        Ok(Connection { name, text, manifest, settings: settings.started_by(&spec.command)? })
     }
+}
 
-    /// Whether its owner wants it to run.
-    pub(super) fn check_state(&self, purpose: Purpose, name: &str) -> Result<(), AppError> {
-        let (what, hint) = match self.reader()?.connection(name)?.state {
-            ConnectionState::Paused if purpose != Purpose::OwnerNow => {
-                ("paused", "`gleaner resume` lets it run again; --now runs it once all the same")
-            }
-            ConnectionState::Removed => ("removed", "`gleaner add` adds it again; it goes on where it stopped"),
-            ConnectionState::Active | ConnectionState::Paused | ConnectionState::Purging => return Ok(()),
-        };
-        Err(AppError::needs_owner(format!("{} is {what}", one_line(name)), hint))
-    }
-
+/// What a connection may do now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Permitted {
+    pub(super) purpose: RunPurpose,
     /// How its cooldowns are counted: by how often it runs automatically, if it does.
-    pub(super) fn policy(&self, name: &str, manifest: &Manifest) -> Result<CooldownPolicy, AppError> {
-        let reader = self.reader()?;
-        let state = reader.connection(name)?.state;
-        // A setting that cannot be read is not heeded, and `gleaner schedule` says so.
-        let wish = wish(&reader.schedule(name)?, state).unwrap_or_default();
-        Ok(cooldown_policy(Some(manifest), &plan_of(Some(manifest), &wish, state), dates::now()))
-    }
+    pub(super) policy: CooldownPolicy,
+    /// The cooldown because of which an owner's run is not for everything.
+    rest: Rest,
+}
 
-    /// What the run is for, and the cooldown because of which an owner's run is not for everything. During a cooldown,
-    /// gaps that are not pressure may be recovered.
-    pub(super) fn permission(
-        &self,
-        purpose: Purpose,
-        store: &mut Store,
-        name: &str,
-        policy: CooldownPolicy,
-    ) -> Result<(RunPurpose, Rest), AppError> {
+impl Permitted {
+    /// Whether its owner wants it to run, and what for. During a cooldown, gaps that are not pressure may be recovered.
+    pub(super) fn find(reader: &Reader, store: &mut Store, purpose: Purpose, name: &str) -> Result<Self, AppError> {
+        let view = ConnectionView::load(reader, &mut Look::new(reader)?, name)?;
+        let refused = |what, hint| Err(AppError::needs_owner(format!("{} is {what}", one_line(name)), hint));
+        match view.evidence.summary.state {
+            ConnectionState::Paused if purpose != Purpose::OwnerNow => {
+                return refused("paused", "`gleaner resume` lets it run again; --now runs it once all the same");
+            }
+            ConnectionState::Removed => {
+                return refused("removed", "`gleaner add` adds it again; it goes on where it stopped");
+            }
+            ConnectionState::Active | ConnectionState::Paused | ConnectionState::Purging => {}
+        }
+        let policy = view.facts.cooldown_policy;
+        let may = |purpose, rest| Ok(Self { purpose, policy, rest });
         let trigger = match purpose {
-            Purpose::ScheduledProbe => return Ok((RunPurpose::Probe, Rest::No)),
-            Purpose::ScheduledRecovery => return Ok((RunPurpose::RecoveryOnly, Rest::No)),
+            Purpose::ScheduledProbe => return may(RunPurpose::Probe, Rest::No),
+            Purpose::ScheduledRecovery => return may(RunPurpose::RecoveryOnly, Rest::No),
             Purpose::Scheduled => Trigger::Schedule,
             Purpose::OwnerNow => Trigger::OwnerNow,
             Purpose::Owner | Purpose::Check | Purpose::Rehearsal => Trigger::Owner,
         };
-        let now = dates::now();
-        let rest = store.rest(name, policy, now)?;
-        let other_gaps = rest != Rest::No && self.reader()?.has_gaps_beside_pressure(name, now)?;
-        match rest.permits(trigger, other_gaps) {
-            Permission::Full => Ok((RunPurpose::Full, Rest::No)),
-            Permission::RecoveryOnly => Ok((RunPurpose::RecoveryOnly, rest)),
+        let rest = store.rest(name, policy, view.now)?;
+        match rest.permits(trigger, view.facts.other_gaps) {
+            Permission::Full => may(RunPurpose::Full, Rest::No),
+            Permission::RecoveryOnly => may(RunPurpose::RecoveryOnly, rest),
             Permission::Refused => Err(resting(name, rest, "wait, or say --now to ask all the same")),
         }
     }

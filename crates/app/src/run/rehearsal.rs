@@ -9,17 +9,17 @@ mod watch;
 
 pub use watch::{Item, ItemKind, Sums};
 
-use super::collect::refused;
+use super::collect::{Permitted, refused};
 use super::recording::{self, Recorded};
 use super::scratch::Scratch;
-use super::spec::{Purpose, RunOf, RunSpec};
+use super::spec::{Purpose, RunSpec};
 use crate::app::App;
 use crate::connection::credentials::{Credentials, how_to_give};
-use crate::connection::settings::{Connection, Expires, Settings, read_manifest};
+use crate::connection::settings::{Connection, Expires};
 use crate::error::AppError;
 use gleaner_base::outside::one_line;
 use gleaner_runtime::{Control, Redactor, RunReport};
-use gleaner_sdk::exchanges::{Exchange, RECORD_VARIABLE, REPLAY_VARIABLE, Recording};
+use gleaner_sdk::exchanges::{Exchange, Recording};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender};
@@ -38,10 +38,6 @@ pub struct RehearsalSpec {
     pub run: RunSpec,
     /// How many records are wanted; `None` for all, and then none is kept.
     pub limit: Option<u32>,
-    /// Where its HTTP exchanges go.
-    pub record: Option<PathBuf>,
-    /// Where answers come from, if not from the provider.
-    pub replay: Option<PathBuf>,
     /// Even during a cooldown or a pause.
     pub now: bool,
 }
@@ -95,9 +91,9 @@ impl App {
     ///
     /// When there is no such connection, a file cannot be used, or credentials are missing.
     pub fn rehearse(&self, mut spec: RehearsalSpec) -> Result<Rehearsal<'_>, AppError> {
-        spec.replay = spec.replay.as_deref().map(readable).transpose()?;
-        let mut connection = self.connection_to_rehearse(&spec.run)?;
-        if spec.replay.is_some() {
+        spec.run.replay = spec.run.replay.as_deref().map(readable).transpose()?;
+        let mut connection = self.connection_of(&spec.run)?;
+        if spec.run.replay.is_some() {
             // A recording may be looked at whenever one likes.
             connection.settings.set_expires(Expires::Never);
             return Ok(Rehearsal { app: self, spec, connection, credentials: Credentials::default() });
@@ -111,24 +107,6 @@ impl App {
         let message = format!("{} is missing, so nothing can be asked", one_line(&missing.join(", ")));
         let how = how_to_give(&one_line(&connection.name), &missing);
         Err(AppError::needs_owner(message, format!("{how}; --replay FILE needs none")))
-    }
-
-    /// A connection that was added, or one that is described. Neither is changed.
-    fn connection_to_rehearse(&self, spec: &RunSpec) -> Result<Connection, AppError> {
-        let (file, name) = match &spec.connection {
-            RunOf::Described { manifest, name } => (manifest, name.clone()),
-            RunOf::Added(name) => {
-                let connection = self.connection(name)?;
-                let settings = connection.settings.started_by(&spec.command)?;
-                return Ok(Connection { settings, ..connection });
-            }
-        };
-        let (text, manifest) = read_manifest(file)?;
-        let name = name.unwrap_or_else(|| manifest.connector_key.clone());
-        // What its owner set for it before still holds.
-        let known = self.reader().ok().and_then(|reader| reader.settings(&name).ok());
-        let settings = known.map(|text| Settings::from_json(&text)).unwrap_or_default();
-        Ok(Connection { name, text, manifest, settings: settings.started_by(&spec.command)? })
     }
 }
 
@@ -145,33 +123,26 @@ impl Rehearsal<'_> {
     ///
     /// When it may not run now, or nothing was started.
     pub fn run(self, orders: Sender<Control>, control: Receiver<Control>) -> Result<Rehearsed, AppError> {
-        if self.spec.replay.is_some() {
+        if self.spec.run.replay.is_some() {
             return self.perform(orders, control);
         }
         let name = &self.connection.name;
         let mut store = self.app.store()?;
-        if self.app.reader()?.connection(name).is_ok() {
+        let reader = self.app.reader()?;
+        if reader.connection(name).is_ok() {
             let purpose = if self.spec.now { Purpose::OwnerNow } else { Purpose::Owner };
-            self.app.check_state(purpose, name)?;
-            let policy = self.app.policy(name, &self.connection.manifest)?;
-            self.app.permission(purpose, &mut store, name, policy)?;
+            Permitted::find(&reader, &mut store, purpose, name)?;
         }
-        drop(store);
+        drop((store, reader));
         self.app.alone(&self.connection, &self.credentials, || self.perform(orders, control))
     }
 
     fn perform(&self, orders: Sender<Control>, control: Receiver<Control>) -> Result<Rehearsed, AppError> {
         let Scratch { mut store, folder } = Scratch::new(&self.connection)?;
         let unnamed = || folder.path().join("exchanges.jsonl");
-        let record = self.spec.record.clone().unwrap_or_else(unnamed);
+        let record = self.spec.run.record.clone().unwrap_or_else(unnamed);
         let mut watcher = Watcher::new(&self.connection.manifest, self.spec.limit, orders)?;
-        let mut request = self.app.request(&self.limited(), &self.connection, &self.credentials)?;
-        if self.spec.limit.is_some() {
-            request.launch.environment.set(RECORD_VARIABLE, &record);
-        }
-        if let Some(file) = &self.spec.replay {
-            request.launch.environment.set(REPLAY_VARIABLE, file);
-        }
+        let request = self.app.request(&self.limited(&record), &self.connection, &self.credentials, None)?;
         let report = gleaner_runtime::run(&mut store, request, control, &mut watcher);
         let report = report.map_err(|error| refused(error, &self.connection.name))?;
         let recording = if record.exists() { Recording::read(&record).ok() } else { None };
@@ -181,9 +152,10 @@ impl Rehearsal<'_> {
         Ok(Rehearsed { report, items, sums, had_enough, exchanges, secrets })
     }
 
-    /// A limit on records also limits requests and time.
-    fn limited(&self) -> RunSpec {
+    /// A limit on records also limits requests and time, and what was asked is shown beside them.
+    fn limited(&self, record: &Path) -> RunSpec {
         let mut run = self.spec.run.clone();
+        run.record = self.spec.limit.map(|_| record.to_owned());
         let requests = self.spec.limit.map(|records| u64::from(records) + REQUESTS_BESIDE_RECORDS);
         run.budget.max_requests = run.budget.max_requests.into_iter().chain(requests).min();
         run.budget.max_duration = run.budget.max_duration.or_else(|| self.spec.limit.map(|_| TIME_MAX));

@@ -3,14 +3,17 @@
 //! A [`RunSpec`] is a value: the terminal builds it from arguments, the service sends it to the process of a scheduled
 //! run, a check and a rehearsal fill it in themselves. It never holds a secret.
 
+use super::collect::Permitted;
 use super::{bindings, scope};
 use crate::app::App;
 use crate::connection::credentials::Credentials;
 use crate::connection::settings::Connection;
 use crate::error::AppError;
+use gleaner_engine::RunPurpose;
 use gleaner_protocol::{CollectionMode, RunBudget};
 use gleaner_runtime::{Environment, Launch, Redactor, RunRequest};
 use gleaner_schedule::Kind;
+use gleaner_sdk::exchanges::{RECORD_VARIABLE, REPLAY_VARIABLE};
 use gleaner_sdk::{ACCOUNT_VARIABLE, PACING_VARIABLE};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
@@ -44,6 +47,12 @@ pub struct RunSpec {
     /// Whether somebody can answer what the connector asks.
     #[serde(default)]
     pub interactive: bool,
+    /// Where its HTTP exchanges go; [`place_of_recording`](super::recording::place_of_recording) has checked the file.
+    #[serde(default)]
+    pub record: Option<PathBuf>,
+    /// Where answers come from, if not from the provider.
+    #[serde(default)]
+    pub replay: Option<PathBuf>,
 }
 
 /// Which connection runs.
@@ -128,6 +137,8 @@ impl RunSpec {
             budget: BudgetSpec::default(),
             purpose,
             interactive: false,
+            record: None,
+            replay: None,
         }
     }
 
@@ -159,12 +170,14 @@ impl BudgetSpec {
 }
 
 impl App {
-    /// From what is asked to what is run: the only place that builds a [`RunRequest`] of the application.
+    /// From what is asked to what is run: the only place that builds a [`RunRequest`] of the application. What nobody
+    /// keeps needs no permission here.
     pub(super) fn request(
         &self,
         spec: &RunSpec,
         connection: &Connection,
         credentials: &Credentials,
+        permitted: Option<&Permitted>,
     ) -> Result<RunRequest, AppError> {
         let Connection { name, manifest, settings, .. } = connection;
         let is_scratch = spec.purpose.is_scratch();
@@ -172,9 +185,11 @@ impl App {
         let history_ends = if spec.scope.history { self.reader()?.first_run(name)? } else { None };
         let is_from_start = spec.full_refresh || is_scratch;
         let scope = scope::of(spec, manifest, history_ends)?;
-        let launch = self.launch(connection, credentials, budget)?;
+        let launch = self.launch(spec, connection, credentials, budget)?;
         Ok(RunRequest {
             mode: if is_from_start { CollectionMode::FullRefresh } else { CollectionMode::Incremental },
+            purpose: permitted.map_or(RunPurpose::Full, |permitted| permitted.purpose),
+            interval: permitted.map(|permitted| permitted.policy.base),
             grant: spec.purpose.grant().to_owned(),
             grant_expires_at: settings.expires_at().filter(|_| spec.purpose != Purpose::Check),
             bindings: bindings::offered(self, name, manifest, spec.interactive)?,
@@ -192,6 +207,7 @@ impl App {
     /// How the connector is started, and what it finds around it.
     fn launch(
         &self,
+        spec: &RunSpec,
         connection: &Connection,
         credentials: &Credentials,
         budget: RunBudget,
@@ -218,6 +234,11 @@ impl App {
         environment.set(PACING_VARIABLE, self.pacing_folder());
         environment.set(ACCOUNT_VARIABLE, name);
         credentials.put_into(&mut environment);
+        for (variable, file) in [(RECORD_VARIABLE, &spec.record), (REPLAY_VARIABLE, &spec.replay)] {
+            if let Some(file) = file {
+                environment.set(variable, file);
+            }
+        }
         Ok(Launch {
             command: settings.start_words(manifest, Some(executable)).unwrap_or_default(),
             environment,

@@ -189,7 +189,7 @@ impl Trial<'_> {
             budget: BudgetSpec { max_requests: Some(1), max_duration: Some(self.max) },
             ..RunSpec::new(name, Purpose::Check)
         };
-        let request = self.app.request(&spec, self.connection, self.credentials)?;
+        let request = self.app.request(&spec, self.connection, self.credentials, None)?;
         let Scratch { mut store, folder } = Scratch::new(self.connection)?;
         let (orders, control) = channel();
         let mut watcher = Watcher { orders, answered: false };

@@ -80,6 +80,11 @@ impl Look {
         Ok(reader.held_by(LeaseOn::Connection(name), &self.ourselves, self.now)?.is_some())
     }
 
+    /// The service of this data root, if one runs.
+    pub(crate) fn serving(&self, reader: &Reader) -> Result<Option<HeldBy>, StoreError> {
+        reader.held_by(LeaseOn::Serve, &self.ourselves, self.now)
+    }
+
     /// All leases of the store.
     ///
     /// # Errors
@@ -150,7 +155,8 @@ impl ConnectionView {
         let mut evidence = reader.evidence(name)?;
         let manifest = look.manifest(name, reader.manifest_text(name)?);
         let holder = reader.held_by(LeaseOn::Connection(name), &look.ourselves, now)?;
-        let asked_here = |question: &&OpenQuestion| question.connection == name;
+        // The lease of this moment counts: what asked may have ended since the questions were read.
+        let asked_here = |question: &&OpenQuestion| holder.is_some() && question.connection == name;
         let questions = look.waiting.iter().filter(asked_here).cloned().collect::<Vec<_>>();
         evidence.summary.question_open = !questions.is_empty();
         let set = reader.schedule(name)?;

@@ -5,6 +5,7 @@
 //! profile, and nobody but this browser has that.
 
 use crate::process::MARK;
+use gleaner_base::process::{Process, processes};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -15,26 +16,18 @@ use std::time::{Duration, Instant};
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const USER_DATA_DIR: &[u8] = b"--user-data-dir=";
 
-/// One process, as the system lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Listed {
-    pid: i32,
-    parent: i32,
-    group: i32,
-}
-
 /// The process with this number, which leads its group, and everything that came out of it and lives. A driver's browser
 /// is in a group of its own, and when the driver is dead it is nobody's child: then the profile that it names tells.
 pub(crate) fn members(leader: Pid, profile: &Path) -> Vec<Pid> {
     let leader = leader.as_raw_nonzero().get();
     let ourselves = rustix::process::getpid().as_raw_nonzero().get();
-    let all = listed().into_iter().filter(|one| one.pid != ourselves).collect::<Vec<_>>();
-    let is_root = |one: &Listed| one.group == leader || one.pid == leader || names(one.pid, profile);
+    let all = processes().into_iter().filter(|one| one.pid != ourselves).collect::<Vec<_>>();
+    let is_root = |one: &Process| one.group == leader || one.pid == leader || names(one.pid, profile);
     let mut found = all.iter().filter(|one| is_root(one)).map(|one| one.pid).collect::<Vec<_>>();
     let mut next = 0;
     // Children, and those in a group that one of them leads.
     while let Some(&one) = found.get(next) {
-        let of_it = |other: &&Listed| (other.parent == one || other.group == one) && !found.contains(&other.pid);
+        let of_it = |other: &&Process| (other.parent == one || other.group == one) && !found.contains(&other.pid);
         let more = all.iter().filter(of_it).map(|other| other.pid).collect::<Vec<_>>();
         found.extend(more);
         next += 1;
@@ -68,7 +61,7 @@ pub(crate) fn browser_runs(profile: &Path) -> bool {
     let profile = profile.as_os_str().as_bytes();
     let is_it =
         |words: &[u8]| words.split(|&byte| byte == 0).any(|word| word.strip_prefix(USER_DATA_DIR) == Some(profile));
-    listed().iter().any(|one| is_it(&fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default()))
+    processes().iter().any(|one| is_it(&fs::read(format!("/proc/{}/cmdline", one.pid)).unwrap_or_default()))
 }
 
 /// What all of them take of the memory, each shared page counted once.
@@ -113,22 +106,6 @@ fn in_variables(variables: &[u8], profile: &[u8]) -> bool {
         value.strip_prefix(profile).filter(|rest| rest.first() == Some(&b'/')).map(drop)
     };
     variables.split(|&byte| byte == 0).any(|variable| place(variable).is_some())
-}
-
-fn listed() -> Vec<Listed> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| parse(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)).collect()
-}
-
-/// State, parent and group come after a name in parentheses that may hold anything. The dead are left out.
-fn parse(pid: i32, stat: &str) -> Option<Listed> {
-    let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
-    let state = fields.next()?;
-    if state == "Z" || state == "X" {
-        return None;
-    }
-    Some(Listed { pid, parent: fields.next()?.parse().ok()?, group: fields.next()?.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -182,12 +159,5 @@ mod tests {
         assert!(of("HOME=/\0BREAKPAD_DUMP_LOCATION=/data/profiles/shop/Crash Reports\0"));
         assert!(!of("BREAKPAD_DUMP_LOCATION=/data/profiles/shop2/Crash Reports\0"));
         assert!(!of("OTHER=/data/profiles/shop/x\0") && !of(""));
-    }
-
-    #[test]
-    fn a_name_with_parentheses_does_not_move_the_fields() {
-        assert_eq!(parse(7, "7 (a) b) S 4 5 6"), Some(Listed { pid: 7, parent: 4, group: 5 }));
-        assert_eq!(parse(7, "7 (a) Z 4 5 6"), None);
-        assert_eq!(parse(7, "garbage"), None);
     }
 }

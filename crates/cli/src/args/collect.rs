@@ -134,6 +134,8 @@ impl CollectArgs {
             },
             full_refresh: self.full_refresh,
             budget: BudgetSpec { max_requests: self.max_requests, max_duration: self.max_duration },
+            record: self.author.record.clone(),
+            replay: self.author.replay.clone(),
             ..RunSpec::new("", if self.now { Purpose::OwnerNow } else { Purpose::Owner })
         }
     }

@@ -1,6 +1,6 @@
 //! `gleaner backup`: the store and the settings in one file, also while a run goes on.
 
-use crate::args::care::BackupArgs;
+use crate::args::maintenance::BackupArgs;
 use crate::error::CliError;
 use crate::terminal::output::{Output, report_to_stderr};
 use crate::terminal::progress::show_copy;

@@ -1,7 +1,7 @@
 //! `gleaner completions`: what a shell needs to complete our commands.
 
 use crate::args;
-use crate::args::care::CompletionsArgs;
+use crate::args::maintenance::CompletionsArgs;
 use crate::commands::visible_command;
 use crate::error::CliError;
 use crate::terminal::output::Output;

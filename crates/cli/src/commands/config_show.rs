@@ -1,7 +1,7 @@
 //! `gleaner config show`: every option, its value, and who said so.
 
-use crate::args::care::Colour;
 use crate::args::collect::PrintArgs;
+use crate::args::maintenance::Colour;
 use crate::config::{Config, Declared, Said, Source, options};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};

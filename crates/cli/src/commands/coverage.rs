@@ -1,12 +1,12 @@
 //! `gleaner coverage`: how complete each stream is, and honest where nobody can know.
 
-use crate::args::look::CoverageArgs;
+use crate::args::inspect::CoverageArgs;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
-use gleaner_app::{CoveredStream, Look, dates};
+use gleaner_app::{CoveredStream, dates};
 use gleaner_base::outside::one_line;
 use gleaner_protocol::CoveragePolicy;
-use gleaner_store::{ConnectionState, GapCause, GapCount, Share};
+use gleaner_store::{GapCause, GapCount, Share};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -14,20 +14,11 @@ use std::process::ExitCode;
 const REASONS_SHOWN: usize = 8;
 
 pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = args.home.app()?.reader()?;
-    let names = match &args.connection {
-        Some(name) => vec![name.clone()],
-        None => {
-            let all = reader.connections()?.into_iter();
-            all.filter(|one| one.state != ConnectionState::Purging).map(|one| one.name).collect()
-        }
-    };
-    if names.is_empty() && !args.json {
+    let connections = args.home.app()?.coverage(args.connection.as_deref())?;
+    if connections.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
-    let mut look = Look::new(&reader)?;
-    for name in names {
-        let streams = look.coverage(&reader, &name)?;
+    for (name, streams) in connections {
         if args.json {
             for stream in &streams {
                 out.line(&as_json(&name, stream).to_string())?;

@@ -3,6 +3,7 @@
 mod pages;
 
 use crate::args::fetch::FetchArgs;
+use crate::config::Config;
 use crate::error::{CliError, EXIT_GAPS, EXIT_INTERRUPTED};
 use crate::terminal::output::{Output, report_to_stderr};
 use crate::terminal::stop_signals;
@@ -22,8 +23,9 @@ use tokio::runtime::Runtime;
 /// How often a line is written where nobody watches: a log of a day has some thousand of them.
 const LOG_EVERY: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let settings = settings(args)?;
+pub(crate) fn run(mut args: FetchArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+    Config::load(&args.home.app()?)?.fill_fetch(&mut args)?;
+    let settings = settings(&args)?;
     let list = match args.list.as_path() {
         path if path == Path::new("-") => List::Pipe(Box::new(io::stdin())),
         path => List::File(path.to_owned()),
@@ -34,7 +36,7 @@ pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliErr
     let interrupted = stop_signals::watch(move || wish.stop());
     let runtime = Runtime::new()
         .map_err(|error| CliError::failed(format!("cannot start: {error}"), "free some memory or threads"))?;
-    let (mut watch, mut pages) = (Watch::new(args.quiet), Pages::new(args));
+    let (mut watch, mut pages) = (Watch::new(args.quiet), Pages::new(&args));
     let fetched = runtime.block_on(fetch(list, settings, stop, |event| match event {
         Event::Started(domains) => pages.begin(domains),
         Event::Line(_, json) => {
@@ -49,7 +51,7 @@ pub(crate) fn run(args: &FetchArgs, out: &mut Output) -> Result<ExitCode, CliErr
     watch.live.clear();
     // A name that is still being looked up is nobody's to wait for.
     runtime.shutdown_background();
-    let summary = fetched.map_err(|error| failed(error, args))?;
+    let summary = fetched.map_err(|error| failed(error, &args))?;
     pages.write()?;
     if !args.quiet {
         report_to_stderr(&said(&summary, &args.out));

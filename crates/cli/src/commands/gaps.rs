@@ -1,14 +1,13 @@
 //! `gleaner gaps`: what is known and not here, and why; and the records that do not fit their schema. What the owner says
 //! about one gap is done by the same functions as in the console.
 
-use crate::args::look::{GapsArgs, GapsCommand, RetryArgs};
+use crate::args::inspect::{GapsArgs, GapsCommand, RetryArgs};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone, counted};
-use crate::terminal::pages::print_pages;
-use gleaner_app::{dates, is_collected};
+use gleaner_app::{MissingRecord, MissingSums, dates, is_collected};
 use gleaner_base::outside::{one_line, shortened};
 use gleaner_store::{
-    GapCause, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, QuarantinedRecord, Reader, StreamCoverage,
+    GapCause, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, QuarantinedRecord, Reader,
 };
 use serde_json::{Value, json};
 use std::process::ExitCode;
@@ -107,24 +106,18 @@ fn retried(reader: &Reader, name: &str, meant: GapsMeant<'_>, count: u64) -> Res
 }
 
 fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = args.print.home.app()?.reader()?;
     let limit = args.limit.unwrap_or(if args.print.json { u64::MAX } else { SHOWN });
-    let stream = args.stream.as_deref();
-    let filter = GapFilter { stream, closed_too: args.recovered };
-    let after = |last: Option<&GapSummary>| last.map_or(0, |last| last.id);
-    let read = |last: Option<&_>, rows| reader.gaps(connection, filter, after(last), rows);
-    let left =
-        print_pages(limit, read, |gap| Ok(out.line(&if args.print.json { gap_json(gap) } else { gap_text(gap) })?))?;
-    let after = |last: Option<&QuarantinedRecord>| last.map_or(0, |last| last.id);
-    let read = |last: Option<&_>, rows| reader.quarantine(connection, stream, after(last), rows);
-    let left = print_pages(left, read, |record| {
-        Ok(out.line(&if args.print.json { record_json(record).to_string() } else { record_text(record) })?)
+    let filter = GapFilter { stream: args.stream.as_deref(), closed_too: args.recovered };
+    let missing = args.print.home.app()?.missing(connection, filter, limit, |row| {
+        let line = match (row, args.print.json) {
+            (MissingRecord::Gap(gap), true) => gap_json(gap),
+            (MissingRecord::Gap(gap), false) => gap_text(gap),
+            (MissingRecord::Quarantined(record), true) => record_json(record).to_string(),
+            (MissingRecord::Quarantined(record), false) => record_text(record),
+        };
+        Ok::<_, CliError>(out.line(&line)?)
     })?;
-    let is_chosen = |stream: &StreamCoverage| args.stream.as_ref().is_none_or(|name| *name == stream.summary.name);
-    let evidence = reader.evidence(connection)?;
-    let (mut open, unfinished) = (reader.left_open(connection)?, evidence.unfinished());
-    open.retain(|one| args.stream.is_none() || one.stream == args.stream);
-    let streams = reader.coverage(connection)?.into_iter().filter(is_chosen);
+    let MissingSums { streams, left_open: open, unfinished, shown } = missing;
     if args.print.json {
         for stream in streams {
             if let Some(listing) = stream.listing.filter(|listing| listing.unaccounted > 0) {
@@ -153,7 +146,7 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         out.line(&one_line(&one.to_string()))?;
     }
     // A gap whose record is in quarantine has two lines and is missing once.
-    let shown = limit - left + unaccounted;
+    let shown = shown + unaccounted;
     let line = match (all, &unfinished) {
         (0, Some(why)) => format!("no gap is on record, but {}", one_line(why)),
         (0, None) if !open.is_empty() => "no gap is open, but the account is not complete".to_owned(),

@@ -1,7 +1,7 @@
 //! `gleaner man`: the manual, a page per command.
 
 use crate::args;
-use crate::args::care::ManArgs;
+use crate::args::maintenance::ManArgs;
 use crate::commands::visible_command;
 use crate::error::CliError;
 use crate::terminal::output::Output;

@@ -1,9 +1,11 @@
 //! `gleaner proxy`: the sidecar as a program, with signals, a line to watch, and a memory.
 
 use crate::args::ProxyArgs;
+use crate::config;
 use crate::error::{CliError, EXIT_INTERRUPTED};
 use crate::terminal::live;
 use crate::terminal::output::report_to_stderr;
+use gleaner_app::App;
 use gleaner_base::live_line::LiveLine;
 use gleaner_base::outside::one_line;
 use gleaner_egress::{Config, LISTEN, Proxy, ProxyError, Upstream, UpstreamError};
@@ -19,13 +21,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tracing::Level;
 
-pub(crate) fn run(args: &ProxyArgs) -> Result<ExitCode, CliError> {
+pub(crate) fn run(mut args: ProxyArgs) -> Result<ExitCode, CliError> {
+    let app = args.home.app()?;
+    config::Config::load(&app)?.fill_proxy(&mut args)?;
     let live = Arc::new(LiveLine::new(!args.quiet));
     crate::terminal::log::show(if args.verbose { Level::DEBUG } else { Level::WARN }, Arc::clone(&live));
-    let config = config(args)?;
+    let config = config(&args, &app)?;
     // Tasks are short and many; the number of threads is that of the cores.
     let runtime = Runtime::new().map_err(|error| failed("cannot start", &error, "free some memory or threads"))?;
-    runtime.block_on(serve(args, config, &live))
+    runtime.block_on(serve(&args, config, &live))
 }
 
 async fn serve(args: &ProxyArgs, config: Config, live: &LiveLine) -> Result<ExitCode, CliError> {
@@ -84,9 +88,9 @@ impl Signals {
     }
 }
 
-fn config(args: &ProxyArgs) -> Result<Config, CliError> {
+fn config(args: &ProxyArgs, app: &App) -> Result<Config, CliError> {
     let mut config = Config::new(Upstream::parse(&args.upstream)?);
-    config.governors = Governors::remembering(&args.home.app()?.pacing_folder())?;
+    config.governors = Governors::remembering(&app.pacing_folder())?;
     config.listen = args.listen.unwrap_or(LISTEN);
     config.per_authorization = args.per_authorization;
     config.allow_insecure_upstream = args.allow_insecure_upstream;

@@ -3,12 +3,12 @@
 //! Rows go out as they come. The widths of a table are those of its first rows; what comes later is cut to fit
 //! on a terminal, and never where another program reads.
 
-use crate::args::look::QueryArgs;
+use crate::args::inspect::QueryArgs;
 use crate::error::{CliError, EXIT_INTERRUPTED};
 use crate::terminal::output::{Output, Tone};
 use crate::terminal::stop_signals;
 use gleaner_base::outside::one_line;
-use gleaner_store::{Cell, QuerySink};
+use gleaner_store::{Cell, Interrupter, QuerySink};
 use std::fmt::Write as _;
 use std::io;
 use std::process::ExitCode;
@@ -21,18 +21,18 @@ const SAMPLE_BYTES: usize = 1024 * 1024;
 const NARROWEST: usize = 6;
 
 pub(crate) fn run(args: &QueryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let mut reader = args.home.app()?.reader()?;
-    let interrupter = reader.interrupter();
-    let stopped = stop_signals::watch(move || interrupter.interrupt());
+    let app = args.home.app()?;
+    let mut stopped = None;
+    let watch = |interrupter: Interrupter| stopped = Some(stop_signals::watch(move || interrupter.interrupt()));
     let asked = if args.json {
-        reader.query(&args.sql, &mut Lines { names: Vec::new(), out })
+        app.query(&args.sql, &mut Lines { names: Vec::new(), out }, watch)
     } else {
         let width = out.is_terminal().then(|| out.width());
         let mut table = Table { out, width, names: Vec::new(), widths: None, sample: Vec::new(), bytes: 0 };
-        reader.query(&args.sql, &mut table).and_then(|()| table.finish())
+        app.query(&args.sql, &mut table, watch).and_then(|()| table.finish())
     };
     // Rows may also have been cut off between two steps of the query.
-    if stopped.is_set() {
+    if stopped.is_some_and(|stopped| stopped.is_set()) {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
     }
     asked.map(|()| ExitCode::SUCCESS)

@@ -1,11 +1,10 @@
 //! `gleaner records`: what is stored of a stream, as it came, or the changes of it.
 
-use crate::args::look::RecordsArgs;
+use crate::args::inspect::RecordsArgs;
 use crate::commands::follow::{self, Feed};
 use crate::error::CliError;
 use crate::terminal::output::Output;
-use crate::terminal::pages::print_pages;
-use gleaner_app::one_stream;
+use gleaner_app::{each_row, one_stream};
 use gleaner_base::outside::one_line;
 use gleaner_store::StoredRecord;
 use std::process::ExitCode;
@@ -17,7 +16,7 @@ pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliE
     let mut left = args.limit.unwrap_or(u64::MAX);
     let print = |record: &StoredRecord| {
         let line = if args.json { format!("{{{}}}", json_fields(record)?) } else { as_text(record) };
-        Ok(out.line(&line)?)
+        Ok::<_, CliError>(out.line(&line)?)
     };
     // Looked at before the records: a change in between comes twice rather than never.
     let end = reader.last_change_of(&connection, &stream)?;
@@ -25,13 +24,13 @@ pub(crate) fn run(args: &RecordsArgs, out: &mut Output) -> Result<ExitCode, CliE
         // In the order in which they were stored.
         let after = |last: Option<&StoredRecord>| last.map_or(0, |last| last.seq);
         let read = |last: Option<&_>, rows| reader.records_without_time(&connection, &stream, after(last), rows);
-        print_pages(left, read, print)?;
+        each_row(left, read, print)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.since.is_none() {
         let after = |last: Option<&StoredRecord>| last.map(|last| last.key.clone());
         let read = |last: Option<&_>, rows| reader.records(&connection, &stream, after(last).as_deref(), rows);
-        left = print_pages(left, read, print)?;
+        left = each_row(left, read, print)?;
     }
     if !args.follow && args.since.is_none() {
         return Ok(ExitCode::SUCCESS);

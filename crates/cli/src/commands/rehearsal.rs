@@ -16,12 +16,10 @@ use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
 pub(super) fn run(app: &App, run: RunSpec, args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let record = args.author.record.as_deref().map(place_of_recording).transpose()?;
+    let record = run.record.as_deref().map(place_of_recording).transpose()?;
     let rehearsal = app.rehearse(RehearsalSpec {
-        run: RunSpec { purpose: Purpose::Rehearsal, ..run },
+        run: RunSpec { purpose: Purpose::Rehearsal, record: record.clone(), ..run },
         limit: args.author.limit,
-        record: record.clone(),
-        replay: args.author.replay.clone(),
         now: args.now,
     })?;
     warn(&rehearsal.credentials.warnings);

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &RepairArgs, out: &mut Output) -> Result<ExitCode, CliEr
     let mut interact = None;
     Config::load(&app)?.fill_run(&mut spec, &mut interact)?;
     let shown = Shown { json: args.json, quiet: args.quiet, interact: interact.unwrap_or_else(usual_interact) };
-    run_spec(&app, spec, shown, None, out)
+    run_spec(&app, spec, shown, out)
 }
 
 fn sentence(repaired: Repaired) -> String {

@@ -1,6 +1,6 @@
 //! `gleaner restore`: a backup becomes the store again; what was there is kept.
 
-use crate::args::care::RestoreArgs;
+use crate::args::maintenance::RestoreArgs;
 use crate::error::CliError;
 use crate::terminal::output::Output;
 use crate::terminal::progress::show_copy;

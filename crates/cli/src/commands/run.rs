@@ -23,7 +23,7 @@ pub(crate) fn run(args: &CollectArgs, out: &mut Output) -> Result<ExitCode, CliE
         return say_the_end(args.json, ended, out);
     }
     let shown = Shown { json: args.json, quiet: args.quiet, interact: interact.unwrap_or_else(usual_interact) };
-    run_spec(&app, spec, shown, args.author.record.as_deref(), out)
+    run_spec(&app, spec, shown, out)
 }
 
 /// Questions are asked where somebody watches.
@@ -33,15 +33,9 @@ pub(super) fn usual_interact() -> Interact {
 }
 
 /// Runs what is asked, shows it, and says how it ended.
-pub(super) fn run_spec(
-    app: &App,
-    mut spec: RunSpec,
-    shown: Shown,
-    record: Option<&Path>,
-    out: &mut Output,
-) -> Result<ExitCode, CliError> {
+pub(super) fn run_spec(app: &App, mut spec: RunSpec, shown: Shown, out: &mut Output) -> Result<ExitCode, CliError> {
     spec.interactive = shown.interact != Interact::None;
-    let ended = collect(app, &spec, shown, record, out);
+    let ended = collect(app, spec, shown, out);
     say_the_end(shown.json, ended, out)
 }
 
@@ -53,15 +47,9 @@ fn say_the_end(json: bool, ended: Result<ExitCode, CliError>, out: &mut Output) 
     ended
 }
 
-fn collect(
-    app: &App,
-    spec: &RunSpec,
-    shown: Shown,
-    record: Option<&Path>,
-    out: &mut Output,
-) -> Result<ExitCode, CliError> {
-    let record = record.map(place_of_recording).transpose()?;
-    let prepared = app.prepare(spec, record.as_deref())?;
+fn collect(app: &App, mut spec: RunSpec, shown: Shown, out: &mut Output) -> Result<ExitCode, CliError> {
+    spec.record = spec.record.as_deref().map(place_of_recording).transpose()?;
+    let prepared = app.prepare(&spec)?;
     warn(&prepared.warnings);
     let (orders, control) = channel();
     stop_signals::forward(&orders);
@@ -70,7 +58,7 @@ fn collect(
     drop(view);
     let ended = ended?;
     let code = finished(&app.reader()?, &ended, &spec.scope.resources, shown.json, out)?;
-    if let Some(file) = &record {
+    if let Some(file) = &spec.record {
         say_recorded(ended.check_recording(file)?, file, shown.quiet);
     }
     Ok(code)

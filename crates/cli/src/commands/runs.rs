@@ -4,7 +4,7 @@ use crate::args::collect::OfConnectionArgs;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
 use crate::terminal::run_view::{counts_json, merge};
-use gleaner_app::{Look, dates};
+use gleaner_app::dates;
 use gleaner_base::outside::one_line;
 use gleaner_engine::Counts;
 use gleaner_protocol::TerminalReason;
@@ -13,15 +13,10 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = args.print.home.app()?.reader()?;
-    let mut runs = reader.runs(&args.connection, args.limit as usize)?;
-    let is_running = Look::new(&reader)?.is_running(&reader, &args.connection)?;
+    let (runs, is_running) = args.print.home.app()?.runs(&args.connection, args.limit as usize)?;
     if !args.print.json {
         let head = row(["run", "began", "took", "new", "changed", "unchanged", "gaps"].map(str::to_owned), "ended");
         out.line(&out.paint(Tone::Quiet, &head))?;
-    }
-    if args.print.json {
-        reader.add_slice_commits(&args.connection, &mut runs)?;
     }
     for run in &runs {
         let line = if args.print.json { as_json(run, is_running).to_string() } else { as_text(run, is_running) };

@@ -3,7 +3,7 @@
 use crate::args::serve::ScheduleArgs;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
-use gleaner_app::{ConnectionView, Look, Outlook, ScheduleChange, Setting, dates, kind_code};
+use gleaner_app::{ConnectionView, Outlook, Overview, ScheduleChange, Setting, dates, kind_code};
 use gleaner_base::outside::one_line;
 use gleaner_engine::WallTime;
 use gleaner_schedule::{Held, Next};
@@ -13,23 +13,18 @@ use std::process::ExitCode;
 
 pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, CliError> {
     let app = args.home.app()?;
-    let reader = app.reader()?;
     let change = change(args);
     if let Some(name) = &args.connection
         && !change.is_empty()
     {
         app.set_schedule(name, &change)?;
     }
-    let mut look = Look::new(&reader)?;
-    let views = match &args.connection {
-        Some(name) => vec![ConnectionView::load(&reader, &mut look, name)?],
-        None => look.views(&reader)?,
-    };
+    let Overview { views, service, .. } = app.overview(args.connection.as_deref())?;
     for outlook in views.iter().map(ConnectionView::outlook) {
         if args.json { out.line(&as_json(&outlook).to_string())? } else { print(&outlook, out)? }
     }
     if !args.json {
-        out.line(&out.paint(Tone::Quiet, &service_line(app.serving()?.as_ref())))?;
+        out.line(&out.paint(Tone::Quiet, &service_line(service.as_ref())))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -18,8 +18,9 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, CliError> {
+pub(crate) fn run(mut args: ServeArgs) -> Result<ExitCode, CliError> {
     let app = args.home.app()?;
+    Config::load(&app)?.fill_serve(&mut args)?;
     app.make_root()?;
     let folder = app.logs_path();
     let log = LogFile::open(&folder, "serve.log").map_err(|error| {
@@ -42,7 +43,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<ExitCode, CliError> {
         handle.stop();
         true
     });
-    let console = console(args, app, service.handle())?;
+    let console = console(&args, app, service.handle())?;
     let served = service.serve();
     drop(console);
     served?;
@@ -103,5 +104,5 @@ pub(crate) fn scheduled_run(args: &ScheduledRunArgs, out: &mut Output) -> Result
         .map_err(|error| CliError::usage(format!("standard input is no specification of a run: {error}"), hint))?;
     let app = args.home.app()?;
     Config::load(&app)?.fill_run(&mut spec, &mut None)?;
-    run::run_spec(&app, spec, Shown { json: false, quiet: true, interact: Interact::Park }, None, out)
+    run::run_spec(&app, spec, Shown { json: false, quiet: true, interact: Interact::Park }, out)
 }

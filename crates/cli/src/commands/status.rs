@@ -6,7 +6,7 @@ use crate::commands::schedule::{self, next_text};
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone, counted};
 use crate::terminal::run_view::{counts_json, merge};
-use gleaner_app::{ConnectionView, Look, dates, is_collected};
+use gleaner_app::{ConnectionView, Overview, dates};
 use gleaner_base::outside::one_line;
 use gleaner_engine::{Finding, Grade};
 use gleaner_store::{ConnectionState, ConnectionSummary, HeldBy};
@@ -14,19 +14,13 @@ use serde_json::json;
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let app = args.home.app()?;
-    let reader = app.reader()?;
-    let mut look = Look::new(&reader)?;
-    let mut gone = reader.connections()?;
-    gone.retain(|connection| !is_collected(connection.state));
-    let mut views = look.views(&reader)?;
-    let is_served = app.serving()?.is_some();
+    let Overview { mut views, gone, service } = args.home.app()?.overview(None)?;
     views.sort_by_key(|view| std::cmp::Reverse(view.health.as_ref().map(|health| health.grade)));
     if views.is_empty() && gone.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
     }
     for view in &views {
-        if args.json { print_json(view, out)? } else { print(view, is_served, out)? }
+        if args.json { print_json(view, out)? } else { print(view, service.is_some(), out)? }
     }
     for connection in &gone {
         if args.json { print_gone_json(connection, out)? } else { print_gone(connection, out)? }

@@ -3,6 +3,7 @@
 use crate::args::collect::PrintArgs;
 use crate::error::{CliError, EXIT_FAILED, EXIT_GAPS};
 use crate::terminal::output::Output;
+use gleaner_app::{AppError, ErrorKind};
 use gleaner_base::live_line::LiveLine;
 use gleaner_base::outside::one_line;
 use gleaner_store::{Doubt, DoubtAbout};
@@ -10,17 +11,17 @@ use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let reader = args.home.app()?.reader()?;
+    let app = args.home.app()?;
     let line = LiveLine::new(!args.json);
     let mut versions = 0;
-    let damage = reader.verify(|seen, total| {
+    let verified = app.verify(|seen, total| {
         versions = seen;
         line.show(|| format!("{seen} of {total} versions"));
     });
-    if let (true, Err(error)) = (args.json, &damage) {
+    if let (true, Err(error @ AppError { kind: ErrorKind::Store, .. })) = (args.json, &verified) {
         out.line(&json!({"table": null, "row": null, "what": error.to_string()}).to_string())?;
     }
-    let damage = damage?;
+    let (damage, doubts) = verified?;
     drop(line);
     for fault in &damage {
         let line = json!({"table": fault.table, "row": fault.row, "what": fault.what}).to_string();
@@ -40,7 +41,6 @@ pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliErr
              listings are gone, and a changed value that still has the right form in a row without a hash"
         ))?;
     }
-    let doubts = reader.doubts()?;
     for doubt in &doubts {
         out.line(&if args.json { doubt_json(doubt).to_string() } else { doubt_text(doubt) })?;
     }

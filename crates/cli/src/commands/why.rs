@@ -3,12 +3,12 @@
 //! At most twelve lines, each from evidence in the store and none from a guess. A stop by our own budget and a
 //! service that pushed back are told apart everywhere.
 
-use crate::args::look::WhyArgs;
+use crate::args::inspect::WhyArgs;
 use crate::commands::why_missing;
 use crate::error::CliError;
 use crate::terminal::output::{Output, Tone};
 use crate::terminal::run_view::merge;
-use gleaner_app::{ConnectionView, Outlook, dates, renew};
+use gleaner_app::{ConnectionView, Explained, Outlook, dates, renew};
 use gleaner_base::outside::{one_line, shortened};
 use gleaner_engine::{BACK_OFF_FROM, Finding, Grade, Rest, WallTime, is_failure};
 use gleaner_protocol::{CircuitState, RecoveryAction, TerminalReason};
@@ -49,12 +49,12 @@ struct Known {
 }
 
 pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
-    let app = args.print.home.app()?;
-    let known = Known::new(app.view(&args.connection)?, app.serving()?.is_some());
+    let Explained { view, streams, left_open, service } = args.print.home.app()?.explain(&args.connection)?;
+    let known = Known::new(view, service.is_some());
     let mut lines = known.not_running();
     lines.extend(known.pace());
     lines.extend(known.circuit());
-    lines.extend(why_missing::lines(&app.reader()?, &known.view.evidence)?);
+    lines.extend(why_missing::lines(&streams, left_open, &known.view.evidence));
     // What comes next is never the line that is left out.
     lines.truncate(LINES_MAX - 1);
     lines.push(known.next());

@@ -1,17 +1,15 @@
 //! What of a connection is missing, in a few lines: whose doing it is, and how much of it.
 
 use crate::commands::why::Line;
-use crate::error::CliError;
 use gleaner_base::outside::one_line;
-use gleaner_store::{Evidence, GapCause, Reader};
+use gleaner_store::{Evidence, GapCause, LeftOpen, StreamCoverage};
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// Codes that are named in one line.
 const CODES_SHOWN: usize = 3;
 
-pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, CliError> {
-    let streams = reader.coverage(&evidence.summary.name)?;
+pub(super) fn lines(streams: &[StreamCoverage], left_open: Vec<LeftOpen>, evidence: &Evidence) -> Vec<Line> {
     let mut by_origin = BTreeMap::<&str, BTreeMap<&str, u64>>::new();
     for count in streams.iter().flat_map(|stream| &stream.gaps) {
         let cause = GapCause::of_count(count);
@@ -31,7 +29,7 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         let keys = listings().flat_map(|listing| &listing.waiting).collect::<Vec<_>>();
         lines.push(Line::new("missing", text, json!({"code": "unconfirmed", "count": unconfirmed, "keys": keys})));
     }
-    for open in reader.left_open(&evidence.summary.name)? {
+    for open in left_open {
         let facts = json!({"code": open.kind.code(), "stream": open.stream});
         lines.push(Line::new("missing", one_line(&open.to_string()), facts));
     }
@@ -52,7 +50,7 @@ pub(super) fn lines(reader: &Reader, evidence: &Evidence) -> Result<Vec<Line>, C
         };
         lines.push(Line::new("missing", text, json!({"code": "empty", "count": empty})));
     }
-    Ok(lines)
+    lines
 }
 
 /// The codes with most first.

@@ -1,6 +1,6 @@
 //! The one place that writes: data to stdout, everything else to stderr, colour only where it is wanted.
 
-use crate::args::care::Colour;
+use crate::args::maintenance::Colour;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 
 /// Written at once where there is much of it.

@@ -7,80 +7,50 @@ use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::UrlQuery;
 use gleaner_app::{ConnectionView, Look, Outlook};
-use gleaner_store::{ConnectionState, HeldBy, Reader};
-use serde::Serialize;
+use gleaner_store::{ConnectionState, HeldBy, Reader, RunSummary};
 
-/// A connection in a few figures.
-#[derive(Debug, Serialize)]
-pub(crate) struct ConnectionStatus {
-    name: String,
-    connector_id: String,
-    state: &'static str,
-    created_at: String,
-    health: Option<HealthView>,
-    running: Option<RunningView>,
-    question_open: bool,
-    records: u64,
-    tombstones: u64,
-    /// Everything that is known of and not stored.
-    missing: u64,
-    quarantined: u64,
-    gaps_open: u64,
-    gaps_given_up: u64,
-    gaps_ignored: u64,
-    last_run: Option<LastRunView>,
-    last_success: Option<String>,
-    next: NextView,
-}
-
-#[derive(Debug, Serialize)]
-struct RunningView {
-    pid: u32,
-    since: String,
-    /// Absent for the moment in which a run has not begun yet.
-    run_id: Option<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct LastRunView {
-    run_id: String,
-    reason: Option<&'static str>,
-    ended_at: Option<String>,
-}
-
-impl ConnectionStatus {
-    pub(crate) fn of(view: &ConnectionView, outlook: &Outlook) -> Self {
+json_object! {
+    /// A connection in a few figures.
+    pub(crate) struct ConnectionStatus(view: &ConnectionView, outlook: &Outlook) {
         let evidence = &view.evidence;
         let (summary, totals) = (&evidence.summary, &evidence.summary.totals);
-        let running = |holder: &HeldBy| RunningView {
-            pid: holder.pid,
-            since: date::rfc3339(holder.since),
-            run_id: evidence.open_run.as_ref().map(|run| run.run_id.clone()),
-        };
-        let last_run = evidence.last_run.as_ref().map(|run| LastRunView {
-            run_id: run.run_id.clone(),
-            reason: run.reason.map(|reason| reason.code()),
-            ended_at: run.ended_at.map(date::rfc3339),
-        });
-        Self {
-            name: summary.name.clone(),
-            connector_id: summary.connector_id.clone(),
-            state: state(summary.state),
-            created_at: date::rfc3339(summary.created_at),
-            health: view.health.as_ref().map(|health| HealthView::of(&view.evidence, health)),
-            running: view.holder.as_ref().map(running),
-            question_open: summary.question_open,
-            records: totals.records,
-            tombstones: totals.tombstones,
-            missing: evidence.missing.total(),
-            quarantined: totals.quarantined,
-            gaps_open: totals.gaps_open(),
-            gaps_given_up: totals.gaps_terminal,
-            gaps_ignored: totals.gaps_ignored,
-            last_run,
-            last_success: evidence.last_success.map(date::rfc3339),
-            next: NextView::of(outlook),
-        }
+        let run_id = || evidence.open_run.as_ref().map(|run| run.run_id.clone());
+    } => {
+        name: String = summary.name.clone(),
+        connector_id: String = summary.connector_id.clone(),
+        state: &'static str = state(summary.state),
+        created_at: String = date::rfc3339(summary.created_at),
+        health: Option<HealthView> = view.health.as_ref().map(|health| HealthView::of(evidence, health)),
+        running: Option<RunningView> = view.holder.as_ref().map(|holder| RunningView::of(holder, run_id())),
+        question_open: bool = summary.question_open,
+        records: u64 = totals.records,
+        tombstones: u64 = totals.tombstones,
+        /// Everything that is known of and not stored.
+        missing: u64 = evidence.missing.total(),
+        quarantined: u64 = totals.quarantined,
+        gaps_open: u64 = totals.gaps_open(),
+        gaps_given_up: u64 = totals.gaps_terminal,
+        gaps_ignored: u64 = totals.gaps_ignored,
+        last_run: Option<LastRunView> = evidence.last_run.as_ref().map(LastRunView::of),
+        last_success: Option<String> = evidence.last_success.map(date::rfc3339),
+        next: NextView = NextView::of(outlook),
+    }
+}
+
+json_object! {
+    struct RunningView(holder: &HeldBy, run_id: Option<String>) {} => {
+        pid: u32 = holder.pid,
+        since: String = date::rfc3339(holder.since),
+        /// Absent for the moment in which a run has not begun yet.
+        run_id: Option<String> = run_id,
+    }
+}
+
+json_object! {
+    struct LastRunView(run: &RunSummary) {} => {
+        run_id: String = run.run_id.clone(),
+        reason: Option<&'static str> = run.reason.map(|reason| reason.code()),
+        ended_at: Option<String> = run.ended_at.map(date::rfc3339),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::server::extract::{JsonBody, UrlPath};
 use crate::server::job_queue::Job;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{Added, Faulty, Offer, Wish};
+use gleaner_app::{AddRequest, Added, ConnectorForm, Faulty};
 use http::StatusCode;
 use http::header::LOCATION;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 #[derive(Serialize)]
 struct Connectors {
-    items: Vec<Offer>,
+    items: Vec<ConnectorForm>,
     left_out: Vec<LeftOut>,
 }
 
@@ -26,7 +26,7 @@ struct LeftOut {
 
 /// What can be added.
 pub(crate) async fn all(State(state): Shared) -> Result<Response, Problem> {
-    let (items, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
+    let (items, faulty) = state.act(|app| Ok((app.connector_forms(), app.catalog().faulty))).await?;
     let left_out = |one: &Faulty| LeftOut { file: one.file.display().to_string(), what: one.cause().to_owned() };
     state.responder.json(&Connectors { items, left_out: faulty.iter().map(left_out).collect() })
 }
@@ -56,8 +56,8 @@ pub(crate) async fn check(
     UrlPath(connector): UrlPath<String>,
     JsonBody(CheckWish { name, settings, credentials }): JsonBody<CheckWish>,
 ) -> Result<Response, Problem> {
-    let wish = Wish { connector, name, settings, credentials };
-    let verdict = state.do_job(Job::Try, move |app| app.try_wish(&wish)).await?;
+    let wish = AddRequest { connector, name, settings, credentials };
+    let verdict = state.do_job(Job::Try, move |app| app.try_request(&wish)).await?;
     state.responder.json(&Found { verdict: verdict.word(), message: verdict.sentence(), hint: verdict.advice() })
 }
 
@@ -87,8 +87,8 @@ pub(crate) async fn add(
     State(state): Shared,
     JsonBody(AddWish { connector, name, settings, credentials, unchecked }): JsonBody<AddWish>,
 ) -> Result<Response, Problem> {
-    let wish = Wish { connector, name, settings, credentials };
-    let outcome = state.do_job(Job::Try, move |app| app.add_wish(&wish, unchecked)).await?;
+    let wish = AddRequest { connector, name, settings, credentials };
+    let outcome = state.do_job(Job::Try, move |app| app.add_requested(&wish, unchecked)).await?;
     match outcome {
         Added::Yes(name) => {
             let place = crate::pages::href(&["api", "v1", "connections", &name]);

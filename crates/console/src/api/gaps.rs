@@ -5,64 +5,42 @@ use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use gleaner_store::{GapCause, GapFilter, GapSummary, Ignored, Reader};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-#[derive(Debug, Serialize)]
-pub(crate) struct GapView {
-    gap_id: String,
-    stream: String,
-    parent_stream: Option<String>,
-    record_key: Option<String>,
-    state: String,
-    /// Whose doing it is.
-    origin: &'static str,
-    reason: Option<String>,
-    terminal_reason: Option<String>,
-    run_cap: bool,
-    /// Why, in words; what comes next, in words.
-    message: Option<&'static str>,
-    next: Option<&'static str>,
-    http_status: Option<u16>,
-    attempts: u32,
-    since: String,
-    not_before: Option<String>,
-    last_error: Option<Box<RawValue>>,
-    locator: Option<Box<RawValue>>,
-    /// What the owner wrote when they did without it.
-    ignored: Option<IgnoredView>,
-}
-
-#[derive(Debug, Serialize)]
-struct IgnoredView {
-    note: String,
-    at: String,
-}
-
-impl GapView {
-    fn of(gap: GapSummary) -> Self {
+json_object! {
+    pub(crate) struct GapView(gap: GapSummary) {
         let cause = GapCause::of(&gap);
         let (origin, wording) = (cause.origin(), cause.wording());
-        Self {
-            origin,
-            message: wording.map(|wording| wording.what),
-            next: wording.map(|wording| wording.next),
-            since: date::rfc3339(gap.since),
-            not_before: gap.not_before.map(date::rfc3339),
-            gap_id: gap.gap_id,
-            stream: gap.stream,
-            parent_stream: gap.parent_stream,
-            record_key: gap.record_key,
-            state: gap.state,
-            reason: gap.reason,
-            terminal_reason: gap.terminal_reason,
-            run_cap: gap.run_cap,
-            http_status: gap.http_status,
-            attempts: gap.attempts,
-            last_error: raw(gap.last_error),
-            locator: raw(gap.locator),
-            ignored: gap.ignored.map(|Ignored { note, at }| IgnoredView { note, at: date::rfc3339(at) }),
-        }
+    } => {
+        gap_id: String = gap.gap_id,
+        stream: String = gap.stream,
+        parent_stream: Option<String> = gap.parent_stream,
+        record_key: Option<String> = gap.record_key,
+        state: String = gap.state,
+        /// Whose doing it is.
+        origin: &'static str = origin,
+        reason: Option<String> = gap.reason,
+        terminal_reason: Option<String> = gap.terminal_reason,
+        run_cap: bool = gap.run_cap,
+        /// Why, in words; what comes next, in words.
+        message: Option<&'static str> = wording.map(|wording| wording.what),
+        next: Option<&'static str> = wording.map(|wording| wording.next),
+        http_status: Option<u16> = gap.http_status,
+        attempts: u32 = gap.attempts,
+        since: String = date::rfc3339(gap.since),
+        not_before: Option<String> = gap.not_before.map(date::rfc3339),
+        last_error: Option<Box<RawValue>> = raw(gap.last_error),
+        locator: Option<Box<RawValue>> = raw(gap.locator),
+        /// What the owner wrote when they did without it.
+        ignored: Option<IgnoredView> = gap.ignored.map(IgnoredView::of),
+    }
+}
+
+json_object! {
+    struct IgnoredView(ignored: Ignored) {} => {
+        note: String = ignored.note,
+        at: String = date::rfc3339(ignored.at),
     }
 }
 

@@ -3,27 +3,18 @@
 use crate::date;
 use gleaner_engine::{Finding, Health};
 use gleaner_store::Evidence;
-use serde::Serialize;
 
-/// A grade, and everything worth saying.
-#[derive(Debug, Serialize)]
-pub(crate) struct HealthView {
-    grade: &'static str,
-    findings: Vec<FindingView>,
+json_object! {
+    /// A grade, and everything worth saying.
+    pub(crate) struct HealthView(evidence: &Evidence, health: &Health) {} => {
+        grade: &'static str = health.grade.code(),
+        findings: Vec<FindingView> = health.findings.iter().map(|finding| FindingView::of(evidence, finding)).collect(),
+    }
 }
 
-#[derive(Debug, Serialize)]
-struct FindingView {
-    code: &'static str,
-    sentence: String,
-}
-
-impl HealthView {
-    pub(crate) fn of(evidence: &Evidence, health: &Health) -> Self {
-        let finding = |finding: &Finding| FindingView {
-            code: finding.code(),
-            sentence: evidence.sentence(finding, date::rfc3339),
-        };
-        Self { grade: health.grade.code(), findings: health.findings.iter().map(finding).collect() }
+json_object! {
+    struct FindingView(evidence: &Evidence, finding: &Finding) {} => {
+        code: &'static str = finding.code(),
+        sentence: String = evidence.sentence(finding, date::rfc3339),
     }
 }

@@ -5,33 +5,18 @@ use crate::date;
 use crate::problem::Problem;
 use gleaner_app::Look;
 use gleaner_store::{OpenQuestion, Reader};
-use serde::Serialize;
 use serde_json::value::RawValue;
 
-#[derive(Debug, Serialize)]
-pub(crate) struct QuestionView {
-    id: i64,
-    connection: String,
-    run_id: String,
-    kind: String,
-    message: String,
-    schema: Option<Box<RawValue>>,
-    asked_at: String,
-    expires_at: Option<String>,
-}
-
-impl QuestionView {
-    pub(crate) fn of(question: OpenQuestion) -> Self {
-        Self {
-            id: question.id,
-            connection: question.connection,
-            run_id: question.run_id,
-            kind: question.kind,
-            message: question.message,
-            schema: raw(question.schema),
-            asked_at: date::rfc3339(question.asked_at),
-            expires_at: question.expires_at.map(date::rfc3339),
-        }
+json_object! {
+    pub(crate) struct QuestionView(question: OpenQuestion) {} => {
+        id: i64 = question.id,
+        connection: String = question.connection,
+        run_id: String = question.run_id,
+        kind: String = question.kind,
+        message: String = question.message,
+        schema: Option<Box<RawValue>> = raw(question.schema),
+        asked_at: String = date::rfc3339(question.asked_at),
+        expires_at: Option<String> = question.expires_at.map(date::rfc3339),
     }
 }
 

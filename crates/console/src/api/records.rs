@@ -8,30 +8,18 @@ use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use gleaner_store::{Reader, StoredRecord};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-#[derive(Serialize)]
-pub(crate) struct RecordView {
-    key: String,
-    /// Its place in the feed of changes.
-    seq: u64,
-    deleted: bool,
-    emitted_at: Option<String>,
-    stored_at: String,
-    body: Option<Box<RawValue>>,
-}
-
-impl RecordView {
-    fn of(record: StoredRecord) -> Self {
-        Self {
-            key: record.key,
-            seq: record.seq,
-            deleted: record.deleted,
-            emitted_at: record.emitted_at,
-            stored_at: date::rfc3339(record.stored_at),
-            body: raw(record.body),
-        }
+json_object! {
+    pub(crate) struct RecordView(record: StoredRecord) {} => {
+        key: String = record.key,
+        /// Its place in the feed of changes.
+        seq: u64 = record.seq,
+        deleted: bool = record.deleted,
+        emitted_at: Option<String> = record.emitted_at,
+        stored_at: String = date::rfc3339(record.stored_at),
+        body: Option<Box<RawValue>> = raw(record.body),
     }
 }
 

@@ -5,131 +5,79 @@ use crate::date;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use gleaner_app::Look;
-use gleaner_engine::Counts;
 use gleaner_store::{Reader, RunSummary, StoreError, TracedEvent};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// One run.
-#[derive(Debug, Serialize)]
-pub(crate) struct RunView {
-    run_id: String,
-    connection: String,
-    track: String,
-    started_at: String,
-    ended_at: Option<String>,
-    /// `running`, `ended`, or `interrupted`: it has no end on record, and nobody is at work on it.
-    state: &'static str,
-    reason: Option<&'static str>,
-    /// The end of it in a sentence.
-    sentence: Option<String>,
-    /// How its process ended, as `exit code 1` or `signal 9, SIGKILL`.
-    exit: Option<String>,
-    /// The last lines of the connector's stderr, if the run did not succeed.
-    stderr: Option<String>,
-    violation: Option<String>,
-    error_code: Option<String>,
-    error_message: Option<String>,
-    pressure: Option<&'static str>,
-    counts: CountsView,
-    slices: u64,
-    committed: Option<Box<RawValue>>,
-    withheld: Option<Box<RawValue>>,
-    shortfalls: Option<Box<RawValue>>,
-    skipped: Option<Box<RawValue>>,
-    warnings: Option<Box<RawValue>>,
-    collection_rate: Option<Box<RawValue>>,
-    provider_budget: Option<Box<RawValue>>,
-    events_dropped: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct CountsView {
-    seen: u64,
-    /// New, changed and unchanged together.
-    collected: u64,
-    /// Absent where an older program ran it and did not tell new from changed.
-    new: Option<u64>,
-    changed: Option<u64>,
-    deleted: u64,
-    rejected: u64,
-    times_unreadable: u64,
-    gaps: u64,
-    recovered: u64,
-    unaccounted: u64,
-    unchanged: u64,
-    repeated: u64,
-}
-
-impl RunView {
-    pub(crate) fn of(connection: &str, run: RunSummary, is_at_work: bool) -> Self {
-        let Counts {
-            seen,
-            new,
-            changed,
-            unchanged,
-            deleted,
-            rejected,
-            gaps,
-            recovered,
-            unaccounted,
-            times_unreadable,
-            confirmed: _,
-        } = run.counts;
-        let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
-        let (collected, new, changed, repeated) = (run.counts.collected(), known(new), known(changed), run.repeated);
+json_object! {
+    /// One run.
+    pub(crate) struct RunView(connection: &str, run: RunSummary, is_at_work: bool) {
         let sentence = run.ended().map(|ended| match ended.reason.is_success() {
             true => ended.cause(),
             false => format!("{}. {}", ended.cause().trim_end_matches('.'), ended.next()),
         });
-        Self {
-            connection: connection.to_owned(),
-            state: run.state(is_at_work),
-            track: run.track,
-            started_at: date::rfc3339(run.started_at),
-            ended_at: run.ended_at.map(date::rfc3339),
-            reason: run.reason.map(|reason| reason.code()),
-            sentence,
-            exit: run.exit.map(|exit| exit.to_string()),
-            stderr: run.stderr,
-            violation: run.violation,
-            error_code: run.error_code,
-            error_message: run.error_message,
-            pressure: run.pressure.map(|pressure| pressure.code()),
-            counts: CountsView {
-                seen,
-                collected,
-                new,
-                changed,
-                deleted,
-                rejected,
-                times_unreadable,
-                gaps,
-                recovered,
-                unaccounted,
-                unchanged,
-                repeated,
-            },
-            slices: run.slices,
-            committed: raw(run.committed),
-            withheld: raw(run.withheld),
-            shortfalls: raw(run.shortfalls),
-            skipped: raw(run.skipped),
-            warnings: raw(run.warnings),
-            collection_rate: raw(run.collection_rate),
-            provider_budget: raw(run.provider_budget),
-            events_dropped: run.events_dropped,
-            run_id: run.run_id,
-        }
+        let (state, counts) = (run.state(is_at_work), CountsView::of(&run));
+    } => {
+        run_id: String = run.run_id,
+        connection: String = connection.to_owned(),
+        track: String = run.track,
+        started_at: String = date::rfc3339(run.started_at),
+        ended_at: Option<String> = run.ended_at.map(date::rfc3339),
+        /// `running`, `ended`, or `interrupted`: it has no end on record, and nobody is at work on it.
+        state: &'static str = state,
+        reason: Option<&'static str> = run.reason.map(|reason| reason.code()),
+        /// The end of it in a sentence.
+        sentence: Option<String> = sentence,
+        /// How its process ended, as `exit code 1` or `signal 9, SIGKILL`.
+        exit: Option<String> = run.exit.map(|exit| exit.to_string()),
+        /// The last lines of the connector's stderr, if the run did not succeed.
+        stderr: Option<String> = run.stderr,
+        violation: Option<String> = run.violation,
+        error_code: Option<String> = run.error_code,
+        error_message: Option<String> = run.error_message,
+        pressure: Option<&'static str> = run.pressure.map(|pressure| pressure.code()),
+        counts: CountsView = counts,
+        slices: u64 = run.slices,
+        committed: Option<Box<RawValue>> = raw(run.committed),
+        withheld: Option<Box<RawValue>> = raw(run.withheld),
+        shortfalls: Option<Box<RawValue>> = raw(run.shortfalls),
+        skipped: Option<Box<RawValue>> = raw(run.skipped),
+        warnings: Option<Box<RawValue>> = raw(run.warnings),
+        collection_rate: Option<Box<RawValue>> = raw(run.collection_rate),
+        provider_budget: Option<Box<RawValue>> = raw(run.provider_budget),
+        events_dropped: u64 = run.events_dropped,
     }
 }
 
-#[derive(Debug, Serialize)]
-pub(crate) struct EventView {
-    id: i64,
-    at: String,
-    kind: String,
-    message: Option<Box<RawValue>>,
+json_object! {
+    struct CountsView(run: &RunSummary) {
+        let counts = &run.counts;
+        let known = |count: u64| Some(count).filter(|_| run.tells_new_from_changed);
+    } => {
+        seen: u64 = counts.seen,
+        /// New, changed and unchanged together.
+        collected: u64 = counts.collected(),
+        /// Absent where an older program ran it and did not tell new from changed.
+        new: Option<u64> = known(counts.new),
+        changed: Option<u64> = known(counts.changed),
+        deleted: u64 = counts.deleted,
+        rejected: u64 = counts.rejected,
+        times_unreadable: u64 = counts.times_unreadable,
+        gaps: u64 = counts.gaps,
+        recovered: u64 = counts.recovered,
+        unaccounted: u64 = counts.unaccounted,
+        unchanged: u64 = counts.unchanged,
+        repeated: u64 = run.repeated,
+    }
+}
+
+json_object! {
+    pub(crate) struct EventView(event: TracedEvent) {} => {
+        id: i64 = event.id,
+        at: String = date::rfc3339(event.at),
+        kind: String = event.kind,
+        message: Option<Box<RawValue>> = raw(Some(event.message)),
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,13 +132,7 @@ pub(crate) fn events(
     let (limit, after) = (limit(wanted.limit)?, place(wanted.after)?);
     reader.run(&run_id)?.ok_or_else(no_run)?;
     let events = reader.events(&run_id, after, limit)?;
-    let show = |event: TracedEvent| EventView {
-        id: event.id,
-        at: date::rfc3339(event.at),
-        kind: event.kind,
-        message: raw(Some(event.message)),
-    };
-    Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, show))
+    Ok(Page::of(events, limit, |event| event.message.len(), |event| event.id, EventView::of))
 }
 
 fn no_run() -> Problem {

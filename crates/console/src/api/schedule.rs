@@ -3,31 +3,25 @@
 use crate::date;
 use gleaner_app::{Outlook, ScheduleChange, Setting, kind_code};
 use gleaner_schedule::{Mode, Next};
-use gleaner_store::OwnerSchedule;
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 use std::time::Duration;
 
-/// What the owner set; what is absent is as the manifest recommends.
-#[derive(Debug, Serialize)]
-pub(crate) struct ScheduleView {
-    mode: Option<String>,
-    every_seconds: Option<u64>,
-    cron: Option<String>,
-    quiet: Option<String>,
-    zone: Option<String>,
-    /// How often it runs by itself, for people.
-    sentence: String,
-    /// Why what the owner set is not heeded, if it cannot be read.
-    fault: Option<String>,
-}
-
-impl ScheduleView {
-    pub(crate) fn of(outlook: &Outlook) -> Self {
-        let OwnerSchedule { mode, every, cron, quiet, zone } = outlook.set.clone();
-        let (sentence, fault) = (outlook.cadence(), outlook.setting_fault.clone());
-        Self { mode, every_seconds: every.map(|every| every.as_secs()), cron, quiet, zone, sentence, fault }
+json_object! {
+    /// What the owner set; what is absent is as the manifest recommends.
+    pub(crate) struct ScheduleView(outlook: &Outlook) {
+        let set = outlook.set.clone();
+    } => {
+        mode: Option<String> = set.mode,
+        every_seconds: Option<u64> = set.every.map(|every| every.as_secs()),
+        cron: Option<String> = set.cron,
+        quiet: Option<String> = set.quiet,
+        zone: Option<String> = set.zone,
+        /// How often it runs by itself, for people.
+        sentence: String = outlook.cadence(),
+        /// Why what the owner set is not heeded, if it cannot be read.
+        fault: Option<String> = outlook.setting_fault.clone(),
     }
 }
 
@@ -98,29 +92,19 @@ impl From<ScheduleWish> for ScheduleChange {
     }
 }
 
-/// What comes next, and why.
-#[derive(Debug, Serialize)]
-pub(crate) struct NextView {
-    at: Option<String>,
-    kind: Option<&'static str>,
-    code: &'static str,
-    sentence: String,
-    /// What the owner can do about it, where only the owner can.
-    what_to_do: Option<String>,
-}
-
-impl NextView {
-    pub(crate) fn of(outlook: &Outlook) -> Self {
+json_object! {
+    /// What comes next, and why.
+    pub(crate) struct NextView(outlook: &Outlook) {
         let kind = match outlook.next {
             Next::Run { kind, .. } => Some(kind_code(kind)),
             Next::Held(_) => None,
         };
-        Self {
-            at: outlook.at().map(date::rfc3339),
-            kind,
-            code: outlook.code(),
-            sentence: outlook.why(),
-            what_to_do: outlook.what_to_do(),
-        }
+    } => {
+        at: Option<String> = outlook.at().map(date::rfc3339),
+        kind: Option<&'static str> = kind,
+        code: &'static str = outlook.code(),
+        sentence: String = outlook.why(),
+        /// What the owner can do about it, where only the owner can.
+        what_to_do: Option<String> = outlook.what_to_do(),
     }
 }

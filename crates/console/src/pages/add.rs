@@ -1,13 +1,13 @@
 //! Adding a connection: which connectors there are, what one needs, whether it works, and saving it.
 //!
-//! What a page may not say is which program runs: see `Wish`. What was typed as a credential goes on to the connector
+//! What a page may not say is which program runs: see `AddRequest`. What was typed as a credential goes on to the connector
 //! and into the vault; it is in no page, not even in the one that says that it was refused.
 
 use super::address;
 use super::change::fields;
 use super::error_page::{PageProblem, show};
+use super::escape::short;
 use super::frame::{Frame, Part};
-use super::outside::short;
 use crate::problem::Problem;
 use crate::server::app_state::{AppState, Shared};
 use crate::server::base_path::HX_REDIRECT;
@@ -17,7 +17,7 @@ use crate::server::routes::see_other;
 use askama::Template;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
-use gleaner_app::{Added, Faulty, Look, Offer, OfferedField, Verdict, Wish, is_collected};
+use gleaner_app::{AddRequest, Added, ConnectorForm, Faulty, FormField, Look, Verdict, is_collected};
 use http::{HeaderMap, StatusCode};
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ const TEXT_CHARS_MAX: usize = 300;
 #[template(path = "add.html")]
 struct AddPage {
     frame: Frame,
-    offers: Vec<Offer>,
+    offers: Vec<ConnectorForm>,
     left_out: Vec<String>,
     /// The connectors of the connections that there are.
     used: Vec<String>,
@@ -44,7 +44,7 @@ struct AddPage {
 struct FormPage {
     frame: Frame,
     action: String,
-    offer: Offer,
+    offer: ConnectorForm,
     name: String,
     /// Settings as they were typed before. Of a credential nothing.
     typed: BTreeMap<String, String>,
@@ -61,7 +61,7 @@ struct Said {
 }
 
 pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> {
-    let (offers, faulty) = state.act(|app| Ok((app.offers(), app.catalog().faulty))).await?;
+    let (offers, faulty) = state.act(|app| Ok((app.connector_forms(), app.catalog().faulty))).await?;
     let (look, connections) = state.reading.ask(|reader| Ok((Look::new(reader)?, reader.connections()?))).await?;
     let used = connections.into_iter().filter(|known| is_collected(known.state));
     let used = used.map(|known| known.connector_id).collect();
@@ -72,19 +72,19 @@ pub(crate) async fn page(State(state): Shared) -> Result<Response, PageProblem> 
 
 impl AddPage {
     /// How many connections a connector has.
-    fn connections(&self, offer: &Offer) -> usize {
+    fn connections(&self, offer: &ConnectorForm) -> usize {
         self.used.iter().filter(|id| **id == offer.connector_id).count()
     }
 }
 
 pub(crate) async fn form(State(state): Shared, UrlPath(connector): UrlPath<String>) -> Result<Response, PageProblem> {
-    let wish = Wish { connector, ..Wish::default() };
+    let wish = AddRequest { connector, ..AddRequest::default() };
     show(&form_page(&state, wish, None).await?)
 }
 
 /// The form with what was filled in, but for credentials.
-async fn form_page(state: &AppState, wish: Wish, said: Option<Said>) -> Result<FormPage, Problem> {
-    let offers = state.act(|app| Ok(app.offers())).await?;
+async fn form_page(state: &AppState, wish: AddRequest, said: Option<Said>) -> Result<FormPage, Problem> {
+    let offers = state.act(|app| Ok(app.connector_forms())).await?;
     let offer = offers.into_iter().find(|offer| offer.connector == wish.connector).ok_or_else(|| {
         Problem::not_found(format!("there is no connector {:?}", wish.connector), "the page before this one lists them")
     })?;
@@ -98,20 +98,20 @@ async fn form_page(state: &AppState, wish: Wish, said: Option<Said>) -> Result<F
 
 impl FormPage {
     /// The settings with words of their author's, or the others.
-    fn settings(&self, are_described: bool) -> Vec<&OfferedField> {
+    fn settings(&self, are_described: bool) -> Vec<&FormField> {
         self.offer.settings.iter().filter(|field| field.label.is_some() == are_described).collect()
     }
 
-    fn typed(&self, field: &OfferedField) -> &str {
+    fn typed(&self, field: &FormField) -> &str {
         self.typed.get(&field.name).map_or("", String::as_str)
     }
 }
 
-fn label(field: &OfferedField) -> String {
+fn label(field: &FormField) -> String {
     text(field.label.as_deref().unwrap_or(&field.name))
 }
 
-fn description(field: &OfferedField) -> String {
+fn description(field: &FormField) -> String {
     text(field.description.as_deref().unwrap_or_default())
 }
 
@@ -151,8 +151,8 @@ pub(crate) async fn send(
     let tried = wish.clone();
     let came = state
         .do_job(Job::Try, move |app| match act {
-            Act::Check => app.try_wish(&tried).map(Came::Tried),
-            Act::Add | Act::AddAnyway => app.add_wish(&tried, act == Act::AddAnyway).map(|added| match added {
+            Act::Check => app.try_request(&tried).map(Came::Tried),
+            Act::Add | Act::AddAnyway => app.add_requested(&tried, act == Act::AddAnyway).map(|added| match added {
                 Added::Yes(name) => Came::Added(name),
                 Added::No(verdict) => Came::NotAdded(verdict),
             }),
@@ -187,8 +187,8 @@ fn lead_to(address: String, head: &HeaderMap) -> Response {
     see_other(address)
 }
 
-fn read(connector: String, form: &[u8]) -> (Wish, Act) {
-    let mut wish = Wish { connector, ..Wish::default() };
+fn read(connector: String, form: &[u8]) -> (AddRequest, Act) {
+    let mut wish = AddRequest { connector, ..AddRequest::default() };
     let mut act = Act::Add;
     for (name, value) in fields(form).into_iter().take(FIELDS_MAX) {
         if let Some(setting) = name.strip_prefix(SET) {

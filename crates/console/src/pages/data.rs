@@ -2,7 +2,7 @@
 
 use super::frame::{Frame, Part};
 use super::words::counted;
-use super::{address, outside, words};
+use super::{address, escape, words};
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;

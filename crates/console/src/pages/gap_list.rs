@@ -2,7 +2,7 @@
 //! what the last run left open.
 
 use super::frame::{Frame, Part};
-use super::{address, json_text, outside, share, words};
+use super::{address, completeness, escape, json_text, words};
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;

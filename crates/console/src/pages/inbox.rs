@@ -5,9 +5,9 @@
 
 use super::address;
 use super::change::fields;
+use super::escape::short;
 use super::frame::{Frame, Part};
-use super::outside::short;
-use super::picture::is_named;
+use super::screenshot::is_named;
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;

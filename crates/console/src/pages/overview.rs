@@ -1,11 +1,11 @@
 //! The overview: is my data fresh, what is missing, does anything need me, how fast is it going and why not faster.
 
+use super::completeness::{Shares, missing_sentence};
+use super::escape::short;
 use super::frame::{Frame, Part};
-use super::outside::short;
 use super::rate::waiting_words;
-use super::share::{Shares, missing_sentence};
 use super::words::{counted, number, person_date};
-use super::{address, rate, share, words};
+use super::{address, completeness, rate, words};
 use crate::problem::Problem;
 use askama::Template;
 use gleaner_app::{ConnectionView, Look, Outlook, is_collected};

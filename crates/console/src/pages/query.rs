@@ -1,8 +1,8 @@
 //! Questions in SQL. They only read: the store refuses everything else, in three ways.
 
 use super::error_page::{PageProblem, show};
+use super::escape::short;
 use super::frame::{Frame, Part};
-use super::outside::short;
 use crate::problem::Problem;
 use crate::server::app_state::Shared;
 use crate::server::extract::UrlQuery;

@@ -1,7 +1,7 @@
 //! One record, and every version of it that was stored, also its deletion.
 
 use super::frame::{Frame, Part};
-use super::{address, json_text, outside};
+use super::{address, escape, json_text};
 use crate::problem::Problem;
 use crate::server::extract::{UrlPath, UrlQuery};
 use askama::Template;

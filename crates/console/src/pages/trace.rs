@@ -2,7 +2,7 @@
 //!
 //! A message that cannot be read is left out: it was checked when it was stored, so there is none.
 
-use super::outside::short;
+use super::escape::short;
 use super::words::{backoff_rate, number, pace};
 use gleaner_engine::WallTime;
 use gleaner_protocol::{Backoff, CircuitState, ConnectorMessage, Progress, ProviderBudget, SkipResult};

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 /// A connector that can be added.
 #[derive(Clone, Debug, Serialize)]
-pub struct Offer {
+pub struct ConnectorForm {
     /// What it is called.
     pub connector: String,
     /// What identifies it everywhere.
@@ -26,14 +26,14 @@ pub struct Offer {
     /// What it collects.
     pub streams: Vec<String>,
     /// What can be set.
-    pub settings: Vec<OfferedField>,
+    pub settings: Vec<FormField>,
     /// What it signs in with.
-    pub credentials: Vec<OfferedField>,
+    pub credentials: Vec<FormField>,
 }
 
 /// Something to fill in.
 #[derive(Clone, Debug, Serialize)]
-pub struct OfferedField {
+pub struct FormField {
     /// Its name, as it comes back.
     pub name: String,
     /// What stands before it, if its author says so.
@@ -45,16 +45,16 @@ pub struct OfferedField {
 impl App {
     /// The connectors that can be added on a page.
     #[must_use]
-    pub fn offers(&self) -> Vec<Offer> {
+    pub fn connector_forms(&self) -> Vec<ConnectorForm> {
         self.catalog().connectors.iter().map(offer).collect()
     }
 }
 
-fn offer(connector: &Connector) -> Offer {
+fn offer(connector: &Connector) -> ConnectorForm {
     let manifest = &connector.manifest;
     let required = manifest.auth.iter().flat_map(|auth| &auth.required).filter_map(|group| group.first());
     let credentials = required.chain(manifest.auth.iter().flat_map(|auth| &auth.optional));
-    Offer {
+    ConnectorForm {
         connector: manifest.connector_key.clone(),
         connector_id: manifest.connector_id.clone(),
         display_name: manifest.display_name.clone(),
@@ -67,9 +67,9 @@ fn offer(connector: &Connector) -> Offer {
     }
 }
 
-fn field(manifest: &Manifest, name: &str) -> OfferedField {
+fn field(manifest: &Manifest, name: &str) -> FormField {
     let text = manifest.variable_texts.iter().find(|text| text.name == name);
-    OfferedField {
+    FormField {
         name: name.to_owned(),
         label: text.and_then(|text| text.label.clone()),
         description: text.and_then(|text| text.description.clone()),

@@ -5,8 +5,8 @@
 //! connector's own name: so it cannot be a path of interpreters, of a browser, or anything else that would start another
 //! program. Everything else is a matter of `gleaner add`: a user with a terminal can start programs anyway.
 
+use super::connector_form::settable;
 use super::new_connection::NewConnection;
-use super::offer::settable;
 use super::settings::{Connection, Settings};
 use crate::app::App;
 use crate::error::{AppError, ErrorKind};
@@ -26,7 +26,7 @@ const SECRET_BYTES_MAX: usize = 16 * 1024;
 
 /// A connection as its owner wants it.
 #[derive(Clone, Default)]
-pub struct Wish {
+pub struct AddRequest {
     /// The connector.
     pub connector: String,
     /// What the connection is called; nothing is the connector's own name.
@@ -38,9 +38,12 @@ pub struct Wish {
 }
 
 /// Without the secrets.
-impl fmt::Debug for Wish {
+impl fmt::Debug for AddRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wish").field("connector", &self.connector).field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("AddRequest")
+            .field("connector", &self.connector)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -59,7 +62,7 @@ impl App {
     /// # Errors
     ///
     /// When there is nothing to try.
-    pub fn try_wish(&self, wish: &Wish) -> Result<Verdict, AppError> {
+    pub fn try_request(&self, wish: &AddRequest) -> Result<Verdict, AppError> {
         self.try_new(&self.wished(wish)?, TRIAL_MAX)
     }
 
@@ -68,7 +71,7 @@ impl App {
     /// # Errors
     ///
     /// When there is one of this name, or it cannot be one.
-    pub fn add_wish(&self, wish: &Wish, unchecked: bool) -> Result<Added, AppError> {
+    pub fn add_requested(&self, wish: &AddRequest, unchecked: bool) -> Result<Added, AppError> {
         let new = self.wished(wish)?;
         let verdict = if unchecked { Verdict::Works } else { self.try_new(&new, TRIAL_MAX)? };
         if verdict != Verdict::Works {
@@ -79,7 +82,7 @@ impl App {
         Ok(Added::Yes(new.name().to_owned()))
     }
 
-    fn wished(&self, wish: &Wish) -> Result<NewConnection, AppError> {
+    fn wished(&self, wish: &AddRequest) -> Result<NewConnection, AppError> {
         let connector = self.catalog().find(&wish.connector)?;
         let name = if wish.name.is_empty() { connector.manifest.connector_key.clone() } else { wish.name.clone() };
         self.check_name(&name)?;

@@ -7,9 +7,9 @@
 
 use crate::ask::Ask;
 use gleaner_engine::{
-    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Misfit, Now, ProcessEffect,
-    Reach, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, StoreEffect, Time, Track,
-    TrackChoice, Validate, WallTime,
+    AttemptLimits, CatchUp, CooldownPolicy, EFFECTS_MAX, Effect, Exit, GrantPart, LeaseId, Now, ProcessEffect, Reach,
+    RecordChecks, Run, RunConfig, RunId, RunOutcome, RunPurpose, RunScope, Schemas, Scoped, Steady, StoreEffect, Time,
+    Track, TrackChoice, WallTime,
 };
 use gleaner_protocol::{
     CollectionMode, Decoder, Limits, Manifest, RawJson, RuntimeMessage, Scope, ServedGap, Start, StreamScope, Violation,
@@ -44,24 +44,8 @@ pub(crate) struct Ground {
     pub(crate) streams: Vec<String>,
 }
 
-#[derive(Debug)]
-struct Checks {
-    schemas: Schemas,
-    redactor: Redactor,
-}
-
-impl Validate for Checks {
-    fn check(&self, stream: &str, body: &RawJson<'_>) -> Result<(), Misfit> {
-        self.schemas.check(stream, body)
-    }
-
-    fn reveals_credential(&self, text: &str) -> bool {
-        self.redactor.reveals(text)
-    }
-}
-
 /// Engine and store behind a run, whichever track it moves.
-pub(crate) trait Keep {
+pub(crate) trait JudgedRun {
     /// Takes output and says what to do.
     fn feed(&mut self, bytes: &[u8]) -> Vec<Order>;
     /// The process has ended and its output is all there. A run that was cancelled, or cut by us, is not
@@ -85,7 +69,7 @@ pub(crate) struct Kept {
 }
 
 /// One run, as engine and store see it.
-struct Keeper<'s, T: Track> {
+struct CheckedRun<'s, T: Track> {
     store: &'s mut Store,
     session: Option<Session<T>>,
     run: Run<T>,
@@ -101,7 +85,7 @@ pub(crate) fn begin<'s>(
     store: &'s mut Store,
     ground: &Ground,
     ask: &Ask,
-) -> Result<(Box<dyn Keep + 's>, Vec<u8>), String> {
+) -> Result<(Box<dyn JudgedRun + 's>, Vec<u8>), String> {
     let asked = Scope::new(ask.streams.clone()).map_err(|fault| fault.to_string())?;
     let grant = ground.streams.iter().map(StreamScope::all_of).collect();
     let grant = Scope::new(grant).map_err(|fault| fault.to_string())?;
@@ -109,20 +93,20 @@ pub(crate) fn begin<'s>(
     let scope = RunScope { grant, asked: asked.clone(), part: GrantPart::All };
     let reach = Reach::decide(&ground.manifest, &scope, &seen);
     match reach.track() {
-        TrackChoice::Steady => Keeper::<Steady>::begin(store, ground, ask, asked, reach),
-        TrackChoice::CatchUp => Keeper::<CatchUp>::begin(store, ground, ask, asked, reach),
-        TrackChoice::Scoped => Keeper::<Scoped>::begin(store, ground, ask, asked, reach),
+        TrackChoice::Steady => CheckedRun::<Steady>::begin(store, ground, ask, asked, reach),
+        TrackChoice::CatchUp => CheckedRun::<CatchUp>::begin(store, ground, ask, asked, reach),
+        TrackChoice::Scoped => CheckedRun::<Scoped>::begin(store, ground, ask, asked, reach),
     }
 }
 
-impl<'s, T: Track> Keeper<'s, T> {
+impl<'s, T: Track> CheckedRun<'s, T> {
     fn begin(
         store: &'s mut Store,
         ground: &Ground,
         ask: &Ask,
         scope: Scope,
         reach: Reach,
-    ) -> Result<(Box<dyn Keep + 's>, Vec<u8>), String> {
+    ) -> Result<(Box<dyn JudgedRun + 's>, Vec<u8>), String> {
         let began = Instant::now();
         let now = now(began);
         let purpose = if ask.recovery_only { RunPurpose::RecoveryOnly } else { RunPurpose::Full };
@@ -137,7 +121,7 @@ impl<'s, T: Track> Keeper<'s, T> {
             bookmarks: session.bookmarks(),
             bindings: ground.bindings.iter().map(|(name, _)| name.clone()).collect(),
             grant_expires_at: None,
-            validator: Box::new(Checks { schemas, redactor: ground.redactor.clone() }),
+            validator: Box::new(RecordChecks { schemas, redactor: ground.redactor.clone() }),
             silence_max: None,
             effects_max: EFFECTS_MAX,
         };
@@ -184,7 +168,7 @@ impl<'s, T: Track> Keeper<'s, T> {
     }
 }
 
-impl<T: Track> Keep for Keeper<'_, T> {
+impl<T: Track> JudgedRun for CheckedRun<'_, T> {
     fn feed(&mut self, bytes: &[u8]) -> Vec<Order> {
         let mut orders = Vec::new();
         let mut decoder = std::mem::replace(&mut self.decoder, Decoder::new(Limits::default()));
@@ -224,7 +208,7 @@ impl<T: Track> Keep for Keeper<'_, T> {
     }
 }
 
-impl<T: Track> Keeper<'_, T> {
+impl<T: Track> CheckedRun<'_, T> {
     fn settle(&mut self, orders: &mut Vec<Order>) {
         while self.step(orders) {}
     }
