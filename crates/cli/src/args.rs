@@ -201,17 +201,17 @@ pub(crate) enum Command {
     /// Lists the last runs of a connection.
     Runs(collect::OfConnectionArgs),
     /// Lists records that could not be collected, and why.
-    Gaps(look::GapsArgs),
+    Gaps(inspect::GapsArgs),
     /// Shows how complete each stream is: listed, stored, missing and skipped records.
-    Coverage(look::CoverageArgs),
+    Coverage(inspect::CoverageArgs),
     /// Prints the records of a stream, or its changes.
-    Records(look::RecordsArgs),
+    Records(inspect::RecordsArgs),
     /// Writes records as JSON lines or CSV: a snapshot of one moment.
-    Export(look::ExportArgs),
+    Export(inspect::ExportArgs),
     /// Runs an SQL query on the store. Each stream has a view; docs/store.md lists the tables.
-    Query(look::QueryArgs),
+    Query(inspect::QueryArgs),
     /// Explains why a connection is waiting, slow or incomplete, and what happens next.
-    Why(look::WhyArgs),
+    Why(inspect::WhyArgs),
     /// Tests a connection: its manifest, its credentials, and one call to its provider. Stores nothing.
     Check(manage::CheckArgs),
     /// Lists the open questions of connectors, or answers one.
@@ -243,22 +243,22 @@ pub(crate) enum Command {
     Connectors(collect::PrintArgs),
     /// Shows the settings.
     #[command(subcommand)]
-    Config(care::ConfigCommand),
+    Config(maintenance::ConfigCommand),
     /// Copies the store to a file and checks the copy. Runs need not stop.
     ///
     /// A backup has no credentials.
-    Backup(care::BackupArgs),
+    Backup(maintenance::BackupArgs),
     /// Replaces the store by a backup, and keeps the old store under another name.
-    Restore(care::RestoreArgs),
+    Restore(maintenance::RestoreArgs),
     /// Checks everything that a run depends on, and reports what to fix.
     #[command(after_help = DOCTOR_EXIT_CODES)]
     Doctor(collect::PrintArgs),
     /// Prints a completion script for a shell.
     #[command(after_help = EXIT_CODES)]
-    Completions(care::CompletionsArgs),
+    Completions(maintenance::CompletionsArgs),
     /// Prints the manual page, or writes one per command.
     #[command(after_help = EXIT_CODES)]
-    Man(care::ManArgs),
+    Man(maintenance::ManArgs),
     /// Explains the exit codes.
     #[command(hide = true, after_help = COLLECT_EXIT_CODES)]
     ExitCodes,

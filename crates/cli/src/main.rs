@@ -70,54 +70,61 @@ fn run(cli: Cli, home: Option<PathBuf>) -> Result<ExitCode, CliError> {
     let mut out = Output::stdout(config::colour(cli.colour, home));
     match command {
         Command::Lab(LabCommand::Run(args)) => match (&args.sweep, args.random) {
-            (Some(sweep), _) => commands::lab_sweep::run(&args, sweep, &mut out),
-            (None, Some(count)) => commands::lab_random::run(&args, count, &mut out),
+            (Some(sweep), _) => commands::lab_sweep::run(&args, sweep, &mut out).map(complete),
+            (None, Some(count)) => commands::lab_random::run(&args, count, &mut out).map(complete),
             (None, None) => commands::lab_run::run(&args, &mut out),
         },
-        Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out),
-        Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out),
-        Command::Lab(LabCommand::Tuning(args)) => commands::lab_tuning::run(&args, &mut out),
+        Command::Lab(LabCommand::List(args)) => commands::lab_list::run(&args, &mut out).map(complete),
+        Command::Lab(LabCommand::Show(args)) => commands::lab_show::run(&args, &mut out).map(complete),
+        Command::Lab(LabCommand::Tuning(args)) => commands::lab_tuning::run(&args, &mut out).map(complete),
         Command::Proxy(args) => commands::proxy::run(args),
         Command::Fetch(args) => commands::fetch::run(args, &mut out),
-        Command::Demo(args) => commands::demo::run(&args, &mut out),
-        Command::Add(args) => commands::add::run(&args, &mut out),
+        Command::Demo(args) => commands::demo::run(&args, &mut out).map(complete),
+        Command::Add(args) => commands::add::run(&args, &mut out).map(complete),
         Command::Run(args) => commands::run::run(&args, &mut out),
         Command::Serve(args) => {
             drop(out);
-            commands::serve::run(args)
+            commands::serve::run(args).map(complete)
         }
-        Command::Schedule(args) => commands::schedule::run(&args, &mut out),
-        Command::Service(command) => commands::service::run(&command, &mut out),
+        Command::Schedule(args) => commands::schedule::run(&args, &mut out).map(complete),
+        Command::Service(command) => commands::service::run(&command, &mut out).map(complete),
         Command::ScheduledRun(args) => commands::serve::scheduled_run(&args, &mut out),
-        Command::Status(args) => commands::status::run(&args, &mut out),
-        Command::Runs(args) => commands::runs::run(&args, &mut out),
-        Command::Gaps(args) => commands::gaps::run(&args, &mut out),
-        Command::Coverage(args) => commands::coverage::run(&args, &mut out),
+        Command::Status(args) => commands::status::run(&args, &mut out).map(complete),
+        Command::Runs(args) => commands::runs::run(&args, &mut out).map(complete),
+        Command::Gaps(args) => commands::gaps::run(&args, &mut out).map(complete),
+        Command::Coverage(args) => commands::coverage::run(&args, &mut out).map(complete),
         Command::Records(args) => commands::records::run(&args, &mut out),
         Command::Export(args) => commands::export::run(&args, &mut out),
         Command::Query(args) => commands::query::run(&args, &mut out),
-        Command::Why(args) => commands::why::run(&args, &mut out),
+        Command::Why(args) => commands::why::run(&args, &mut out).map(complete),
         Command::Conformance(args) => commands::conformance::run(&args, &mut out),
-        Command::Check(args) => commands::check::run(&args, &mut out),
-        Command::Answer(args) => commands::answer::run(&args, &mut out),
-        Command::Pause(args) => commands::pause::run(&args, &mut out),
-        Command::Resume(args) => commands::resume::run(&args, &mut out),
-        Command::Cancel(args) => commands::cancel::run(&args, &mut out),
-        Command::Remove(args) => commands::remove::run(&args, &mut out),
-        Command::New(NewCommand::Connector(args)) => commands::new::run(&args, &mut out),
+        Command::Check(args) => commands::check::run(&args, &mut out).map(complete),
+        Command::Answer(args) => commands::answer::run(&args, &mut out).map(complete),
+        Command::Pause(args) => commands::pause::run(&args, &mut out).map(complete),
+        Command::Resume(args) => commands::resume::run(&args, &mut out).map(complete),
+        Command::Cancel(args) => commands::cancel::run(&args, &mut out).map(complete),
+        Command::Remove(args) => commands::remove::run(&args, &mut out).map(complete),
+        Command::New(NewCommand::Connector(args)) => commands::new::run(&args, &mut out).map(complete),
         Command::Verify(args) => commands::verify::run(&args, &mut out),
         Command::Repair(args) => commands::repair::run(&args, &mut out),
-        Command::Init(args) => commands::init::run(&args, &mut out),
-        Command::Connectors(args) => commands::connectors::run(&args, &mut out),
-        Command::Config(ConfigCommand::Show(args)) => commands::config_show::run(&args, cli.colour, &mut out),
-        Command::Backup(args) => commands::backup::run(&args, &mut out),
-        Command::Restore(args) => commands::restore::run(&args, &mut out),
+        Command::Init(args) => commands::init::run(&args, &mut out).map(complete),
+        Command::Connectors(args) => commands::connectors::run(&args, &mut out).map(complete),
+        Command::Config(ConfigCommand::Show(args)) => {
+            commands::config_show::run(&args, cli.colour, &mut out).map(complete)
+        }
+        Command::Backup(args) => commands::backup::run(&args, &mut out).map(complete),
+        Command::Restore(args) => commands::restore::run(&args, &mut out).map(complete),
         Command::Doctor(args) => commands::doctor::run(&args, &mut out),
-        Command::Completions(args) => commands::completions::run(&args, &mut out),
-        Command::Man(args) => commands::man::run(&args, &mut out),
-        Command::ExitCodes => out.line(args::COLLECT_EXIT_CODES).map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Completions(args) => commands::completions::run(&args, &mut out).map(complete),
+        Command::Man(args) => commands::man::run(&args, &mut out).map(complete),
+        Command::ExitCodes => out.line(args::COLLECT_EXIT_CODES).map(complete).map_err(Into::into),
         Command::Connector { .. } | Command::Guard { .. } | Command::GuardExec { .. } => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// A command that has nothing more to say is complete.
+const fn complete((): ()) -> ExitCode {
+    ExitCode::SUCCESS
 }
 
 fn process_code(code: i32) -> ExitCode {

@@ -10,13 +10,12 @@ use crate::terminal::output::{Output, report_to_stderr};
 use crate::terminal::prompt;
 use gleaner_app::{AddSpec, how_to_give};
 use gleaner_base::outside::one_line;
-use std::process::ExitCode;
 use std::time::Duration;
 
 /// How long a service may take to answer the trial.
 const TRIAL_MAX: Duration = Duration::from_secs(60);
 
-pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     let mut new = app.new_connection(AddSpec {
         connector: args.connector.clone(),
@@ -43,5 +42,5 @@ pub(crate) fn run(args: &AddArgs, out: &mut Output) -> Result<ExitCode, CliError
         let how = how_to_give(new.name(), &missing);
         report_to_stderr(&one_line(&format!("{} is missing; {how}", missing.join(", "))));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

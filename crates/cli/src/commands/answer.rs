@@ -13,18 +13,17 @@ use gleaner_protocol::{InteractionKind, RawJson};
 use gleaner_store::OpenQuestion;
 use serde_json::{Value, json};
 use std::io::Read;
-use std::process::ExitCode;
 
 /// The longest answer: a form with a few long secrets, and below what a run listens to.
 const ANSWER_BYTES_MAX: u64 = 128 * 1024;
 
-pub(crate) fn run(args: &AnswerArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &AnswerArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     match args.id {
         Some(id) => answer(args, &app, id, out)?,
         None => list(args, &app, out)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn list(args: &AnswerArgs, app: &App, out: &mut Output) -> Result<(), CliError> {

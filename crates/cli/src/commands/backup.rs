@@ -7,9 +7,8 @@ use crate::terminal::progress::show_copy;
 use gleaner_base::live_line::LiveLine;
 use gleaner_base::outside::one_line;
 use serde_json::json;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &BackupArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &BackupArgs, out: &mut Output) -> Result<(), CliError> {
     let progress = LiveLine::new(!args.quiet && !args.json);
     let written = args.home.app()?.backup(&args.file, |step, done, total| show_copy(&progress, step, done, total));
     progress.clear();
@@ -29,5 +28,5 @@ pub(crate) fn run(args: &BackupArgs, out: &mut Output) -> Result<ExitCode, CliEr
         out.line(&format!("{file}: the store{also}, {} KiB, read back and found whole", written.bytes.div_ceil(1024)))?;
         report_to_stderr("not in it: credentials (secrets/), and what was learned about paces");
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

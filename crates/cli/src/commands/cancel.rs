@@ -5,9 +5,8 @@ use crate::error::CliError;
 use crate::terminal::output::Output;
 use gleaner_app::{Stop, Stopped};
 use gleaner_base::outside::one_line;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &CancelArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &CancelArgs, out: &mut Output) -> Result<(), CliError> {
     let (how, ends) = match args.now {
         true => (Stop::Now, "ends now"),
         false => (Stop::InOrder, "ends after the slice that is under way"),
@@ -18,5 +17,5 @@ pub(crate) fn run(args: &CancelArgs, out: &mut Output) -> Result<ExitCode, CliEr
         Stopped::Over(pid) => format!("the run of {name} in process {pid} is over"),
         Stopped::NotRunning => format!("{name} does not run"),
     })?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

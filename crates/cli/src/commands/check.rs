@@ -9,9 +9,8 @@ use gleaner_app::{Credentials, Verdict, how_to_give};
 use gleaner_base::outside::one_line;
 use serde_json::json;
 use std::io::IsTerminal;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<(), CliError> {
     let (app, name) = (args.home.app()?, args.connection.as_str());
     warn(&app.manifest_warnings(name)?);
     if args.sign_in && !std::io::stdin().is_terminal() {
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut Output) -> Result<ExitCode, CliErr
         _ => format!("`gleaner check {name} --sign-in` asks for new ones"),
     };
     verdict.into_result(&format!("{name} does not work"), for_owner, "")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn print(args: &CheckArgs, verdict: &Verdict, credentials: &Credentials, out: &mut Output) -> Result<(), CliError> {

@@ -5,11 +5,9 @@ use crate::args::maintenance::CompletionsArgs;
 use crate::commands::visible_command;
 use crate::error::CliError;
 use crate::terminal::output::Output;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &CompletionsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &CompletionsArgs, out: &mut Output) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut visible_command::of(&args::command()), "gleaner", &mut script);
-    out.line(String::from_utf8_lossy(&script).trim_end())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(String::from_utf8_lossy(&script).trim_end())?)
 }

@@ -8,9 +8,8 @@ use crate::terminal::output::{Output, Tone};
 use clap::ValueEnum;
 use gleaner_base::outside::one_line;
 use serde_json::json;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &PrintArgs, colour: Option<Colour>, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &PrintArgs, colour: Option<Colour>, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     let config = Config::load(&app)?;
     let root = Said { text: app.root().display().to_string(), source: home_source(args) };
@@ -24,7 +23,7 @@ pub(crate) fn run(args: &PrintArgs, colour: Option<Colour>, out: &mut Output) ->
         let Declared { key, variable, flag, .. } = declared;
         print(args, key, (variable, flag), &said, out)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn home_source(args: &PrintArgs) -> Source {

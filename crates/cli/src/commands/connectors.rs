@@ -6,12 +6,11 @@ use crate::terminal::output::{Output, Tone, report_to_stderr, wrap};
 use gleaner_app::{Connector, Origin, setting_names};
 use gleaner_base::outside::{self, one_line};
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
 /// Lines are wrapped here, so that they fit beside the words in front of them.
 const WIDTH: usize = 68;
 
-pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     let catalog = app.catalog();
     for connector in &catalog.connectors {
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliErr
         out.line(&format!("These come with the program or are in {}.", one_line(&folder.to_string_lossy())))?;
         out.line("Any other: put a folder with a manifest.json there, or: gleaner add --manifest FILE -- COMMAND")?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn print(connector: &Connector, out: &mut Output) -> Result<(), CliError> {

@@ -8,12 +8,11 @@ use gleaner_base::outside::one_line;
 use gleaner_protocol::CoveragePolicy;
 use gleaner_store::{GapCause, GapCount, Share};
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
 /// Reasons that are shown below a stream; with `--json` all.
 const REASONS_SHOWN: usize = 8;
 
-pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<(), CliError> {
     let connections = args.home.app()?.coverage(args.connection.as_deref())?;
     if connections.is_empty() && !args.json {
         out.line("nothing is connected yet; add a connector with `gleaner add`")?;
@@ -27,7 +26,7 @@ pub(crate) fn run(args: &CoverageArgs, out: &mut Output) -> Result<ExitCode, Cli
             print(&name, &streams, out)?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn policy(stream: &CoveredStream) -> &'static str {

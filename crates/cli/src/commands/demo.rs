@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The provider: ten a second, twenty at once, and it says nothing but 429.
@@ -42,7 +42,7 @@ struct Shown {
     rates: Vec<f64>,
 }
 
-pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<(), CliError> {
     let scenario = scenario()?;
     let provider = provider::start(&scenario).map_err(|error| failed("cannot listen on 127.0.0.1", &error))?;
     let folder = make_folder()?;
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &DemoArgs, out: &mut Output) -> Result<ExitCode, CliErro
             return Err(error);
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Both runs. Answers how many notes were saved when the first one was killed.

@@ -10,7 +10,6 @@ use gleaner_store::{
     GapCause, GapCount, GapFilter, GapSummary, GapsMeant, LeftOpen, Listing, QuarantinedRecord, Reader,
 };
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
 /// As many as a screen has room for.
 const SHOWN: u64 = 20;
@@ -21,7 +20,7 @@ const KEY_CHARS: usize = 200;
 /// Digits of an id that are shown: enough for a million gaps, and few enough to be typed.
 const ID_SHOWN: usize = 10;
 
-pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<(), CliError> {
     match (&args.what, &args.connection) {
         (Some(what), _) => say(what, out),
         (None, Some(connection)) => list(args, connection, out),
@@ -31,7 +30,7 @@ pub(crate) fn run(args: &GapsArgs, out: &mut Output) -> Result<ExitCode, CliErro
 }
 
 /// Says something about one gap.
-fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
+fn say(what: &GapsCommand, out: &mut Output) -> Result<(), CliError> {
     let (one, note) = match what {
         GapsCommand::Ignore(args) => (&args.gap, Some(&args.note)),
         GapsCommand::TakeBack(args) => (args, None),
@@ -48,12 +47,11 @@ fn say(what: &GapsCommand, out: &mut Output) -> Result<ExitCode, CliError> {
         app.take_back_gap(&connection, &gap_id)?;
         format!("it is wanted again; the next run of {name} tries it")
     };
-    out.line(&line)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(&line)?)
 }
 
 /// Lets one gap be tried again, or all that fit.
-fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+fn retry(args: &RetryArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     let reader = app.reader()?;
     let known = reader.connections()?.into_iter().filter(|one| is_collected(one.state));
@@ -64,8 +62,7 @@ fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
         Some(id) => {
             let (connection, gap_id) = app.meant_gap(id)?;
             app.retry_gap(&connection, &gap_id)?;
-            out.line(&format!("the next run of {} tries it", one_line(&connection)))?;
-            return Ok(ExitCode::SUCCESS);
+            return Ok(out.line(&format!("the next run of {} tries it", one_line(&connection)))?);
         }
     };
     for name in names {
@@ -78,7 +75,7 @@ fn retry(args: &RetryArgs, out: &mut Output) -> Result<ExitCode, CliError> {
         let count = app.retry_gaps(&name, meant)?;
         out.line(&format!("{}: {}", one_line(&name), retried(&reader, &name, meant, count)?))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What becomes of gaps that are to be retried. During a cooldown the provider is not asked for what it refused.
@@ -105,7 +102,7 @@ fn retried(reader: &Reader, name: &str, meant: GapsMeant<'_>, count: u64) -> Res
     })
 }
 
-fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode, CliError> {
+fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<(), CliError> {
     let limit = args.limit.unwrap_or(if args.print.json { u64::MAX } else { SHOWN });
     let filter = GapFilter { stream: args.stream.as_deref(), closed_too: args.recovered };
     let missing = args.print.home.app()?.missing(connection, filter, limit, |row| {
@@ -130,7 +127,7 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         if let Some(why) = &unfinished {
             out.line(&json!({"kind": "unfinished", "message": why}).to_string())?;
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let (mut all, mut unaccounted, mut empty) = (0, 0, 0);
     for stream in streams {
@@ -155,8 +152,7 @@ fn list(args: &GapsArgs, connection: &str, out: &mut Output) -> Result<ExitCode,
         (all, None) => format!("{} of {all} shown", shown.min(all)),
         (all, Some(why)) => format!("{} of {all} shown; more may be missing: {}", shown.min(all), one_line(why)),
     };
-    out.line(&out.paint(Tone::Quiet, &line))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(&out.paint(Tone::Quiet, &line))?)
 }
 
 fn left_open_json(one: &LeftOpen) -> Value {

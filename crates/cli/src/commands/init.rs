@@ -5,15 +5,13 @@ use crate::config;
 use crate::error::CliError;
 use crate::terminal::output::Output;
 use gleaner_base::outside::one_line;
-use std::process::ExitCode;
 
-pub(crate) fn run(home: &HomeArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(home: &HomeArgs, out: &mut Output) -> Result<(), CliError> {
     let app = home.app()?;
     let made = app.init(&config::template())?;
     let word = |made: bool| if made { "made" } else { "was there" };
     out.line(&one_line(&format!("{}  the data root", app.root().display())))?;
     out.line(&format!("  store.db     {}", word(made.made_store)))?;
     out.line(&format!("  config.toml  {}", word(made.made_config)))?;
-    out.line("next: gleaner add, or gleaner demo to see how it goes")?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line("next: gleaner add, or gleaner demo to see how it goes")?)
 }

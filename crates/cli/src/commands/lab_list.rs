@@ -9,7 +9,6 @@ use gleaner_lab::builtin;
 use gleaner_lab::laws::LawName;
 use gleaner_lab::report;
 use serde::Serialize;
-use std::process::ExitCode;
 
 #[derive(Serialize)]
 struct Listed<'a> {
@@ -20,7 +19,7 @@ struct Listed<'a> {
     horizon_s: f64,
 }
 
-pub(crate) fn run(args: &ListArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &ListArgs, out: &mut Output) -> Result<(), CliError> {
     let scenarios = builtin::all()?;
     if args.json {
         for scenario in &scenarios {
@@ -33,7 +32,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut Output) -> Result<ExitCode, CliErro
             };
             out.line(&row::to_line(&listed))?;
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let name_width = builtin::names().map(str::len).max().unwrap_or(0) + 2;
     for scenario in &scenarios {
@@ -46,5 +45,5 @@ pub(crate) fn run(args: &ListArgs, out: &mut Output) -> Result<ExitCode, CliErro
     out.line("")?;
     let laws: Vec<&str> = LawName::ALL.into_iter().map(LawName::as_str).collect();
     out.paragraph(Tone::Plain, &format!("laws: {}", laws.join(", ")), table::WIDTH)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -9,14 +9,13 @@ use gleaner_base::outside::{self, one_line};
 use gleaner_lab::report::{self, Cell, Chart, Ink, Series};
 use gleaner_lab::score::{self, Figures};
 use std::io;
-use std::process::ExitCode;
 
 /// Lines of the plot: with the rest of the page it fits the usual 24.
 const PLOT_HEIGHT: usize = 12;
 /// A line longer than this is hard to follow, however wide the terminal.
 const WIDTH_MAX: usize = 160;
 
-pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<(), CliError> {
     let law = plan::law(&args.law)?;
     let scenario = plan::scenario(&args.scenario)?;
     let scenario = scenario.with_workers(args.workers.map_or(scenario.workers, usize::from));
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &ShowArgs, out: &mut Output) -> Result<ExitCode, CliErro
     out.line("")?;
     print_figures(out, &figures)?;
     out.paragraph(Tone::Plain, &report::story(&scenario, &figures), width)?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Characters of the same kind are painted together, so that a line stays short in bytes.

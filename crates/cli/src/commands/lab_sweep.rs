@@ -18,12 +18,11 @@ use gleaner_lab::{Number, Tuning};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io;
-use std::process::ExitCode;
 
 /// Characters of a value: a list is shown by its beginning.
 const VALUE_WIDTH: usize = 12;
 
-pub(crate) fn run(args: &RunArgs, assignment: &str, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &RunArgs, assignment: &str, out: &mut Output) -> Result<(), CliError> {
     let sweep = tuning::sweep(assignment, &args.set)?;
     let plan = match args.random {
         Some(count) => lab_random::plan(args, count, vec![LawName::Gleaner]),
@@ -61,7 +60,7 @@ pub(crate) fn run(args: &RunArgs, assignment: &str, out: &mut Output) -> Result<
     if !args.json {
         legend(out)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// One value of the number.

@@ -7,7 +7,6 @@ use crate::terminal::output::{Output, Tone, wrap};
 use crate::terminal::table;
 use gleaner_lab::{Number, Tuning};
 use serde::Serialize;
-use std::process::ExitCode;
 
 #[derive(Serialize)]
 struct Listed {
@@ -20,7 +19,7 @@ struct Listed {
     reason: &'static str,
 }
 
-pub(crate) fn run(args: &TuningArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &TuningArgs, out: &mut Output) -> Result<(), CliError> {
     let width = out.width().min(table::WIDTH);
     let mut group = "";
     for number in Number::all() {
@@ -45,5 +44,5 @@ pub(crate) fn run(args: &TuningArgs, out: &mut Output) -> Result<ExitCode, CliEr
             out.line(&out.paint(Tone::Quiet, &format!("    {line}")))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

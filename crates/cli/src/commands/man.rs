@@ -11,14 +11,12 @@ use gleaner_base::outside::one_line;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<(), CliError> {
     let mut command = visible_command::of(&args::command());
     command.build();
     let Some(folder) = &args.dir else {
-        out.line(page(&command, "gleaner")?.trim_end())?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(out.line(page(&command, "gleaner")?.trim_end())?);
     };
     let cannot = |error: io::Error| {
         CliError::failed(format!("{}: {error}", folder.display()), "give a folder that you may write to: --dir DIR")
@@ -29,8 +27,7 @@ pub(crate) fn run(args: &ManArgs, out: &mut Output) -> Result<ExitCode, CliError
     for (name, text) in &pages {
         fs::write(folder.join(format!("{name}.1")), text).map_err(cannot)?;
     }
-    out.line(&one_line(&format!("{} pages in {}", pages.len(), Path::new(folder).display())))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(&one_line(&format!("{} pages in {}", pages.len(), Path::new(folder).display())))?)
 }
 
 /// A command and those below it, as names and texts. As deep as the commands are: two.

@@ -10,7 +10,6 @@ use gleaner_base::outside::one_line;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// A file of a template: where it goes, and what is in it.
 type File = (&'static str, &'static str);
@@ -36,7 +35,7 @@ const RUST: [File; 6] = [
 /// The longest name: it becomes part of file names and variables.
 const NAME_BYTES_MAX: usize = 40;
 
-pub(crate) fn run(args: &NewConnectorArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &NewConnectorArgs, out: &mut Output) -> Result<(), CliError> {
     let name = Name::new(&args.name)?;
     let (files, build, command) = match args.lang {
         Language::Python => (PYTHON.as_slice(), "", "python3 connector.py".to_owned()),
@@ -52,7 +51,7 @@ pub(crate) fn run(args: &NewConnectorArgs, out: &mut Output) -> Result<ExitCode,
         one_line(&folder.display().to_string()),
         name.variable
     ));
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// A name in the spellings that a template has.

@@ -7,9 +7,8 @@ use crate::terminal::prompt;
 use gleaner_app::Removed;
 use gleaner_base::outside::one_line;
 use gleaner_store::ConnectionSummary;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &RemoveArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &RemoveArgs, out: &mut Output) -> Result<(), CliError> {
     let (app, name) = (args.home.app()?, args.connection.as_str());
     if args.purge {
         confirm(args, &app.reader()?.connection(name)?)?;
@@ -30,7 +29,7 @@ pub(crate) fn run(args: &RemoveArgs, out: &mut Output) -> Result<ExitCode, CliEr
             ))?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What is forgotten cannot be had again, so it is asked for by name.

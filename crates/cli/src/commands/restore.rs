@@ -9,15 +9,14 @@ use gleaner_base::live_line::LiveLine;
 use gleaner_base::outside::one_line;
 use serde_json::json;
 use std::path::Path;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &RestoreArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &RestoreArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     match &args.file {
         Some(file) => restore(args, file, &app, out)?,
         None => accept(args, &app, out)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn restore(args: &RestoreArgs, file: &Path, app: &App, out: &mut Output) -> Result<(), CliError> {

@@ -5,11 +5,9 @@ use crate::error::CliError;
 use crate::terminal::output::Output;
 use gleaner_app::dates;
 use gleaner_base::outside::one_line;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &ResumeArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &ResumeArgs, out: &mut Output) -> Result<(), CliError> {
     let end = args.home.app()?.resume(&args.connection, args.expires)?;
     let (name, until) = (one_line(&args.connection), end.map(|end| format!(" until {}", dates::rfc3339(end))));
-    out.line(&format!("{name} may run{}; collect with: gleaner run {name}", until.unwrap_or_default()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(&format!("{name} may run{}; collect with: gleaner run {name}", until.unwrap_or_default()))?)
 }

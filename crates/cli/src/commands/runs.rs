@@ -10,9 +10,8 @@ use gleaner_engine::Counts;
 use gleaner_protocol::TerminalReason;
 use gleaner_store::RunSummary;
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<(), CliError> {
     let (runs, is_running) = args.print.home.app()?.runs(&args.connection, args.limit as usize)?;
     if !args.print.json {
         let head = row(["run", "began", "took", "new", "changed", "unchanged", "gaps"].map(str::to_owned), "ended");
@@ -22,7 +21,7 @@ pub(crate) fn run(args: &OfConnectionArgs, out: &mut Output) -> Result<ExitCode,
         let line = if args.print.json { as_json(run, is_running).to_string() } else { as_text(run, is_running) };
         out.line(&line)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn as_text(run: &RunSummary, is_running: bool) -> String {

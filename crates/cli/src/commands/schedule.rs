@@ -9,9 +9,8 @@ use gleaner_engine::WallTime;
 use gleaner_schedule::{Held, Next};
 use gleaner_store::HeldBy;
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     let change = change(args);
     if let Some(name) = &args.connection
@@ -26,7 +25,7 @@ pub(crate) fn run(args: &ScheduleArgs, out: &mut Output) -> Result<ExitCode, Cli
     if !args.json {
         out.line(&out.paint(Tone::Quiet, &service_line(service.as_ref())))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn change(args: &ScheduleArgs) -> ScheduleChange {

@@ -18,7 +18,7 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-pub(crate) fn run(mut args: ServeArgs) -> Result<ExitCode, CliError> {
+pub(crate) fn run(mut args: ServeArgs) -> Result<(), CliError> {
     let app = args.home.app()?;
     Config::load(&app)?.fill_serve(&mut args)?;
     app.make_root()?;
@@ -46,8 +46,7 @@ pub(crate) fn run(mut args: ServeArgs) -> Result<ExitCode, CliError> {
     let console = console(&args, app, service.handle())?;
     let served = service.serve();
     drop(console);
-    served?;
-    Ok(ExitCode::SUCCESS)
+    Ok(served?)
 }
 
 /// The console, unless nobody wants one. Where nobody said where it listens, somebody else's being there already is no

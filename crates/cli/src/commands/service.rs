@@ -9,13 +9,13 @@ use gleaner_base::atomic;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 const UNIT: &str = "gleaner.service";
 /// Whoever finds another first line has a unit that is not ours, and it is left alone.
 const MARK: &str = "# Written by `gleaner service install`; `gleaner service uninstall` removes it.";
 
-pub(crate) fn run(command: &ServiceCommand, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(command: &ServiceCommand, out: &mut Output) -> Result<(), CliError> {
     match command {
         ServiceCommand::Install(args) => install(args, out),
         ServiceCommand::Uninstall(_) => uninstall(out),
@@ -23,13 +23,12 @@ pub(crate) fn run(command: &ServiceCommand, out: &mut Output) -> Result<ExitCode
     }
 }
 
-fn install(args: &ServiceInstallArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+fn install(args: &ServiceInstallArgs, out: &mut Output) -> Result<(), CliError> {
     let app = args.home.app()?;
     let root = std::path::absolute(app.root()).map_err(|error| cannot(app.root(), &error))?;
     let unit = unit(app.executable()?, &root)?;
     if args.print {
-        out.line(unit.trim_end())?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(out.line(unit.trim_end())?);
     }
     app.make_root()?;
     let path = unit_path()?;
@@ -40,22 +39,20 @@ fn install(args: &ServiceInstallArgs, out: &mut Output) -> Result<ExitCode, CliE
     atomic::replace(&path, unit.as_bytes()).map_err(|error| cannot(&path, &error))?;
     out.line(&format!("wrote {}", path.display()))?;
     if args.no_start {
-        out.line("enable and start it with: systemctl --user enable --now gleaner")?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(out.line("enable and start it with: systemctl --user enable --now gleaner")?);
     }
     systemctl(&["daemon-reload"])?;
     systemctl(&["enable", "--now", UNIT])?;
     out.line(
         "the service runs, and begins with your session; `loginctl enable-linger` lets it begin with the machine",
     )?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn uninstall(out: &mut Output) -> Result<ExitCode, CliError> {
+fn uninstall(out: &mut Output) -> Result<(), CliError> {
     let path = unit_path()?;
     if !path.exists() {
-        out.line("the service is not installed")?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(out.line("the service is not installed")?);
     }
     check_ours(&path)?;
     // Where systemd is gone there is nothing to stop.
@@ -63,17 +60,15 @@ fn uninstall(out: &mut Output) -> Result<ExitCode, CliError> {
         error.report();
     }
     fs::remove_file(&path).map_err(|error| cannot(&path, &error))?;
-    out.line(&format!("removed {}; what was collected stays", path.display()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(&format!("removed {}; what was collected stays", path.display()))?)
 }
 
-fn status(home: &HomeArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+fn status(home: &HomeArgs, out: &mut Output) -> Result<(), CliError> {
     let path = unit_path()?;
     let installed = if path.exists() { format!("installed: {}", path.display()) } else { "not installed".to_owned() };
     out.line(&installed)?;
     let service = home.app()?.serving()?;
-    out.line(&service_line(service.as_ref()))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(out.line(&service_line(service.as_ref()))?)
 }
 
 /// A file that somebody else wrote is not touched.

@@ -11,9 +11,8 @@ use gleaner_base::outside::one_line;
 use gleaner_engine::{Finding, Grade};
 use gleaner_store::{ConnectionState, ConnectionSummary, HeldBy};
 use serde_json::json;
-use std::process::ExitCode;
 
-pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<(), CliError> {
     let Overview { mut views, gone, service } = args.home.app()?.overview(None)?;
     views.sort_by_key(|view| std::cmp::Reverse(view.health.as_ref().map(|health| health.grade)));
     if views.is_empty() && gone.is_empty() && !args.json {
@@ -25,7 +24,7 @@ pub(crate) fn run(args: &PrintArgs, out: &mut Output) -> Result<ExitCode, CliErr
     for connection in &gone {
         if args.json { print_gone_json(connection, out)? } else { print_gone(connection, out)? }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// What is no longer collected, in a line.

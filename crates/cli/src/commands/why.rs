@@ -14,7 +14,6 @@ use gleaner_engine::{BACK_OFF_FROM, Finding, Grade, Rest, WallTime, is_failure};
 use gleaner_protocol::{CircuitState, RecoveryAction, TerminalReason};
 use gleaner_store::{ConnectionState, HeldBy, OpenQuestion, RunSummary};
 use serde_json::{Value, json};
-use std::process::ExitCode;
 
 /// What fits on a small screen with room to spare.
 const LINES_MAX: usize = 12;
@@ -48,7 +47,7 @@ struct Known {
     is_served: bool,
 }
 
-pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError> {
+pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<(), CliError> {
     let Explained { view, streams, left_open, service } = args.print.home.app()?.explain(&args.connection)?;
     let known = Known::new(view, service.is_some());
     let mut lines = known.not_running();
@@ -72,7 +71,7 @@ pub(crate) fn run(args: &WhyArgs, out: &mut Output) -> Result<ExitCode, CliError
         let about = out.paint(Tone::Strong, &format!("{about:<12}"));
         out.line(&format!("{about} {}", line.text))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl Known {
