@@ -1,8 +1,8 @@
-//! A call: its hops, and the attempts of each, all of them through a send governor.
+//! A call: its hops and their attempts, all through a send governor.
 //!
-//! A hop to the caller's own origin is admitted by the client's key, a hop elsewhere by the key of that
-//! host, without a credential: it is somebody else's limit. Never waits by itself; that is the send
-//! governor's, as is the decision to send again.
+//! The client's key admits hops to the caller's own origin. Other hops use the key of their host, without a
+//! credential, because it is another provider's limit. This module never waits and never decides on retries; the send
+//! governor does.
 
 use super::Inner;
 use super::error::{Error, Terminal, TerminalReason};
@@ -25,7 +25,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use url::Url;
 
-/// Sends `hop` and follows where it leads to; `hop` is then the last one.
+/// Sends `hop` and follows redirects; `hop` is then the last one.
 pub(crate) async fn call<'a>(
     client: &'a Inner,
     hop: &mut Hop<'a>,
@@ -63,7 +63,7 @@ pub(crate) async fn call<'a>(
     }
 }
 
-/// What is left of the caller's limits for the next hop: the bound on waits is one for the whole call.
+/// The caller's limits for the next hop: `max_wait` covers the whole call.
 fn left_of(call_limits: CallLimits, start: Option<Instant>) -> CallLimits {
     let max_wait = call_limits.max_wait.zip(start).map(|(wait, start)| wait.saturating_sub(start.elapsed()));
     CallLimits { max_wait, ..call_limits }
@@ -77,28 +77,28 @@ impl Inner {
         if redirects.is_home(url) {
             return Ok(Cow::Borrowed(&self.governor));
         }
-        // Whoever governs that host with intent knows better than a redirect.
+        // If that host is already governed, its settings win.
         Ok(Cow::Owned(self.governors.known_or(&Key::of_host(url), &Settings::default())?))
     }
 }
 
-/// Sends one hop, as often as it is asked to.
+/// Sends one hop, once per call.
 struct Attempt<'a> {
     client: &'a Inner,
     wire: &'a reqwest::Client,
     hop: &'a Hop<'a>,
     repeatable: Repeatable,
     deadline: Option<Instant>,
-    /// When the attempt that is being sent is given up.
+    /// When the current attempt times out.
     ends: Option<Instant>,
-    /// What is being asked and since when, if it is to be written down.
+    /// The request and its start, if it is recorded.
     asked: Option<(Asked, Instant)>,
 }
 
 impl Transport for Attempt<'_> {
     type Answer = Box<Answer>;
     type Failure = NoAnswer;
-    /// reqwest knows nothing of governors.
+    /// reqwest knows no governors.
     const IS_LAST_HOP: bool = true;
 
     fn on_attempt(&mut self, ends: Instant) {
@@ -113,7 +113,7 @@ impl Transport for Attempt<'_> {
         if self.client.record_replay.is_off() {
             return self.ask(request).await;
         }
-        // Who records can afford a box, too.
+        // Boxed: recording is slow anyway, and the common future stays small.
         Box::pin(self.exchange(request)).await
     }
 
@@ -147,7 +147,7 @@ impl Transport for Attempt<'_> {
 }
 
 impl Attempt<'_> {
-    /// Asks the provider.
+    /// Sends the request to the provider.
     async fn ask(&self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
         let mut response = self.wire.execute(request).await.map_err(NoAnswer::from)?;
         let (status, version) = (response.status(), response.version());
@@ -156,7 +156,7 @@ impl Attempt<'_> {
             cookies.keep(&headers, &self.hop.url);
         }
         let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
-        // In its box before anything is waited for: a future that keeps it would have to be as large.
+        // Boxed before any await: otherwise the future would be as large.
         let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
         let peek = self.client.peek_of(status);
         if peek > 0 {
@@ -165,13 +165,12 @@ impl Attempt<'_> {
         Ok(answer)
     }
 
-    /// Not all of the time that is left: an attempt that ends while its body is read would lose the head
-    /// that it has.
+    /// Less than the time left: an attempt that times out while its body is read would lose its head.
     fn time_to_read(&self) -> Duration {
         self.ends.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now())) / 2
     }
 
-    /// Asks the provider or the recording, and writes down what came.
+    /// Asks the provider or the recording, and records the answer.
     async fn exchange(&mut self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
         let record_replay = &self.client.record_replay;
         let asked = Asked::of(&request);
@@ -201,7 +200,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// What the recording says.
+    /// The answer from the recording.
     fn played(&self, player: &dyn Player, asked: &Asked) -> Result<Box<Answer>, NoAnswer> {
         let reply = player.play(asked).map_err(NoAnswer::not_recorded)?.map_err(NoAnswer::of)?;
         let (status, headers) = reply.head()?;
@@ -219,7 +218,7 @@ impl Attempt<'_> {
 fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     let mut request = reqwest::Request::new(hop.method.clone(), hop.url.clone());
     *request.headers_mut() = HeaderMap::clone(&hop.headers);
-    // Servers expect to hear that the body of these is empty, and of others that there is none.
+    // Servers expect `Content-Length: 0` for these methods, and none for others.
     let has_body = matches!(hop.method, Method::POST | Method::PUT | Method::PATCH) || !hop.body.is_empty();
     if has_body {
         *request.body_mut() = Some(hop.body.clone().into());
@@ -227,7 +226,7 @@ fn request_of(hop: &Hop<'_>) -> reqwest::Request {
     request
 }
 
-/// The answer, if it is one for the caller.
+/// Returns the answer, or the final refusal.
 fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Result<Box<Answer>, Error> {
     let answer = finished.result.map_err(|failure| failure.into_error(url, finished.end.deferral()))?;
     let Some((reason, retry_in)) = final_refusal(finished.verdict, finished.end) else { return Ok(answer) };
@@ -236,21 +235,21 @@ fn conclude(client: &Inner, url: &Url, finished: Finished<Attempt<'_>>) -> Resul
     Err(Terminal { name, reason, status, attempts, retry_in }.into())
 }
 
-/// Why a refusal is final. Failures of other kinds are answers: the caller sees the status.
+/// Why a refusal is final. Other failures are answers: the caller sees the status.
 pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReason, Option<Duration>)> {
     match end {
         End::Pressure { reason, retry_in } => Some((TerminalReason::Pressure(reason), retry_in)),
         _ if verdict != Verdict::Throttled => None,
         End::Deferred { reason, retry_in } => Some((TerminalReason::Deferred(reason), retry_in)),
-        // It is the provider that asks for more time than there is.
+        // The provider asks for more time than is left.
         End::TooLate(retry_in) => Some((TerminalReason::Pressure(PressureReason::RateLimited), Some(retry_in))),
         End::Done => None,
     }
 }
 
-/// What a recording, and whoever called, hears of it.
+/// Conversions for recordings.
 impl NoAnswer {
-    /// As it was recorded.
+    /// From a recorded failure.
     const fn of(no_reply: NoReply) -> Self {
         let why = match no_reply {
             NoReply::Connect => Why::Transport(TransportKind::Connect),
@@ -262,7 +261,7 @@ impl NoAnswer {
         Self { why, cause: None }
     }
 
-    /// As it is recorded; `None` when nobody was asked.
+    /// For recording; `None` when no request was sent.
     const fn no_reply(&self) -> Option<NoReply> {
         Some(match self.why {
             Why::Transport(TransportKind::Connect) => NoReply::Connect,

@@ -1,10 +1,10 @@
-//! Who waits for one host, in the order in which they came; nothing at all while nobody does.
+//! Queue of one host, in order of arrival; takes no memory while empty.
 
 use crate::queue::{Number, Queue};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The callers of one host that wait. Two words while there are none: a registry has a million of them.
+/// Waiting callers of one host. Two words while there are none: a registry has a million of them.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
     queue: Mutex<Option<Box<Queue>>>,
@@ -19,7 +19,7 @@ impl Waiters {
         self.lock().is_none()
     }
 
-    /// Takes a place behind all others; the number of those who wait when there are too many.
+    /// Joins the end of the queue; returns the queue's length when it is full.
     pub(super) fn enter(&self, max: usize) -> Result<Place<'_>, usize> {
         let mut queue = self.lock();
         let waiting = queue.as_ref().map_or(0, |queue| queue.len());
@@ -31,7 +31,7 @@ impl Waiters {
         Ok(Place { waiters: self, number, bell: queue.enter(number) })
     }
 
-    /// Wakes the first: something has changed.
+    /// Wakes the first caller: something has changed.
     pub(super) fn ring(&self) {
         if let Some(queue) = &*self.lock() {
             queue.ring();
@@ -39,7 +39,7 @@ impl Waiters {
     }
 }
 
-/// A place among those who wait, given up on drop.
+/// A place in the queue, given up on drop.
 pub(super) struct Place<'a> {
     waiters: &'a Waiters,
     number: Number,

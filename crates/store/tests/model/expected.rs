@@ -332,9 +332,8 @@ impl Expected {
         // A deletion by an earlier run is no detail of a trip that is there again.
         let is_listed = of("trips").any(|((_, trip), kept)| trip == key && kept.body.is_some());
         let run = self.going.as_ref().map(|going| &going.id);
-        let counts = |place: &Place, kept: &Kept| {
-            kept.body.is_some() || !is_listed || self.deleted_by.get(place) == run
-        };
+        let counts =
+            |place: &Place, kept: &Kept| kept.body.is_some() || !is_listed || self.deleted_by.get(place) == run;
         let is_it = |(place, kept): (&Place, &Kept)| {
             place.1 == key && counts(place, kept) || kept.body.as_deref().is_some_and(has_field)
         };
