@@ -1,4 +1,4 @@
-//! The thread that reads the list, and leaves out what is finished or was there before.
+//! The thread that reads the list and skips finished and duplicate URLs.
 
 use crate::journal::{Finished, Previous};
 use crate::result_line::ResultLine;
@@ -8,10 +8,10 @@ use std::io::{self, BufRead};
 use std::thread;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-/// Found and not yet taken over: enough to keep the scheduler busy for a round.
+/// Capacity of the channel to the scheduler: enough for a round.
 const AHEAD: usize = 1024;
 
-/// One thing that the list says.
+/// One item of the list.
 #[derive(Debug)]
 pub(crate) enum Found {
     Url(Box<FoundUrl>),
@@ -20,17 +20,17 @@ pub(crate) enum Found {
     Broken(io::Error),
 }
 
-/// A URL, without itself: it is read again when its turn comes.
+/// A URL without its text, which is read again when its turn comes.
 #[derive(Debug)]
 pub(crate) struct FoundUrl {
     pub(crate) origin: String,
     pub(crate) domain: gleaner_http::governor::keyed::Domain,
     pub(crate) at: u64,
-    /// Where the result of the last pass is.
+    /// Position of the previous pass's result.
     pub(crate) previous: Option<u64>,
 }
 
-/// Starts reading. The thread ends with the list, or when nobody takes what it finds.
+/// Starts reading. The thread ends with the list, or when the receiver is gone.
 pub(crate) fn start(
     reader: impl BufRead + Send + 'static,
     finished: Finished,
@@ -40,7 +40,7 @@ pub(crate) fn start(
     let mut discovery = Discovery { found, seen: finished.keys, previous };
     let work = move || {
         if let Err(error) = discovery.read(Lines::new(reader)) {
-            // Nobody takes it: then nobody needs to know.
+            // The receiver is gone, so the error does not matter.
             let _nobody = discovery.found.blocking_send(Found::Broken(error));
         }
     };
@@ -50,7 +50,7 @@ pub(crate) fn start(
 
 struct Discovery {
     found: Sender<Found>,
-    /// Finished before, or found already.
+    /// Finished before, or already found.
     seen: HashSet<UrlKey>,
     previous: Previous,
 }

@@ -138,7 +138,7 @@ impl GovernedClient {
         ClientBuilder::new(name)
     }
 
-    /// The send governor of this client's key: rate, waits and counts can be asked there.
+    /// The send governor of this client's key, with its rate, waits and counts.
     #[must_use]
     pub fn governor(&self) -> &SendGovernor {
         &self.inner.governor
@@ -151,20 +151,20 @@ impl GovernedClient {
         RequestBuilder::new(self.clone(), method, url.as_ref())
     }
 
-    /// The pages that begin with `request`, one slice at a time.
+    /// Loads pages starting with `request`, one slice at a time.
     pub fn pages(&self, request: RequestBuilder) -> Paging {
         Paging::new(self, request)
     }
 }
 
 impl Inner {
-    /// How much of the body of an answer the classifier gets to see.
+    /// Bytes of an answer's body that the classifier sees.
     fn peek_of(&self, status: StatusCode) -> usize {
         let is_error = status.is_client_error() || status.is_server_error();
         if is_error { self.peek_bytes.max(PEEK_OF_ERRORS) } else { self.peek_bytes }
     }
 
-    /// The connections for the caller's own requests, or those that reach public addresses only.
+    /// The connections for the caller's own requests, or those restricted to public addresses.
     fn wire(&self, must_be_public: bool) -> Result<&reqwest::Client, Error> {
         if !must_be_public {
             return Ok(&self.wire);

@@ -1,5 +1,5 @@
-//! Everything that can be set about a client, with defaults that are safe. There is no setting for the
-//! rate (it is found), and none that makes a connection less safe than it could be.
+//! Settings of a client, with safe defaults. There is no setting for the rate (the governor finds it), and none that
+//! weakens TLS.
 
 use super::cookies::Cookies;
 use super::defaults::DefaultHeaders;
@@ -18,7 +18,7 @@ use http::header::{AUTHORIZATION, HeaderMap, USER_AGENT};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Builds a [`GovernedClient`], or its [blocking](crate::blocking) face.
+/// Builds a [`GovernedClient`], or its [blocking](crate::blocking) form.
 #[must_use = "a builder does nothing until it is built"]
 pub struct ClientBuilder {
     name: Box<str>,
@@ -39,8 +39,7 @@ pub struct ClientBuilder {
     roots: Vec<Vec<u8>>,
 }
 
-/// A day: for those who write `Duration::MAX` and mean "no timeout". A clock cannot be asked for a time
-/// after its end.
+/// One day, in place of `Duration::MAX`: the clock cannot represent a time that far away.
 const TIMEOUT_MAX: Duration = Duration::from_secs(86_400);
 
 impl ClientBuilder {
@@ -65,8 +64,8 @@ impl ClientBuilder {
         builder.user_agent(concat!("gleaner-http/", env!("CARGO_PKG_VERSION")))
     }
 
-    /// Tells accounts apart: the provider's limit is per account, so each has a key of its own. The secret
-    /// is hashed and not kept, and it is not sent.
+    /// Separates accounts: the provider's limit is per account, so each has its own key. The secret is hashed, not
+    /// stored and not sent.
     pub fn credential(mut self, secret: impl AsRef<[u8]>) -> Self {
         self.credential = Some(secret.as_ref().to_vec());
         self
