@@ -1,15 +1,14 @@
-//! Many runs in a few figures: what a law does on the whole, and at its worst.
+//! Summary of many runs: the means and the worst of a law.
 
 use crate::score::Figures;
 
-/// The share of refused requests that a run should stay under; six in all always pass.
+/// Target for the share of refused requests of a run; up to six in total always pass.
 pub const TARGET_VIOLATIONS: f64 = 0.003;
 
-/// The goodput that every run should reach.
+/// Target for the goodput of every run.
 pub const TARGET_GOODPUT: f64 = 0.90;
 
-/// Whether a run is where we want every run to be: goodput, refusals, no suspension, and nothing
-/// sent inside a Retry-After.
+/// Whether a run meets all targets: goodput, refusals, no suspension, and nothing sent inside a Retry-After.
 pub fn is_on_target(figures: &Figures) -> bool {
     figures.goodput >= TARGET_GOODPUT
         && figures.violations_within(TARGET_VIOLATIONS)
@@ -24,21 +23,21 @@ pub struct Summary {
     pub runs: usize,
     /// Mean goodput.
     pub goodput_mean: f64,
-    /// Least goodput.
+    /// Lowest goodput.
     pub goodput_worst: f64,
-    /// Which run had the least goodput, as an index into what was given.
+    /// Index of the run with the lowest goodput.
     pub worst: usize,
     /// Mean share of refused requests.
     pub violation_mean: f64,
     /// Runs over [`TARGET_VIOLATIONS`].
     pub over_target: usize,
-    /// Suspensions in all.
+    /// Total of suspensions.
     pub bans: u64,
-    /// Sends inside a Retry-After in all.
+    /// Total of sends inside a Retry-After.
     pub sends_inside_retry_after: u64,
     /// Mean score.
     pub score_mean: f64,
-    /// Least score.
+    /// Lowest score.
     pub score_worst: f64,
 }
 
@@ -62,7 +61,7 @@ impl Summary {
     }
 }
 
-/// Which end of a range is the good one.
+/// The better end of a range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// Goodput, score.
@@ -71,7 +70,7 @@ pub enum Better {
     Low,
 }
 
-/// How a figure is spread over many runs.
+/// Distribution of a figure over many runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Spread {
     /// Mean.
@@ -91,7 +90,7 @@ impl Spread {
         if better == Better::Low {
             values.reverse();
         }
-        // From worst to best: the value that the given share of runs is no better than.
+        // From worst to best: the value at the given share of runs.
         let at = |share: f64| values.get(((values.len() as f64 * share).ceil() as usize).max(1) - 1).copied();
         Some(Self {
             mean: values.iter().sum::<f64>() / values.len() as f64,
