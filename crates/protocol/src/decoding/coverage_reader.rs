@@ -1,9 +1,8 @@
-//! Reads one DETAIL_COVERAGE in pieces, and hands out its keys in blocks.
+//! Streaming reader of DETAIL_COVERAGE: returns its keys in blocks.
 //!
-//! Why a reader of its own: a million keys are 25 MB of text, and no part of the runtime may hold a
-//! run's keys. This holds the token it is in and one block. Where blocks end depends on the keys
-//! alone, and the framer hands out pieces of one size, so any way of cutting the input gives the same
-//! events.
+//! Why a separate reader: a million keys are 25 MB of text, and no part of the runtime may hold a run's keys. This
+//! holds the current token and one block. Block boundaries depend on the keys only, and the framer's pieces have one
+//! size, so any cut of the input gives the same events.
 
 use crate::json::json_string::{self, LoneSurrogate};
 use crate::json::lex;
@@ -17,14 +16,14 @@ use crate::words::violation::ViolationCode;
 const BLOCK_KEYS_MAX: usize = 1024;
 /// A block also ends when its keys have this many bytes; one long key may exceed it.
 const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// How long all names of fields may be together. The contract's ten have 120 bytes.
+/// Maximum length of all field names together. The contract's ten have 120 bytes.
 const NAMES_BYTES_MAX: usize = 64 * 1024;
 
-/// How long one key, or one value that is not a list, may be. Twice the longest key anyone tests with; and
-/// since a key is copied into its block, it bounds what a report can make us hold.
+/// Maximum length of one key or scalar. Twice the longest key in tests; a key is copied into its block, so this also
+/// limits the memory of a report.
 pub(crate) const TOKEN_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// What the reader says when it is asked to go on.
+/// Result of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// More bytes are needed.
@@ -33,11 +32,11 @@ pub(crate) enum Step {
     Block,
     /// The message is complete.
     End,
-    /// The message is wrong.
+    /// The message is invalid.
     Fault(CoverageFault),
 }
 
-/// What is wrong, and where in the line.
+/// The problem and its offset in the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CoverageFault {
     pub(crate) code: ViolationCode,
@@ -50,11 +49,11 @@ pub(crate) struct CoverageReader {
     buffer: Vec<u8>,
     /// The next byte of the buffer to read.
     at: usize,
-    /// Bytes of the line that lie before the buffer.
+    /// Bytes of the line before the buffer.
     before: u64,
-    /// No more bytes will come.
+    /// No more bytes follow.
     complete: bool,
-    /// It makes no sense to look again before this many bytes are unread.
+    /// Retry when this many bytes are unread.
     wanted: usize,
     token_bytes_max: usize,
     place: Place,
@@ -92,11 +91,11 @@ enum Field {
     Other,
 }
 
-/// Nothing, or why not; the error is what to say then.
+/// Success, or the step to return.
 type Outcome = Result<(), Step>;
 
 impl CoverageReader {
-    /// A reader in which no single token may be longer than this.
+    /// A reader with this maximum token length.
     pub(crate) fn new(token_bytes_max: usize) -> Self {
         Self {
             buffer: Vec::new(),
@@ -124,7 +123,7 @@ impl CoverageReader {
         self.buffer.extend_from_slice(piece);
     }
 
-    /// Says that the line has ended.
+    /// Marks the end of the line.
     pub(crate) fn end_of_line(&mut self) {
         self.complete = true;
     }
@@ -134,17 +133,17 @@ impl CoverageReader {
         (self.block_field, &self.block)
     }
 
-    /// The report of a message that is complete.
+    /// The report of a complete message.
     pub(crate) fn into_report(self) -> CoverageReport {
         self.report
     }
 
-    /// The stream, if it was read.
+    /// The stream, if already read.
     pub(crate) fn stream(&self) -> Option<&str> {
         Some(self.report.stream.as_str()).filter(|stream| !stream.is_empty())
     }
 
-    /// Reads on.
+    /// Continues reading.
     pub(crate) fn step(&mut self) -> Step {
         if self.block_taken {
             self.block.clear();
@@ -158,7 +157,7 @@ impl CoverageReader {
         }
     }
 
-    /// Reads one token, or says why not.
+    /// Reads one token.
     fn advance(&mut self) -> Outcome {
         if self.place == Place::Closed {
             return Err(self.closed());
@@ -190,11 +189,11 @@ impl CoverageReader {
         Ok(())
     }
 
-    /// The name of a field, and its colon.
+    /// Reads a field name and its colon.
     fn name(&mut self) -> Outcome {
         let (start, end) = self.token()?;
         let name = self.text("type", start + 1, end - 1, LoneSurrogate::Replace)?;
-        // The colon may not be there yet; then the name is read again.
+        // If the colon has not arrived yet, the name is read again.
         let colon = lex::skip_whitespace(&self.buffer, end);
         match self.buffer.get(colon) {
             Some(b':') => {}
@@ -221,7 +220,7 @@ impl CoverageReader {
         Ok(())
     }
 
-    /// A value that is not a list of keys.
+    /// Reads a value that is not a list of keys.
     fn value(&mut self, field: Field) -> Outcome {
         let (start, end) = self.token()?;
         let view = View::of(self.utf8(start, end)?);
@@ -237,7 +236,7 @@ impl CoverageReader {
             Field::Considered if count.is_none() && !null => Some(bad("considered")),
             Field::Covered if count.is_none() && !null => Some(bad("covered")),
             Field::ReferenceOnly if flag != Some(true) => Some(bad("reference_only")),
-            // A list that is `null` is as good as none.
+            // `null` counts as an absent list.
             Field::Keys(field) if !null => Some(bad(field.code())),
             _ => None,
         };
@@ -287,7 +286,7 @@ impl CoverageReader {
         Ok(())
     }
 
-    /// A key of several parts, as its minified JSON.
+    /// A compound key as minified JSON.
     fn compound_key(&self, field: CoverageField, start: usize, end: usize) -> Result<String, Step> {
         let malformed = || self.fault(ViolationCode::MalformedField, Some(field.code()), start).err();
         let parts = View::of(self.utf8(start, end)?).elements().unwrap_or_default();
@@ -306,7 +305,7 @@ impl CoverageReader {
         if self.block.is_empty() { Ok(()) } else { Err(Step::Block) }
     }
 
-    /// After the closing brace: only white space, and everything that must be there was.
+    /// After the closing brace: only white space may follow, and all required fields must be present.
     fn closed(&mut self) -> Step {
         self.skip_whitespace();
         if self.at < self.buffer.len() {
@@ -327,11 +326,11 @@ impl CoverageReader {
         }
     }
 
-    /// The scalar, array or object that begins here: one token, for this reader.
+    /// The scalar, array or object that begins here: one token for this reader.
     fn token(&mut self) -> Result<(usize, usize), Step> {
         let start = self.at;
         let end = self.scanner.value(&self.buffer, start);
-        // What is decided must not depend on how much of an overlong token has arrived.
+        // The result must not depend on how much of an overlong token has arrived.
         let limit = start.saturating_add(self.token_bytes_max);
         let too_long = match end {
             Ok(end) => end > limit,
@@ -342,7 +341,7 @@ impl CoverageReader {
             self.fault(ViolationCode::LineTooLong, None, start)?;
         }
         match end {
-            // A number that reaches the end of what has arrived may go on.
+            // A number at the end of the buffer may continue.
             Ok(end) if end == self.buffer.len() && !self.complete => self.need_more().map(|()| (start, end)),
             Ok(end) => Ok((start, end)),
             Err(error) => self.scan_fault(error).map(|()| (start, start)),
@@ -353,7 +352,7 @@ impl CoverageReader {
         self.at = lex::skip_whitespace(&self.buffer, self.at);
     }
 
-    /// Looks again when twice as much is there, so that a long token is not scanned once per piece.
+    /// Waits for twice as much data, so that a long token is not scanned once per piece.
     fn need_more(&mut self) -> Outcome {
         if self.complete {
             return self.fault(ViolationCode::BadJson, None, self.buffer.len());
