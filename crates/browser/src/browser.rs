@@ -21,7 +21,7 @@ pub struct Browser {
 }
 
 /// Poll interval for downloads.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 impl Browser {
     /// Opens a page.
@@ -61,7 +61,7 @@ impl Browser {
             if deadline.is_over() {
                 return Err(deadline.timed_out("finish its downloads"));
             }
-            std::thread::sleep(LOOK_AGAIN.min(deadline.left()));
+            std::thread::sleep(POLL_INTERVAL.min(deadline.left()));
         }
     }
 

@@ -41,7 +41,7 @@ kill -s KILL -- "-$1""#;
 const KILL_MAX: Duration = Duration::from_secs(3);
 /// Bytes of stderr that are kept: the end.
 const ERRORS_BYTES_MAX: usize = 4096;
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A running browser.
 #[derive(Debug)]
@@ -174,7 +174,7 @@ fn is_over_within(within: Duration, is_over: impl Fn() -> bool) -> bool {
         if began.elapsed() >= within {
             return false;
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
     true
 }

@@ -61,7 +61,7 @@ impl Transport for Forward<'_> {
             return Err(Trouble::Lost("the body has been sent and was not kept".to_owned()));
         };
         self.is_out.store(true, Ordering::Relaxed);
-        self.client.request(request).await.map_err(|error| Trouble::of(&error))
+        self.client.request(request).await.map_err(|error| Trouble::from_error(&error))
     }
 
     fn timed_out(&self, limit: Duration) -> Trouble {
@@ -98,7 +98,7 @@ impl Transport for Forward<'_> {
 }
 
 impl Trouble {
-    fn of(error: &hyper_util::client::legacy::Error) -> Self {
+    fn from_error(error: &hyper_util::client::legacy::Error) -> Self {
         if let Some(body) = cause::<BodyError>(error) {
             return Self::Caller(body.to_string());
         }

@@ -2,7 +2,7 @@
 
 use crate::journal::{Finished, Previous};
 use crate::result_line::ResultLine;
-use crate::url_list::{Lines, Said, Target, UrlKey};
+use crate::url_list::{Lines, ListLine, Target, UrlKey};
 use std::collections::HashSet;
 use std::io::{self, BufRead};
 use std::thread;
@@ -13,7 +13,7 @@ const AHEAD: usize = 1024;
 
 /// One item of the list.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Discovered {
     Url(Box<FoundUrl>),
     NoUrl(Box<ResultLine>),
     /// The list cannot be read further.
@@ -35,13 +35,13 @@ pub(crate) fn start(
     reader: impl BufRead + Send + 'static,
     finished: Finished,
     previous: Previous,
-) -> io::Result<Receiver<Found>> {
+) -> io::Result<Receiver<Discovered>> {
     let (found, receiver) = channel(AHEAD);
     let mut discovery = Discovery { found, seen: finished.keys, previous };
     let work = move || {
         if let Err(error) = discovery.read(Lines::new(reader)) {
             // The receiver is gone, so the error does not matter.
-            let _nobody = discovery.found.blocking_send(Found::Broken(error));
+            let _nobody = discovery.found.blocking_send(Discovered::Broken(error));
         }
     };
     thread::Builder::new().name("url list".to_owned()).spawn(work)?;
@@ -49,7 +49,7 @@ pub(crate) fn start(
 }
 
 struct Discovery {
-    found: Sender<Found>,
+    found: Sender<Discovered>,
     /// Finished before, or already found.
     seen: HashSet<UrlKey>,
     previous: Previous,
@@ -58,12 +58,12 @@ struct Discovery {
 impl Discovery {
     fn read(&mut self, mut lines: Lines<impl BufRead>) -> io::Result<()> {
         while let Some((at, line)) = lines.next()? {
-            let said = Said::of(line);
+            let said = ListLine::parse(line);
             let Some(key) = said.key().filter(|&key| self.seen.insert(key)) else { continue };
             let found = match said {
-                Said::Nothing => continue,
-                Said::NoUrl(shown, why) => Found::NoUrl(Box::new(ResultLine::refused(&shown, why.to_owned()))),
-                Said::Target(target) => self.url(&target, key, at),
+                ListLine::Nothing => continue,
+                ListLine::NoUrl(shown, why) => Discovered::NoUrl(Box::new(ResultLine::refused(&shown, why.to_owned()))),
+                ListLine::Target(target) => self.url(&target, key, at),
             };
             if self.found.blocking_send(found).is_err() {
                 break;
@@ -72,8 +72,8 @@ impl Discovery {
         Ok(())
     }
 
-    fn url(&self, target: &Target, key: UrlKey, at: u64) -> Found {
-        Found::Url(Box::new(FoundUrl {
+    fn url(&self, target: &Target, key: UrlKey, at: u64) -> Discovered {
+        Discovered::Url(Box::new(FoundUrl {
             origin: target.origin(),
             domain: target.domain.clone(),
             at,

@@ -138,7 +138,7 @@ fn redirect(job: &Job, head: &Head) -> End {
     let status = Some(head.status.as_u16());
     let refuse = |fault: RedirectFault| End::Failed(status, refused(fault));
     match redirect_target(&job.url, &head.headers) {
-        Ok(url) => match Target::of(url) {
+        Ok(url) => match Target::from_url(url) {
             Ok(target) => End::Redirect(target),
             Err(why) => End::Failed(status, format!("the redirect is not followed: {why}")),
         },

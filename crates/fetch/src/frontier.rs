@@ -58,7 +58,7 @@ struct Site<W> {
     key: KeyId,
     errands: VecDeque<W>,
     queue: VecDeque<W>,
-    place: Place,
+    place: SiteState,
     /// Counts its sleeps, so that old wake-up times are ignored.
     turn: u32,
     /// Only errands are given out.
@@ -72,7 +72,7 @@ struct Site<W> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum SiteState {
     /// No work, all slots used, or held by the caller.
     Nowhere,
     Ready,
@@ -114,7 +114,7 @@ impl<W> Frontier<W> {
             key,
             errands: VecDeque::new(),
             queue: VecDeque::new(),
-            place: Place::Nowhere,
+            place: SiteState::Nowhere,
             turn: 0,
             is_held: false,
             is_trusted: false,
@@ -188,8 +188,8 @@ impl<W> Frontier<W> {
     /// Puts the site into the ring, if it has work and is nowhere else.
     fn offer(&mut self, id: SiteId) {
         let site = &mut self.sites[id as usize];
-        if site.place == Place::Nowhere && site.has_work() && site.has_place() {
-            site.place = Place::Ready;
+        if site.place == SiteState::Nowhere && site.has_work() && site.has_place() {
+            site.place = SiteState::Ready;
             self.ready.push_back(id);
         }
     }
@@ -202,12 +202,12 @@ impl<W> Frontier<W> {
         while let Some(id) = self.ready.pop_front() {
             let no_room = self.doubtful_running >= self.doubtful_max;
             let site = &mut self.sites[id as usize];
-            site.place = Place::Nowhere;
+            site.place = SiteState::Nowhere;
             if !site.has_work() || !site.has_place() {
                 continue;
             }
             if !site.is_trusted && no_room {
-                site.place = Place::Doubtful;
+                site.place = SiteState::Doubtful;
                 self.doubtful.push_back(id);
                 continue;
             }
@@ -237,8 +237,8 @@ impl<W> Frontier<W> {
             }
             self.sleeping.pop();
             let site = &mut self.sites[id as usize];
-            if site.place == Place::Sleeping && site.turn == turn {
-                site.place = Place::Nowhere;
+            if site.place == SiteState::Sleeping && site.turn == turn {
+                site.place = SiteState::Nowhere;
                 self.offer(id);
             }
         }
@@ -302,7 +302,7 @@ impl<W> Frontier<W> {
         let room = self.doubtful_max.saturating_sub(self.doubtful_running);
         for _ in 0..room {
             let Some(id) = self.doubtful.pop_front() else { return };
-            self.sites[id as usize].place = Place::Nowhere;
+            self.sites[id as usize].place = SiteState::Nowhere;
             self.offer(id);
         }
     }
@@ -310,7 +310,7 @@ impl<W> Frontier<W> {
     /// Asks the site again at `until`.
     pub(crate) fn sleep(&mut self, id: SiteId, until: Time) {
         let site = &mut self.sites[id as usize];
-        site.place = Place::Sleeping;
+        site.place = SiteState::Sleeping;
         site.turn = site.turn.wrapping_add(1);
         self.sleeping.push(Reverse((until, id, site.turn)));
     }
@@ -318,14 +318,14 @@ impl<W> Frontier<W> {
     /// Asks the site again when its key was answered.
     pub(crate) fn park(&mut self, id: SiteId) {
         let site = &mut self.sites[id as usize];
-        site.place = Place::Parked;
+        site.place = SiteState::Parked;
         self.parked.entry(site.key).or_default().push(id);
     }
 
     /// A request of this key was answered.
     pub(crate) fn answered(&mut self, key: KeyId) {
         for id in self.parked.remove(&key).unwrap_or_default() {
-            self.sites[id as usize].place = Place::Nowhere;
+            self.sites[id as usize].place = SiteState::Nowhere;
             self.offer(id);
         }
     }

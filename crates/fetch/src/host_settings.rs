@@ -138,7 +138,7 @@ pub const HOST_SETTINGS: [HostSetting; 32] = settings! {
     "max_per_s", key.ceiling_interval: RATE, rate, per_second;
     "burst", key.burst: "a number from 1 to 1000000000", |text| within(text, 1.0..=1e9), number;
     "max_in_flight", key.max_concurrency: COUNT, count, write;
-    "is_careful", key.is_careful: "true or false", read, write;
+    "is_careful", key.conservative: "true or false", read, write;
     "longest_wait", key.horizon: "none, or a time such as 30s, 10m or 2h", longest_wait, longest_wait_text;
     "failure_percent", key.breaker.failure_percent: "a whole number from 1 to 100", |text| within(text, 1..=100), write;
     "samples_min", key.breaker.throughput_min: COUNT, count, write;

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     fn target(url: &str) -> Target {
-        Target::of(Url::parse(url).unwrap()).unwrap()
+        Target::from_url(Url::parse(url).unwrap()).unwrap()
     }
 
     fn job(url: &str) -> Job {

@@ -10,7 +10,7 @@
 
 use crate::bodies::Bodies;
 use crate::result_line::ResultLine;
-use crate::url_list::{LineFile, Said, UrlKey};
+use crate::url_list::{LineFile, ListLine, UrlKey};
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
@@ -69,7 +69,7 @@ impl Journal {
                 return;
             }
             // A power loss can repeat a line: only one counts.
-            if Said::of(line.url.as_bytes()).key().is_some_and(|key| finished.keys.insert(key)) {
+            if ListLine::parse(line.url.as_bytes()).key().is_some_and(|key| finished.keys.insert(key)) {
                 finished.fetched += u64::from(line.is_fetched());
                 finished.failed += u64::from(!line.is_fetched());
             }
@@ -120,7 +120,7 @@ impl Previous {
         let mut places = HashMap::new();
         each_line(&file, |at, line| {
             let is_useful = line.sha256.is_some() && (line.etag.is_some() || line.last_modified.is_some());
-            if let Some(key) = Said::of(line.url.as_bytes()).key().filter(|_| is_useful) {
+            if let Some(key) = ListLine::parse(line.url.as_bytes()).key().filter(|_| is_useful) {
                 places.insert(key, at);
             }
         })?;
@@ -195,8 +195,8 @@ mod tests {
         drop(journal);
         let (mut journal, finished) = Journal::open(&place.folder(), &place.bodies).unwrap();
         assert_eq!((finished.keys.len(), finished.fetched, finished.failed), (2, 1, 1));
-        assert!(finished.keys.contains(&Said::of(b"HTTP://a.example:80/1").key().unwrap()));
-        assert!(finished.keys.contains(&Said::of(b"nonsense").key().unwrap()));
+        assert!(finished.keys.contains(&ListLine::parse(b"HTTP://a.example:80/1").key().unwrap()));
+        assert!(finished.keys.contains(&ListLine::parse(b"nonsense").key().unwrap()));
         journal.append(&place.line("http://a.example/2", b"two").to_json()).unwrap();
         journal.finish().unwrap();
         let text = fs::read_to_string(place.root.path().join(RESULTS)).unwrap();
@@ -229,7 +229,7 @@ mod tests {
         journal.finish().unwrap();
         let (previous, file) = Previous::open(&place.folder()).unwrap();
         assert_eq!(previous.places.len(), 2, "a failure is nothing to ask with");
-        let at = previous.places[&Said::of(b"http://a.example/2").key().unwrap()];
+        let at = previous.places[&ListLine::parse(b"http://a.example/2").key().unwrap()];
         let line = file.unwrap().line_at(at, LINE_BYTES_MAX).unwrap();
         assert_eq!(serde_json::from_slice::<ResultLine>(&line).unwrap().url, "http://a.example/2");
     }

@@ -54,7 +54,7 @@ use gleaner_http::governor::ConfigError;
 use gleaner_http::{DomainSettings, Domains, DomainsError};
 use journal::{Folder, Journal, Previous};
 use pipeline::{Parts, Pipeline};
-use progress::Told;
+use progress::PipelineEvent;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
@@ -208,12 +208,14 @@ struct Output<L> {
 }
 
 impl<L: FnMut(Event<'_>) -> io::Result<()>> Output<L> {
-    async fn take(&mut self, mut lines: Receiver<Told>, stop: &Stop) {
+    async fn take(&mut self, mut lines: Receiver<PipelineEvent>, stop: &Stop) {
         while let Some(told) = lines.recv().await {
             let result = match told {
-                Told::Line(line) => self.line(&line),
-                Told::Progress(_) if self.failure.is_some() => Ok(()),
-                Told::Progress(progress) => (self.listen)(Event::Progress(&progress)).map_err(FetchError::Listener),
+                PipelineEvent::Line(line) => self.line(&line),
+                PipelineEvent::Progress(_) if self.failure.is_some() => Ok(()),
+                PipelineEvent::Progress(progress) => {
+                    (self.listen)(Event::Progress(&progress)).map_err(FetchError::Listener)
+                }
             };
             if let Err(error) = result {
                 self.failure.get_or_insert(error);

@@ -8,16 +8,16 @@ mod maintenance;
 mod rules;
 
 use crate::FetchError;
-use crate::discovery::Found;
+use crate::discovery::Discovered;
 use crate::exchange::{End, Ended, Heard, Shared, Turn, exchange, refused};
 use crate::frontier::{Frontier, KeyId, Lane, SiteId};
 use crate::job::Job;
 use crate::journal::LINE_BYTES_MAX;
-use crate::progress::{Progress, Told};
+use crate::progress::{PipelineEvent, Progress};
 use crate::result_line::ResultLine;
 use crate::settings::Settings;
 use crate::stop::Stop;
-use crate::url_list::{LineFile, Said, Target, URL_BYTES_MAX};
+use crate::url_list::{LineFile, ListLine, Target, URL_BYTES_MAX};
 use crate::wire::Wire;
 use gleaner_http::governor::keyed::Domain;
 use gleaner_http::governor::{Time, Verdict};
@@ -58,8 +58,8 @@ struct Site {
 pub(crate) struct Parts<W> {
     pub(crate) shared: Arc<Shared<W>>,
     pub(crate) heard: Receiver<Heard>,
-    pub(crate) found: Receiver<Found>,
-    pub(crate) told: Sender<Told>,
+    pub(crate) found: Receiver<Discovered>,
+    pub(crate) told: Sender<PipelineEvent>,
     pub(crate) list: LineFile,
     pub(crate) previous: Option<LineFile>,
     pub(crate) stop: Stop,
@@ -152,18 +152,18 @@ impl<W: Wire> Pipeline<W> {
     }
 
     /// Takes an item from discovery.
-    async fn find(&mut self, found: Option<Found>) -> Result<(), FetchError> {
+    async fn find(&mut self, found: Option<Discovered>) -> Result<(), FetchError> {
         let Some(found) = found else {
             self.all_found = true;
             return Ok(());
         };
         match found {
-            Found::Broken(error) => return Err(FetchError::List(error)),
-            Found::NoUrl(line) => {
+            Discovered::Broken(error) => return Err(FetchError::List(error)),
+            Discovered::NoUrl(line) => {
                 self.progress.found += 1;
                 self.tell(*line).await;
             }
-            Found::Url(url) => {
+            Discovered::Url(url) => {
                 self.progress.found += 1;
                 let now = self.now();
                 match self.site(&url.origin, &url.domain) {
@@ -273,8 +273,8 @@ impl<W: Wire> Pipeline<W> {
             Work::Again(job) => job,
             Work::Fresh { at, previous } => {
                 let listed = self.listed_at(at).map_err(FetchError::List)?;
-                let target = match Said::of(listed.as_bytes()) {
-                    Said::Target(target) if *target.origin() == *self.sites[id as usize].origin => target,
+                let target = match ListLine::parse(listed.as_bytes()) {
+                    ListLine::Target(target) if *target.origin() == *self.sites[id as usize].origin => target,
                     _ => {
                         let why = "the list was changed while it was read".to_owned();
                         return Ok(Err(Box::new(ResultLine::refused(&listed, why))));
@@ -362,7 +362,7 @@ impl<W: Wire> Pipeline<W> {
     async fn tell(&mut self, line: ResultLine) {
         self.progress.count(&line);
         // The listener is gone only after it failed, and then we are stopped.
-        let _nobody = self.parts.told.send(Told::Line(Box::new(line))).await;
+        let _nobody = self.parts.told.send(PipelineEvent::Line(Box::new(line))).await;
     }
 }
 

@@ -4,7 +4,7 @@ use crate::result_line::ResultLine;
 
 /// Messages of the scheduler.
 #[derive(Debug)]
-pub(crate) enum Told {
+pub(crate) enum PipelineEvent {
     Line(Box<ResultLine>),
     Progress(Progress),
 }

@@ -49,7 +49,7 @@ impl Robots {
                 reading.add(value, product);
                 continue;
             }
-            let Some(line) = Line::of(name, value) else { continue };
+            let Some(line) = RobotsLine::parse(name, value) else { continue };
             reading.has_rules = true;
             if reading.own {
                 own.add(&line);
@@ -96,11 +96,11 @@ struct Group {
 }
 
 impl Group {
-    fn add(&mut self, line: &Line<'_>) {
+    fn add(&mut self, line: &RobotsLine<'_>) {
         match line {
-            Line::Rule { allows, pattern } => self.rules.extend(Rule::of(*allows, pattern)),
+            RobotsLine::Rule { allows, pattern } => self.rules.extend(Rule::parse(*allows, pattern)),
             // The longer of two.
-            Line::CrawlDelay(delay) => self.crawl_delay = self.crawl_delay.max(Some(*delay)),
+            RobotsLine::CrawlDelay(delay) => self.crawl_delay = self.crawl_delay.max(Some(*delay)),
         }
     }
 }
@@ -131,13 +131,13 @@ impl Names {
 }
 
 /// A line of a group. Others, such as a sitemap, end no group.
-enum Line<'l> {
+enum RobotsLine<'l> {
     Rule { allows: bool, pattern: &'l [u8] },
     CrawlDelay(Duration),
 }
 
-impl<'l> Line<'l> {
-    fn of(name: &[u8], value: &'l [u8]) -> Option<Self> {
+impl<'l> RobotsLine<'l> {
+    fn parse(name: &[u8], value: &'l [u8]) -> Option<Self> {
         if name.eq_ignore_ascii_case(b"allow") {
             return Some(Self::Rule { allows: true, pattern: value });
         }
@@ -170,7 +170,7 @@ fn lines(file: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 impl Rule {
     /// `None` for an empty rule.
-    fn of(allows: bool, pattern: &[u8]) -> Option<Self> {
+    fn parse(allows: bool, pattern: &[u8]) -> Option<Self> {
         let (pattern, is_whole) = match pattern.split_last() {
             None => return None,
             Some((b'$', rest)) => (rest, true),

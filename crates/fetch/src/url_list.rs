@@ -25,7 +25,7 @@ pub(crate) struct Target {
 
 impl Target {
     /// Parses a URL from a line or a `Location`.
-    pub(crate) fn of(mut url: Url) -> Result<Self, &'static str> {
+    pub(crate) fn from_url(mut url: Url) -> Result<Self, &'static str> {
         if !matches!(url.scheme(), "http" | "https") {
             return Err("it is not an http:// or https:// URL");
         }
@@ -46,7 +46,7 @@ impl Target {
         if text.chars().any(char::is_control) {
             return Err("it contains control characters");
         }
-        Self::of(Url::parse(text).map_err(|_| "it is not a URL")?)
+        Self::from_url(Url::parse(text).map_err(|_| "it is not a URL")?)
     }
 
     pub(crate) fn key(&self) -> UrlKey {
@@ -66,7 +66,7 @@ fn key(text: &str) -> UrlKey {
 
 /// A parsed line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum ListLine {
     /// Blank, or a comment.
     Nothing,
     Target(Target),
@@ -74,8 +74,8 @@ pub(crate) enum Said {
     NoUrl(String, &'static str),
 }
 
-impl Said {
-    pub(crate) fn of(line: &[u8]) -> Self {
+impl ListLine {
+    pub(crate) fn parse(line: &[u8]) -> Self {
         let text = String::from_utf8_lossy(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line));
         let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
@@ -192,8 +192,8 @@ mod tests {
     use std::io::Cursor;
 
     fn target(line: &str) -> Target {
-        match Said::of(line.as_bytes()) {
-            Said::Target(target) => target,
+        match ListLine::parse(line.as_bytes()) {
+            ListLine::Target(target) => target,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -225,13 +225,13 @@ mod tests {
             &long,
             &label,
         ] {
-            let said = Said::of(line.as_bytes());
-            let Said::NoUrl(shown, _) = &said else { panic!("{line}: {said:?}") };
+            let said = ListLine::parse(line.as_bytes());
+            let ListLine::NoUrl(shown, _) = &said else { panic!("{line}: {said:?}") };
             assert!(!shown.contains("secret") && shown.chars().count() <= SHOWN_CHARS_MAX + 3, "{shown}");
-            assert_eq!(Said::of(shown.as_bytes()).key(), said.key(), "found again by what was shown: {line}");
+            assert_eq!(ListLine::parse(shown.as_bytes()).key(), said.key(), "found again by what was shown: {line}");
         }
         for line in ["", "  \r", "# a comment", "\u{feff}"] {
-            assert_eq!(Said::of(line.as_bytes()), Said::Nothing);
+            assert_eq!(ListLine::parse(line.as_bytes()), ListLine::Nothing);
         }
     }
 
@@ -254,8 +254,8 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_said_something_of(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Said::NoUrl(shown, _) = Said::of(&line) {
-                prop_assert_eq!(Said::of(shown.as_bytes()).key(), Said::of(&line).key());
+            if let ListLine::NoUrl(shown, _) = ListLine::parse(&line) {
+                prop_assert_eq!(ListLine::parse(shown.as_bytes()).key(), ListLine::parse(&line).key());
             }
         }
     }

@@ -86,7 +86,7 @@ pub struct Config {
     /// For accounts that are penalized for refusals. The limit is found with a single refusal; after that at most one
     /// refusal is risked per hundred accepted requests, and the pace does not rise until then. Off by default: it
     /// makes the first minutes slower.
-    pub is_careful: bool,
+    pub conservative: bool,
     /// Longest wait that is slept; a longer one is a deferral with `not_before`.
     pub horizon: Duration,
     /// Backoff before retries, and attempts per request.
@@ -125,7 +125,7 @@ impl Default for Config {
             slowest_interval: SLOWEST_INTERVAL,
             burst: 1.0,
             max_concurrency: crate::admission::lane::MAX_CONCURRENCY_DEFAULT,
-            is_careful: false,
+            conservative: false,
             horizon: HORIZON,
             backoff: BackoffConfig::default(),
             retry_budget: Some(RetryBudgetConfig::default()),
@@ -204,7 +204,7 @@ pub(crate) const fn refuse(field: &'static str, problem: &'static str) -> Result
 pub struct ConfigError {
     /// Name of the setting.
     pub field: &'static str,
-    /// What is wrong with it, to be read after the name.
+    /// The problem, to be read after the name.
     pub problem: &'static str,
 }
 
@@ -232,7 +232,7 @@ pub(crate) struct Rules {
     pub(crate) strategy: Strategy,
     pub(crate) burst: f64,
     pub(crate) max_concurrency: u16,
-    pub(crate) is_careful: bool,
+    pub(crate) conservative: bool,
 }
 
 impl Rules {
@@ -250,7 +250,7 @@ impl Rules {
             strategy: config.strategy,
             burst: config.burst,
             max_concurrency: config.max_concurrency,
-            is_careful: config.is_careful,
+            conservative: config.conservative,
         }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) use batch::Ordinary;
 use episode::Episode;
 use latency::Latency;
 use refusals::Refusals;
-pub(crate) use rest::Rest;
+pub(crate) use rest::IdleLaw;
 use slowdown::Drain;
 use tuning::Tuning;
 use window::Window;
@@ -218,8 +218,8 @@ impl Law {
     }
 
     /// The same for an account that is penalized for refusals.
-    pub(crate) fn careful(mut self) -> Self {
-        self.refusals = Refusals::careful(self.tuning);
+    pub(crate) fn conservative(mut self) -> Self {
+        self.refusals = Refusals::conservative(self.tuning);
         self
     }
 

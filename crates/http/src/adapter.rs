@@ -36,7 +36,7 @@ pub struct CallReport {
 }
 
 impl CallReport {
-    pub(crate) fn of<T: Transport>(finished: &Finished<T>) -> Self {
+    pub(crate) fn from_finished<T: Transport>(finished: &Finished<T>) -> Self {
         let Finished { attempts, waited, end, verdict, .. } = finished;
         Self { attempts: *attempts, waited: *waited, verdict: *verdict, end: *end }
     }

@@ -28,21 +28,21 @@ mod defaults;
 mod error;
 mod link;
 mod paging;
-mod place;
 mod record_replay;
 mod redirect;
 mod request;
 mod response;
 pub(crate) mod send;
+mod shown_url;
 
 pub use crate::wire::{BodyEnd, BodyFault, RedirectFault, TransportKind};
 pub use builder::ClientBuilder;
 pub use error::{Error, RequestFault, Terminal, TerminalReason};
 pub use paging::{Pages, Paging, PagingFault, Slice};
-pub use place::Place;
 pub use record_replay::{Asked, NoReply, Player, Recorder, Reply};
 pub use request::{Deadline, RequestBuilder};
 pub use response::Response;
+pub use shown_url::ShownUrl;
 
 use crate::call_limits::CallLimits;
 use crate::governors::Governors;

@@ -8,7 +8,7 @@
 use crate::blocking::Engine;
 use crate::call_limits::CallLimits;
 use crate::client::send::final_refusal;
-use crate::client::{Error, Place, Terminal, TransportKind};
+use crate::client::{Error, ShownUrl, Terminal, TransportKind};
 use crate::headers::Headers;
 use crate::retry::{Failure, Repeatable};
 use crate::send_governor::SendGovernor;
@@ -101,21 +101,21 @@ impl ExternalSender {
     where
         S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
     {
-        let mut errand = Errand {
+        let mut request = ExternalRequest {
             send: Arc::new(send),
             classifier: self.classifier.as_ref(),
             repeatable: Repeatable::new(method, true),
             ends: None,
         };
-        let finished = self.engine.run(async { Ok(self.governor.run(&self.call_limits, &mut errand).await?) })?;
+        let finished = self.engine.run(async { Ok(self.governor.run(&self.call_limits, &mut request).await?) })?;
         self.conclude(url, finished)
     }
 
-    fn conclude<S>(&self, url: &Url, finished: Finished<Errand<'_, S>>) -> Result<Reply, Error>
+    fn conclude<S>(&self, url: &Url, finished: Finished<ExternalRequest<'_, S>>) -> Result<Reply, Error>
     where
         S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
     {
-        let (place, deferred) = (Place::of(url), finished.end.deferral());
+        let (place, deferred) = (ShownUrl::new(url), finished.end.deferral());
         let reply = match finished.result {
             Ok(reply) => reply,
             Err(no_reply) => {
@@ -140,7 +140,7 @@ impl ExternalSender {
 }
 
 /// One request being sent.
-struct Errand<'a, S> {
+struct ExternalRequest<'a, S> {
     send: Arc<S>,
     classifier: &'a (dyn Classifier + Send + Sync),
     repeatable: Repeatable,
@@ -148,7 +148,7 @@ struct Errand<'a, S> {
     ends: Option<Instant>,
 }
 
-impl<S> Transport for Errand<'_, S>
+impl<S> Transport for ExternalRequest<'_, S>
 where
     S: Fn(Duration) -> Result<Reply, NoReply> + Send + Sync + 'static,
 {

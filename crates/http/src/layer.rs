@@ -237,7 +237,7 @@ impl<R> GovernedLayer<R> {
             options: self.options,
         };
         let finished = governor.run(&call_limits, &mut sending).await?;
-        let report = CallReport::of(&finished);
+        let report = CallReport::from_finished(&finished);
         let mut response = finished.result?;
         response.extensions_mut().insert(report);
         Ok(response)

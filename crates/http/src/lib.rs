@@ -60,7 +60,7 @@
 //! - `external_send.rs`: feature `client`: requests that another program sends, such as a page in a browser
 //! - `client/`: feature `client`: `builder`, `request`, `defaults` (default headers), `cookies`, `send` (the
 //!   transport), `redirect` (the request after a redirect), `record_replay` (recording and replay), `response`,
-//!   `paging` and `link`, `error` and `place` (URLs without their secrets)
+//!   `paging` and `link`, `error` and `shown_url` (URLs without their secrets)
 //! - `blocking.rs`: the client without an async runtime in the caller's code
 //! - `adapter.rs`, `middleware.rs`, `layer.rs`: features `reqwest-middleware` and `tower`, and their shared parts
 //! - `wire.rs`, `wire/`: shared by everything that sends: `connections`, `body` and `decode` (bombs, idle time),

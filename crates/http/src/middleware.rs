@@ -152,7 +152,7 @@ impl Middleware for GovernedMiddleware {
         };
         Box::pin(async move {
             let finished = governor.run(&call_limits, &mut sending).await.map_err(Error::middleware)?;
-            let report = CallReport::of(&finished);
+            let report = CallReport::from_finished(&finished);
             let mut response = finished.result?;
             response.extensions_mut().insert(report);
             Ok(response)

@@ -43,7 +43,7 @@ pub enum End {
     Done,
     /// Our own budget ended it; the provider is not at fault.
     Deferred {
-        /// Which budget.
+        /// The budget.
         reason: DeferReason,
         /// Time after which a retry makes sense.
         retry_in: Option<Duration>,

@@ -221,7 +221,7 @@ impl Shared {
     async fn queue_up(&self, call: &mut Call) -> Result<Permit, Refused> {
         let start = Instant::now();
         let mut reason = None;
-        let place = Place::take(self, call)?;
+        let place = QueueSlot::take(self, call)?;
         let permit = loop {
             match self.step(&place, call) {
                 Step::Send(permit) => break permit,
@@ -241,7 +241,7 @@ impl Shared {
         Ok(permit)
     }
 
-    fn step(&self, place: &Place<'_>, call: &mut Call) -> Step {
+    fn step(&self, place: &QueueSlot<'_>, call: &mut Call) -> Step {
         let now = self.clock.now();
         let mut state = self.lock();
         if call.is_over() {
@@ -441,13 +441,13 @@ impl Call {
 }
 
 /// A place in the queue, given up on drop.
-struct Place<'a> {
+struct QueueSlot<'a> {
     shared: &'a Shared,
     number: Number,
     bell: Arc<Notify>,
 }
 
-impl<'a> Place<'a> {
+impl<'a> QueueSlot<'a> {
     fn take(shared: &'a Shared, call: &mut Call) -> Result<Self, Refused> {
         let now = shared.clock.now();
         let mut state = shared.lock();
@@ -474,7 +474,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for QueueSlot<'_> {
     fn drop(&mut self) {
         self.shared.lock().queue.leave(self.number);
     }

@@ -116,7 +116,7 @@ impl SendGovernor {
                 // Large, so it is dropped before the next await.
                 let outcome = transport.classify(result.as_ref(), wall_now());
                 let is_last = attempt + 1 >= call_limits.attempts || !transport.may_repeat(result.as_ref(), &outcome);
-                (Meaning::of(&outcome), sent.answer(&outcome, if is_last { LAST } else { attempt }))
+                (Meaning::from_outcome(&outcome), sent.answer(&outcome, if is_last { LAST } else { attempt }))
             };
             self.shared.remember(meaning.is_refusal).await;
             let now = self.shared.clock.now();
@@ -200,7 +200,7 @@ struct Meaning {
 }
 
 impl Meaning {
-    fn of(outcome: &Outcome) -> Self {
+    fn from_outcome(outcome: &Outcome) -> Self {
         Self { verdict: outcome.verdict, told_wait: outcome.told_wait(), is_refusal: is_refusal(outcome) }
     }
 }

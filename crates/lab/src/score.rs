@@ -208,7 +208,7 @@ from_s = 1800
     fn converging_takes_nine_tenths_of_the_limit_and_few_refusals() {
         check(&[(0.0, 5.0, 0.0), (100.0, 9.5, 0.0), (1800.0, 4.0, 0.0)], Some(100.0), Some(0.0));
         check(&[(0.0, 8.0, 0.0), (1800.0, 4.0, 0.0)], None, Some(0.0));
-        // Who is refused a third of the time has found nothing.
+        // A law that is refused a third of the time has found nothing.
         check(&[(0.0, 10.0, 5.0), (200.0, 9.5, 0.0), (1800.0, 4.0, 0.0)], Some(200.0), Some(0.0));
     }
 

@@ -116,7 +116,7 @@ pub enum Next {
 impl Next {
     /// The next steady run.
     #[must_use]
-    pub fn of(facts: &Facts, now: WallTime) -> Self {
+    pub fn steady(facts: &Facts, now: WallTime) -> Self {
         if let Some(asked) = facts.asked {
             return detained(facts, of_owner(facts, asked, now));
         }
@@ -124,7 +124,7 @@ impl Next {
             return Self::Held(held);
         }
         let next = match Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) {
-            Rest::No => steady(facts, now),
+            Rest::No => steady_run(facts, now),
             Rest::Until { until, why, .. } => resting(facts, Some(until), why, now),
             Rest::NeedsAttention { why, .. } => resting(facts, None, why, now),
         };
@@ -133,7 +133,7 @@ impl Next {
 
     /// The next part of the history, if some remains. It waits only for the provider and the quiet hours.
     #[must_use]
-    pub fn of_history(facts: &Facts, now: WallTime) -> Self {
+    pub fn history(facts: &Facts, now: WallTime) -> Self {
         let rests = Cooldown::answer(facts.cooldown.as_ref(), now, facts.cooldown_policy) != Rest::No;
         if let Some(held) = held(facts, now) {
             return Self::Held(held);
@@ -223,7 +223,7 @@ const fn is_worth_a_probe(facts: &Facts) -> bool {
 }
 
 /// The next run without a cooldown.
-fn steady(facts: &Facts, now: WallTime) -> Next {
+fn steady_run(facts: &Facts, now: WallTime) -> Next {
     let run = |at, because| Next::Run { at, kind: Kind::Full, because };
     let Some(last) = facts.last else {
         return run(facts.added.min(now) + own_moment(&facts.connection), Because::First);
@@ -294,7 +294,7 @@ fn back_off(facts: &Facts, began: WallTime, times: u32) -> Duration {
 
 /// The next run during a cooldown; `until` is `None` when it was rate-limited too often.
 fn resting(facts: &Facts, until: Option<WallTime>, why: PressureReason, now: WallTime) -> Next {
-    let Next::Run { at, because, .. } = steady(facts, now) else { return Next::Held(Held::NothingToDo) };
+    let Next::Run { at, because, .. } = steady_run(facts, now) else { return Next::Held(Held::NothingToDo) };
     let told = facts.told_until.unwrap_or_default();
     let until = until.map(|until| until.max(told));
     let (last, purpose) = match facts.last {

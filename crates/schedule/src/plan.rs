@@ -83,7 +83,7 @@ impl Session {
 impl Plan {
     /// The plan of a connection. Without a policy it runs on request.
     #[must_use]
-    pub fn of(policy: Option<&RefreshPolicy>, wish: &OwnerWish) -> Self {
+    pub fn combine(policy: Option<&RefreshPolicy>, wish: &OwnerWish) -> Self {
         let seconds = |pick: fn(&RefreshPolicy) -> Option<u64>| policy.and_then(pick).map(Duration::from_secs);
         let recommended = seconds(|policy| policy.recommended_interval_seconds).unwrap_or(EVERY_DEFAULT);
         // Data that counts as stale before the next run would be too late.
@@ -148,7 +148,7 @@ mod tests {
         let automatic = policy(RecommendedMode::Automatic);
         let manual = policy(RecommendedMode::Manual);
         let risky = RefreshPolicy { background_safe: Some(false), ..automatic.clone() };
-        let held = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| Plan::of(policy, wish).held_back;
+        let held = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| Plan::combine(policy, wish).held_back;
         let nothing = OwnerWish::default();
         assert_eq!(held(Some(&automatic), &nothing), None);
         assert_eq!(held(Some(&manual), &nothing), Some(HeldBack::ManualByManifest));
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn the_interval_is_the_owners_or_the_recommended_one_or_a_day() {
         let automatic = policy(RecommendedMode::Automatic);
-        let seconds = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| match Plan::of(policy, wish).cadence {
+        let seconds = |policy: Option<&RefreshPolicy>, wish: &OwnerWish| match Plan::combine(policy, wish).cadence {
             Cadence::Every(every) => every.length().as_secs(),
             Cadence::Cron(_) => 0,
         };
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(seconds(Some(&automatic), &OwnerWish::default()), 7200);
         assert_eq!(seconds(Some(&automatic), &hourly), 3600);
         assert_eq!(seconds(None, &OwnerWish::default()), 86_400);
-        assert_eq!(Plan::of(Some(&automatic), &hourly).apart, Duration::from_secs(600));
+        assert_eq!(Plan::combine(Some(&automatic), &hourly).apart, Duration::from_secs(600));
         let stale_soon = RefreshPolicy { maximum_staleness_seconds: Some(1800), ..automatic };
         assert_eq!(seconds(Some(&stale_soon), &OwnerWish::default()), 1800, "data is never old by plan");
         assert_eq!(seconds(Some(&stale_soon), &hourly), 3600, "unless the owner wants it so");

@@ -113,7 +113,7 @@ impl Scheduler {
     pub fn learn(&mut self, facts: Facts, now: WallTime) {
         let name = facts.connection.clone();
         let running = self.forget_times(&name).and_then(|entry| entry.running);
-        let (steady, history) = (Next::of(&facts, now), Next::of_history(&facts, now));
+        let (steady, history) = (Next::steady(&facts, now), Next::history(&facts, now));
         self.entries.insert(name.clone(), Entry { facts, steady, history, running });
         self.note_times(&name);
     }
@@ -214,7 +214,7 @@ impl Scheduler {
 
     fn look_again(&mut self, name: &str, now: WallTime) {
         if let Some(entry) = self.forget_times(name) {
-            let (steady, history) = (Next::of(&entry.facts, now), Next::of_history(&entry.facts, now));
+            let (steady, history) = (Next::steady(&entry.facts, now), Next::history(&entry.facts, now));
             self.entries.insert(name.to_owned(), Entry { steady, history, ..entry });
             self.note_times(name);
         }

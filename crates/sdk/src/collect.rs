@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::connector::ACCOUNT_VARIABLE;
 use crate::connector::credentials::Credentials;
 use crate::emit::{Cursor, Emitter};
-use crate::exchanges::{Played, Recording, Tape};
+use crate::exchanges::{Played, RecordReplay, Recording};
 use crate::gaps::GapPages;
 use crate::pace::rate;
 use crate::pace::waits::Waits;
@@ -54,7 +54,7 @@ pub struct Collect<'r> {
     pub(crate) governor: Option<SendGovernor>,
     pub(crate) accounted_for: BTreeSet<String>,
     pub(crate) last_readout: Option<Time>,
-    pub(crate) tape: Tape,
+    pub(crate) record_replay: RecordReplay,
     /// Current waits, for observers.
     pub(crate) waits: Waits,
 }
@@ -66,7 +66,7 @@ gleaner_base::debug_only!(Variables<'_>);
 
 /// Settings of an external sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Habits {
+pub struct SenderSettings {
     /// The shortest time between two sends, unless the owner sets another (`…_PACING_MIN_INTERVAL_MS`).
     pub ceiling: Duration,
     /// Random delay against synchronized clients; never slows the pace.
@@ -75,7 +75,7 @@ pub struct Habits {
     pub max_concurrency: u16,
     /// Whether the account is penalized for refusals: finding the limit then costs one refusal, and after that at
     /// most one per hundred requests.
-    pub is_careful: bool,
+    pub conservative: bool,
 }
 
 /// Interval of rate reports. A person sees it change, and a run may have millions of slices.
@@ -158,7 +158,7 @@ impl<'r> Collect<'r> {
         let governor = client.governor();
         if self.client.is_none() {
             // Replays have no pace to restore, show or save.
-            if !self.tape.is_playing() {
+            if !self.record_replay.is_playing() {
                 self.take_pace_of(governor)?;
             }
             self.client = Some(client.clone());
@@ -172,16 +172,16 @@ impl<'r> Collect<'r> {
     /// # Errors
     ///
     /// It cannot be created, or the run is a replay: external sends are not recorded.
-    pub fn external_sender(&mut self, habits: Habits) -> Result<ExternalSender, Stop> {
-        if self.tape.is_playing() {
+    pub fn external_sender(&mut self, settings_of_sender: SenderSettings) -> Result<ExternalSender, Stop> {
+        if self.record_replay.is_playing() {
             let message = "this connector sends through a browser, which cannot be replayed";
             return Err(Stop::for_good(message, RecoveryAction::NotRetriable));
         }
         let mut settings = self.settings();
-        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(habits.ceiling);
-        settings.config.max_concurrency = habits.max_concurrency;
-        settings.config.is_careful = habits.is_careful;
-        settings.launch_jitter = habits.launch_jitter;
+        settings.config.ceiling_interval = self.caps.min_interval.unwrap_or(settings_of_sender.ceiling);
+        settings.config.max_concurrency = settings_of_sender.max_concurrency;
+        settings.config.conservative = settings_of_sender.conservative;
+        settings.launch_jitter = settings_of_sender.launch_jitter;
         let key = self.governors.key(self.provider(), self.account().as_ref().map(String::as_bytes));
         let governor = self.governors.governor(&key, &settings).map_err(gleaner_http::Error::from)?;
         let sender = ExternalSender::new(self.provider(), governor)?;
@@ -248,7 +248,7 @@ impl<'r> Collect<'r> {
         if let Some(account) = self.account() {
             builder = builder.credential(account);
         }
-        self.tape.put_into(builder, sample)
+        self.record_replay.put_into(builder, sample)
     }
 
     /// The client's settings within this run's limits. Only the wall clock of START counts: the other one begins at

@@ -11,7 +11,7 @@ use crate::budget::caps::Caps;
 use crate::clock::{Clock, JumpClock, SystemClock, rfc3339};
 use crate::collect::{Collect, Variables};
 use crate::emit::{Cursor, Emitter};
-use crate::exchanges::{Recording, Tape};
+use crate::exchanges::{RecordReplay, Recording};
 use crate::gaps::GapPages;
 use crate::pace::waits::Waits;
 use crate::pace::warm_start::take_learned;
@@ -170,11 +170,11 @@ impl Prepared {
     ) -> Option<DoneStatus> {
         let Self { manifest, schemas, filter, start } = self;
         let now = rfc3339(around.clock.wall());
-        let tape = match Tape::open(around.variable, answers, &manifest.connector_key, &now) {
-            Ok(tape) => tape,
+        let record_replay = match RecordReplay::open(around.variable, answers, &manifest.connector_key, &now) {
+            Ok(record_replay) => record_replay,
             Err(stop) => return say_done(wire, &done(&Err(stop), 0, ToOwned::to_owned)),
         };
-        let (jumping, is_playing) = (JumpClock::new(around.clock), tape.is_playing());
+        let (jumping, is_playing) = (JumpClock::new(around.clock), record_replay.is_playing());
         let clock: &dyn Clock = if is_playing { &jumping } else { around.clock };
         let around = &Surroundings { variable: around.variable, clock };
         let started = clock.now();
@@ -182,7 +182,7 @@ impl Prepared {
         let mut emitter = Emitter::new(wire, &manifest, &schemas, clock, filter);
         let credentials = credentials::obtain(&mut emitter, &manifest, around.variable, can_ask(&start), is_playing);
         let (governors, trouble) = governors(around.variable, is_playing);
-        let mut run = collect(&manifest, emitter, start, started, around, tape, governors);
+        let mut run = collect(&manifest, emitter, start, started, around, record_replay, governors);
         let _telling = aside.map(|aside| run.waits.tell(aside));
         let result = credentials.and_then(|credentials| {
             trouble.map_or(Ok(()), |trouble| run.say(trouble))?;
@@ -229,7 +229,7 @@ fn collect<'r>(
     start: Start,
     started: gleaner_engine::Time,
     around: &Surroundings<'r>,
-    tape: Tape,
+    record_replay: RecordReplay,
     governors: Governors,
 ) -> Collect<'r> {
     let caps = Caps::read(&manifest.connector_key, around.variable, start.run_budget);
@@ -268,7 +268,7 @@ fn collect<'r>(
         governor: None,
         accounted_for: BTreeSet::new(),
         last_readout: None,
-        tape,
+        record_replay,
         waits: Waits::default(),
     }
 }
@@ -285,7 +285,7 @@ fn collect_without_panic(connector: &dyn Connector, run: &mut Collect<'_>) -> Re
 impl Collect<'_> {
     fn take_credentials(&mut self, credentials: Credentials) {
         let secrets = credentials.values.values().cloned().collect::<Vec<_>>();
-        self.tape.keep_secret(&secrets);
+        self.record_replay.keep_secret(&secrets);
         self.emitter.keep_secret(secrets);
         self.credentials = credentials;
     }
@@ -293,7 +293,7 @@ impl Collect<'_> {
     /// Sends the remaining messages before the last one.
     fn close(&mut self, result: Result<(), Stop>) -> Result<(), Stop> {
         // A request that is not in the recording invalidates the whole run.
-        let result = self.tape.missed().map_or(result, Err);
+        let result = self.record_replay.missed().map_or(result, Err);
         let result = match result {
             Err(Stop::Deferred(reason)) if !self.recovery_only => self.leave_all(reason),
             // Items that recovery did not reach have gaps already.
@@ -304,7 +304,7 @@ impl Collect<'_> {
             return result;
         }
         self.emitter.report_rejections()?;
-        if let Some(trouble) = self.tape.trouble() {
+        if let Some(trouble) = self.record_replay.trouble() {
             self.say(trouble)?;
         }
         self.report_rate()?;

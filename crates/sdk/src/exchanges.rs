@@ -35,12 +35,12 @@ pub const REPLAY_VARIABLE: &str = "GLEANER_REPLAY";
 
 /// Recorder and player of a run.
 #[derive(Debug, Default)]
-pub(crate) struct Tape {
+pub(crate) struct RecordReplay {
     pub(crate) recorder: Option<Arc<ToFile>>,
     pub(crate) player: Option<Arc<Played>>,
 }
 
-impl Tape {
+impl RecordReplay {
     /// As set in the environment, unless a recording is given.
     pub(crate) fn open(
         variable: &dyn Fn(&str) -> Option<String>,

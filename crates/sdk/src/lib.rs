@@ -76,7 +76,7 @@ mod wire;
 
 pub use budget::caps::variable_names;
 pub use clock::{Clock, SystemClock, rfc3339};
-pub use collect::{Collect, Habits};
+pub use collect::{Collect, SenderSettings};
 pub use connector::{ACCOUNT_VARIABLE, Connector, PACING_VARIABLE, Surroundings, run_connector, run_on};
 pub use emit::{Counts, Cursor, Emitted, Emitter};
 pub use fetch_error::{FetchError, FetchErrorKind};

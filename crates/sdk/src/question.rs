@@ -155,7 +155,7 @@ impl Collect<'_> {
     ///
     /// The owner declines, nobody answers or can answer, or the answer lacks a field.
     pub fn ask(&mut self, question: &Question) -> Result<Reply, Stop> {
-        if self.tape.is_playing() {
+        if self.record_replay.is_playing() {
             let placeholder = |field: &String| (field.clone(), format!("placeholder-of-{field}"));
             return Ok(Reply { values: question.fields.iter().map(placeholder).collect() });
         }

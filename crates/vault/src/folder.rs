@@ -20,7 +20,7 @@ use zeroize::Zeroizing;
 
 /// Longest wait for another writer, who needs milliseconds.
 const LOCK_WAIT: Duration = Duration::from_secs(10);
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 const LOCK: &str = "lock";
 /// Suffix of an unfinished file; useless once its process is gone.
 const NEW: &str = ".new";
@@ -94,7 +94,7 @@ impl Folder {
         loop {
             match file.try_lock() {
                 Ok(()) => return Ok(Locked { folder: self, _lock: file }),
-                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(LOOK_AGAIN),
+                Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(POLL_INTERVAL),
                 Err(TryLockError::WouldBlock) => {
                     return Err(VaultError::Busy { path, waited_seconds: wait.as_secs() });
                 }

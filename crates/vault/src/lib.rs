@@ -7,7 +7,7 @@
 //! |---|---|
 //! | storing and removing | [`Vault`] |
 //! | location of the key | [`KeyPlace`], [`KeyStore`] |
-//! | credentials for a connector, and their source | [`resolve()`], [`Found`], [`Source`] |
+//! | credentials for a connector, and their source | [`resolve()`], [`FoundCredential`], [`Source`] |
 //! | a value that is never shown | [`Secret`] |
 //!
 //! ```
@@ -69,7 +69,7 @@ pub use error::VaultError;
 pub use key::{KeyPlace, KeyStore, KeyStoreError};
 #[cfg(feature = "keyring")]
 pub use os_keyring::OsKeyring;
-pub use resolve::{Found, Resolution, ResolveError, Source, resolve};
+pub use resolve::{FoundCredential, Resolution, ResolveError, Source, resolve};
 pub use secret::{Secret, ValueFault};
 pub use secret_command::CommandFault;
 pub use secret_file::FileFault;

@@ -20,14 +20,14 @@ use std::slice;
 #[derive(Debug, Default)]
 pub struct Resolution {
     /// One per group of alternative names, in the manifest's order.
-    pub found: Vec<Found>,
+    pub found: Vec<FoundCredential>,
     /// The groups without a value. Ask for the first name of each.
     pub missing: Vec<Vec<String>>,
 }
 
 /// A credential.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundCredential {
     /// The variable that the connector reads.
     pub name: String,
     /// Its value.
@@ -156,13 +156,13 @@ fn look_in_environment(
     group: &[String],
     environment: Lookup<'_>,
     helper: Lookup<'_>,
-) -> Result<Option<Found>, ResolveError> {
+) -> Result<Option<FoundCredential>, ResolveError> {
     for name in group {
         // One after the other: no command runs for a value that is already found.
         let ways: [(Way, Lookup<'_>); 3] = [(of_variable, environment), (of_file, helper), (of_command, helper)];
         for (way, lookup) in ways {
             if let Some((secret, source)) = way(name, lookup)?.filter(|(secret, _)| !secret.is_empty()) {
-                return Ok(Some(Found { name: name.clone(), secret, source }));
+                return Ok(Some(FoundCredential { name: name.clone(), secret, source }));
             }
         }
     }
@@ -195,10 +195,10 @@ fn of_command(name: &str, lookup: Lookup<'_>) -> Look {
     }
 }
 
-fn look_in_vault(group: &[String], connection: &str, vault: &Vault) -> Result<Option<Found>, VaultError> {
+fn look_in_vault(group: &[String], connection: &str, vault: &Vault) -> Result<Option<FoundCredential>, VaultError> {
     let stored = vault.get(connection)?;
     let first = group.iter().find_map(|name| stored.iter().find(|(stored, _)| stored == name));
-    Ok(first.map(|(name, secret)| Found { name: name.clone(), secret: secret.copy(), source: Source::Vault }))
+    Ok(first.map(|(name, secret)| FoundCredential { name: name.clone(), secret: secret.copy(), source: Source::Vault }))
 }
 
 /// Removes a command's message if it contains a known secret.

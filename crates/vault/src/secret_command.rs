@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 /// Timeout of a command: somebody may have to touch a key.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 /// Poll interval for the end of the command.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Bytes of stderr that are kept.
 const ERRORS_BYTES_MAX: usize = 4 * 1024;
 const READ_BYTES: usize = 8 * 1024;
@@ -79,7 +79,7 @@ pub(crate) fn run(command: &OsStr, limit: Duration) -> Result<Secret, CommandFau
         if Instant::now() >= end {
             return Err(CommandFault::TimedOut { limit, errors: output.errors() });
         }
-        running.read(&mut output, LOOK_AGAIN.min(end.saturating_duration_since(Instant::now())));
+        running.read(&mut output, POLL_INTERVAL.min(end.saturating_duration_since(Instant::now())));
         if output.is_too_long() {
             return Err(CommandFault::Value(ValueFault::TooLong));
         }
@@ -256,7 +256,7 @@ mod tests {
     fn dies(file: &std::path::Path) -> bool {
         let end = Instant::now() + Duration::from_secs(5);
         while lives(file) && Instant::now() < end {
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
         !lives(file)
     }

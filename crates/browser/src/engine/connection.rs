@@ -21,9 +21,9 @@ use std::time::Duration;
 
 /// Maximum of queued messages for a browser that does not read.
 const OUTBOX_MAX: usize = 256;
-/// What a pipe gives at a time.
+/// Bytes per read from a pipe.
 const READ_BYTES: usize = 64 * 1024;
-const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Timeout of an order whose answer nobody awaits.
 const ORDER_MAX: Duration = Duration::from_secs(10);
@@ -260,7 +260,7 @@ impl<C: Counterpart> Connection<C> {
             if deadline.is_over() {
                 return Err(deadline.timed_out(what));
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Message {
 
 /// An error answer.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(from = "Said")]
+#[serde(from = "RawRefusal")]
 pub(crate) struct Refusal {
     /// Its kind. A browser names none.
     pub(crate) name: String,
@@ -50,15 +50,15 @@ pub(crate) struct Refusal {
 /// The form of a browser and, one level deeper, of a driver.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Said {
+struct RawRefusal {
     name: String,
     message: String,
     error: Option<Box<Self>>,
 }
 
-impl From<Said> for Refusal {
-    fn from(said: Said) -> Self {
-        let Said { name, message, error } = said;
+impl From<RawRefusal> for Refusal {
+    fn from(said: RawRefusal) -> Self {
+        let RawRefusal { name, message, error } = said;
         let (name, message) = error.map_or((name, message), |inner| (inner.name, inner.message));
         Self { name, message, log: Vec::new() }
     }

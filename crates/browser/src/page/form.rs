@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Poll interval of a page. A person does not notice a tenth of a second.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Waits until the page is drawn, and then drawn again. A page without content is never drawn, and one in the
 /// background not again: a second and a quarter of one are the timeouts.
@@ -88,7 +88,7 @@ impl Page {
     }
 
     /// Waits until an element is visible, scrolls to it, and returns its center.
-    fn find(&self, selector: &str, deadline: Deadline) -> Result<Place, BrowserError> {
+    fn find(&self, selector: &str, deadline: Deadline) -> Result<Point, BrowserError> {
         let script = format!(
             "(() => {{ const found = document.querySelector({selector}); if (!found) return null; \
              found.scrollIntoView({{block: 'center', inline: 'center', behavior: 'instant'}}); \
@@ -99,7 +99,7 @@ impl Page {
         );
         let look = || match self.page.evaluate(&script, deadline)? {
             Value::Null => Ok(None),
-            value => super::typed::<Place>(value, "find").map(Some),
+            value => super::typed::<Point>(value, "find").map(Some),
         };
         poll(deadline, look)?.ok_or_else(|| not_there(selector, deadline))
     }
@@ -116,15 +116,15 @@ fn poll<T>(
             Ok(None) | Err(BrowserError::Replaced) => {}
             Err(error) => return Err(error),
         }
-        if deadline.left() <= LOOK_AGAIN {
+        if deadline.left() <= POLL_INTERVAL {
             return Ok(None);
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
 #[derive(Deserialize)]
-struct Place {
+struct Point {
     x: f64,
     y: f64,
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 const USER_DATA_DIR: &[u8] = b"--user-data-dir=";
 
 /// One process from the system's list.
@@ -56,7 +56,7 @@ pub(crate) fn kill(leader: Pid, profile: &Path, within: Duration) -> bool {
         if began.elapsed() > within {
             return false;
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

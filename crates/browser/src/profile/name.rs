@@ -141,7 +141,7 @@ mod tests {
         let mut seen = BTreeMap::new();
         for connector in texts {
             for connection in texts {
-                // What cannot begin a folder's name is refused.
+                // An invalid start of a folder's name is refused.
                 let Ok(name) = ProfileName::of_connection(connector, connection) else { continue };
                 let before = seen.insert(name.clone(), (connector, connection));
                 assert_eq!(before, None, "{name} of {connector:?} and {connection:?}");

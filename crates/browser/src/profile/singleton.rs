@@ -16,7 +16,7 @@ const LOCK: &str = "SingletonLock";
 const LEFT: [&str; 3] = [LOCK, "SingletonSocket", "SingletonCookie"];
 /// A browser of a killed run exits within this time, or is killed.
 const ENDING_MAX: Duration = Duration::from_secs(5);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Removes files of a dead browser. Waits for a living one, and then names it.
 pub(super) fn clear(profile: &Path, last_host: Option<&str>) -> Result<Option<Notice>, BrowserError> {
@@ -39,7 +39,7 @@ pub(super) fn clear(profile: &Path, last_host: Option<&str>) -> Result<Option<No
             Verdict::Alive { pid } if began.elapsed() >= ENDING_MAX => {
                 return Err(BrowserError::ProfileInUse { path: profile.to_owned(), pid, host: None });
             }
-            Verdict::Alive { .. } => thread::sleep(LOOK_AGAIN),
+            Verdict::Alive { .. } => thread::sleep(POLL_INTERVAL),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! is on the other thread, where it may hang, and the run is here, where every wait has a timeout.
 
 use super::capture::Captures;
-use super::flow::{Said, SessionFlow};
+use super::flow::{FlowMessage, SessionFlow};
 use super::run_folder::RunFolder;
 use super::watchdog::{Look, Phase, Watchdog, watchdog_limit};
 use crate::{Browser, BrowserError, Page};
@@ -109,7 +109,7 @@ impl From<BrowserError> for Stop {
 
 /// Starts the flow on its own thread. If it hangs there, the thread ends with the process.
 fn start<T, F>(
-    to_run: SyncSender<Said>,
+    to_run: SyncSender<FlowMessage>,
     (page, has_window, folder): (Page, bool, RunFolder),
     flow: F,
 ) -> Result<JoinHandle<Result<T, Stop>>, Stop>
@@ -139,7 +139,7 @@ impl<'w, 'r> Watch<'w, 'r> {
     }
 
     /// Listens until the flow ends, or must end.
-    fn listen(&mut self, heard: &Receiver<Said>) -> Result<(), Stop> {
+    fn listen(&mut self, heard: &Receiver<FlowMessage>) -> Result<(), Stop> {
         loop {
             let now = Instant::now();
             let wait = match self.watchdog.look(now) {
@@ -147,12 +147,12 @@ impl<'w, 'r> Watch<'w, 'r> {
                 Look::Tripped { last, idle } => return Err(self.timed_out(&last, idle)),
             };
             match heard.recv_timeout(wait) {
-                Ok(Said::Checkpoint(phase, answer)) => {
+                Ok(FlowMessage::Checkpoint(phase, answer)) => {
                     let result = self.checkpoint(&phase);
                     drop(answer.send(result.clone()));
                     result?;
                 }
-                Ok(Said::Ask(question, answer)) => {
+                Ok(FlowMessage::Ask(question, answer)) => {
                     self.watchdog.interaction_opened();
                     let reply = self.run.ask(&question);
                     self.watchdog.interaction_closed(Instant::now());
@@ -160,8 +160,8 @@ impl<'w, 'r> Watch<'w, 'r> {
                     self.captures.keep_secret(values);
                     drop(answer.send(reply));
                 }
-                Ok(Said::Note(text)) => self.run.say(text)?,
-                Ok(Said::Secrets(secrets)) => {
+                Ok(FlowMessage::Note(text)) => self.run.say(text)?,
+                Ok(FlowMessage::Secrets(secrets)) => {
                     self.captures.keep_secret(secrets.iter().cloned());
                     self.run.mask(secrets);
                 }

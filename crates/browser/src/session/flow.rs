@@ -18,7 +18,7 @@ const PICTURE_WITHIN: Duration = Duration::from_secs(5);
 const SHOW_WITHIN: Duration = Duration::from_secs(2);
 
 /// Messages of a flow to the run.
-pub(super) enum Said {
+pub(super) enum FlowMessage {
     Checkpoint(Phase, SyncSender<Result<(), Stop>>),
     Ask(Box<Question>, SyncSender<Result<Reply, Stop>>),
     Note(String),
@@ -31,7 +31,7 @@ pub struct SessionFlow {
     has_window: bool,
     folder: RunFolder,
     actions: u32,
-    to_run: SyncSender<Said>,
+    to_run: SyncSender<FlowMessage>,
 }
 
 gleaner_base::debug_only!(SessionFlow, |it| has_window = it.has_window);
@@ -42,16 +42,16 @@ fn given_up() -> Stop {
 }
 
 impl SessionFlow {
-    pub(super) const fn new(page: Page, has_window: bool, folder: RunFolder, to_run: SyncSender<Said>) -> Self {
+    pub(super) const fn new(page: Page, has_window: bool, folder: RunFolder, to_run: SyncSender<FlowMessage>) -> Self {
         Self { page, has_window, folder, actions: 0, to_run }
     }
 
-    fn say(&self, said: Said) -> Result<(), Stop> {
+    fn say(&self, said: FlowMessage) -> Result<(), Stop> {
         self.to_run.send(said).map_err(|_| given_up())
     }
 
     /// Sends a message, and waits for the answer.
-    fn answer_to<T>(&self, said: impl FnOnce(SyncSender<Result<T, Stop>>) -> Said) -> Result<T, Stop> {
+    fn answer_to<T>(&self, said: impl FnOnce(SyncSender<Result<T, Stop>>) -> FlowMessage) -> Result<T, Stop> {
         let (answer, answered) = sync_channel(1);
         self.say(said(answer))?;
         answered.recv().map_err(|_| given_up())?
@@ -73,7 +73,7 @@ impl SessionFlow {
     ///
     /// The run has given up.
     pub fn checkpoint(&self, phase: &str) -> Result<(), Stop> {
-        self.answer_to(|answer| Said::Checkpoint(Phase::new(phase), answer))
+        self.answer_to(|answer| FlowMessage::Checkpoint(Phase::new(phase), answer))
     }
 
     /// Asks the owner. The time of the answer does not count as idle time.
@@ -82,7 +82,7 @@ impl SessionFlow {
     ///
     /// See [`Collect::ask`](gleaner_sdk::Collect::ask); also when the run has given up.
     pub fn ask(&self, question: Question) -> Result<Reply, Stop> {
-        self.answer_to(|answer| Said::Ask(Box::new(question), answer))
+        self.answer_to(|answer| FlowMessage::Ask(Box::new(question), answer))
     }
 
     /// Adds a note for debugging.
@@ -91,7 +91,7 @@ impl SessionFlow {
     ///
     /// The run has given up.
     pub fn note(&self, text: impl Into<String>) -> Result<(), Stop> {
-        self.say(Said::Note(text.into()))
+        self.say(FlowMessage::Note(text.into()))
     }
 
     /// Masks these from now on, in messages and captures.
@@ -100,7 +100,7 @@ impl SessionFlow {
     ///
     /// The run has given up.
     pub fn mask(&self, secrets: impl IntoIterator<Item = String>) -> Result<(), Stop> {
-        self.say(Said::Secrets(secrets.into_iter().collect()))
+        self.say(FlowMessage::Secrets(secrets.into_iter().collect()))
     }
 
     /// Asks the owner to do something on the page, and waits for the confirmation. The question has the page's

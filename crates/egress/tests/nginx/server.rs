@@ -13,7 +13,7 @@ use tempfile::TempDir;
 pub(crate) const RATE_PER_S: u32 = 20;
 const BURST: u32 = 5;
 
-/// What nginx does with what is too fast.
+/// Treatment of excess requests by nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Answers 429 at once.

@@ -1,4 +1,4 @@
-//! What the sidecar answers itself: who said no, why, and until when.
+//! The sidecar's own answers: who refused, why, and until when.
 
 use crate::support::{TestSidecar, TestUpstream, answer, ask, body, caller, no_answer, raw, send};
 use gleaner_egress::{Config, Proxy, ProxyError, Upstream};

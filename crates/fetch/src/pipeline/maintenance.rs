@@ -4,7 +4,7 @@ use super::Pipeline;
 use super::rules::Rules;
 use crate::FetchError;
 use crate::frontier::SiteId;
-use crate::progress::Told;
+use crate::progress::PipelineEvent;
 use crate::wire::Wire;
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ impl<W: Wire> Pipeline<W> {
         self.progress.under_way = self.tasks.len();
         self.progress.all_found = self.all_found;
         // The receiver is slow: the next event will do.
-        let _nobody = self.parts.told.try_send(Told::Progress(self.progress));
+        let _nobody = self.parts.told.try_send(PipelineEvent::Progress(self.progress));
     }
 
     /// Saves the learned rates of all hosts.

@@ -42,7 +42,7 @@ impl<W: Wire> Pipeline<W> {
             Rules::Known { robots, .. } => self.rules_bytes = self.rules_bytes.saturating_sub(robots.size()),
             Rules::Unknown | Rules::Asked => {}
         }
-        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::of);
+        let target = url::Url::parse(&format!("{}{ROBOTS_PATH}", site.origin)).ok().map(Target::from_url);
         let Some(Ok(target)) = target else {
             self.give_up(id, "its host name is invalid").await?;
             return Ok(false);

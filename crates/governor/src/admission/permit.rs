@@ -37,7 +37,7 @@ pub enum Admission {
     Defer(Deferral),
 }
 
-/// What to do with a request after its outcome.
+/// Next step for a request after its outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// The answer is final, good or bad.

@@ -10,7 +10,7 @@ mod memory;
 use super::lane::Lane;
 use super::permit::{Admission, Advice, Permit, PermitAges};
 use crate::config::Rules;
-use crate::law::pace::{LawPace, Pace, RestingPace};
+use crate::law::pace::{IdlePace, LawPace, Pace};
 use crate::law::{Accepted, Refusal};
 use crate::reasons::{DeferReason, Deferral, PressureReason, WaitReason};
 use crate::retry::answer_window::AnswerWindow;
@@ -104,7 +104,7 @@ impl KeyState {
     }
 
     /// Activates an idle key.
-    pub(crate) fn wake(pace: Option<&RestingPace>, breaker: Breaker, rules: &Rules, now: Time) -> Self {
+    pub(crate) fn wake(pace: Option<&IdlePace>, breaker: Breaker, rules: &Rules, now: Time) -> Self {
         let pace = pace.map_or_else(|| Pace::new(rules), |pace| pace.wake(rules, now));
         Self::with(pace, breaker, rules)
     }

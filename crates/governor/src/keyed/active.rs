@@ -128,7 +128,7 @@ impl Active {
     pub(crate) fn terms(&self, rules: &RegistryRules, now: Time) -> Option<Terms> {
         let KeyState { pace, lane, breaker, permits, sent, .. } = &self.state;
         let Pace::Law(pace) = pace else { return None };
-        let answers_max = pace.law.patience()?;
+        let answers_max = pace.law.batch_max()?;
         let is_closed = breaker.state(now) != CircuitState::Closed || pace.law.gate() > now;
         if !rules.config.enabled || is_closed || !lane.is_wide() || !permits.are_young() {
             return None;

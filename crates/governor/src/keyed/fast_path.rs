@@ -319,7 +319,7 @@ mod interleavings {
             let batch = express.close().unwrap();
             let (others_sends, others_answers) = thread.join().unwrap();
             sends += others_sends;
-            // What came after the closing is refused, not lost.
+            // A success after closing is refused, not lost.
             assert_eq!(batch.sends, sends);
             assert_eq!(batch.answers, others_answers);
             assert_eq!(batch.in_flight, sends - others_answers);

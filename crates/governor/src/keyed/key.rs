@@ -4,7 +4,7 @@ use super::active::Active;
 use super::config::RegistryRules;
 use super::snapshot::Tally;
 use crate::admission::state::KeyState;
-use crate::law::pace::RestingPace;
+use crate::law::pace::IdlePace;
 use crate::retry::breaker::Breaker;
 use crate::retry::circuit::CircuitState;
 use crate::time::{Time, WallTime};
@@ -13,7 +13,7 @@ use crate::warm_start::Learned;
 /// An idle key.
 #[derive(Debug)]
 pub(crate) struct Idle {
-    pub(super) pace: Option<RestingPace>,
+    pub(super) pace: Option<IdlePace>,
     pub(super) breaker: Breaker,
     pub(super) last: Time,
 }
@@ -128,7 +128,7 @@ impl Key {
 
 impl Idle {
     fn gate(&self) -> Time {
-        self.pace.as_ref().map_or(Time::ZERO, RestingPace::gate)
+        self.pace.as_ref().map_or(Time::ZERO, IdlePace::gate)
     }
 
     /// Rebuilds the state from before it became idle.

@@ -21,7 +21,7 @@ pub(crate) struct Ordinary {
 
 impl Law {
     /// How many ordinary answers may be reported at once; `None` while the law must see every request.
-    pub(crate) fn patience(&self) -> Option<u8> {
+    pub(crate) fn batch_max(&self) -> Option<u8> {
         let every_one_matters = self.episode.is_some()
             || self.shut > 0
             || self.mode == Mode::Drain

@@ -2,7 +2,7 @@
 
 use super::bucket::Bucket;
 use super::gcra::Pacing;
-use super::{Law, Rest};
+use super::{IdleLaw, Law};
 use crate::config::{Rules, Strategy};
 use crate::time::Time;
 
@@ -27,9 +27,9 @@ pub(crate) struct LawPace {
 
 /// The pace of an idle key.
 #[derive(Clone, Debug)]
-pub(crate) enum RestingPace {
+pub(crate) enum IdlePace {
     Off,
-    Law(Rest, Pacing),
+    Law(IdleLaw, Pacing),
     Bucket(Bucket),
 }
 
@@ -62,7 +62,7 @@ impl Pace {
             _ if rules.discovery == 0 => Self::Off,
             Strategy::Gleaner => {
                 let law = Law::new(rules.discovery, rules.fastest, rules.tuning);
-                let law = if rules.is_careful { law.careful() } else { law };
+                let law = if rules.conservative { law.conservative() } else { law };
                 Self::Law(LawPace { law, pacing: Pacing::new() })
             }
             Strategy::Aimd(_) | Strategy::Fixed => Self::Bucket(Bucket::new(rules, rules.discovery)),
@@ -142,16 +142,16 @@ impl Pace {
     }
 
     /// The small form after `idle` nanoseconds; `None` while the full form is needed.
-    pub(crate) fn rest(&self, idle: u64) -> Option<RestingPace> {
+    pub(crate) fn rest(&self, idle: u64) -> Option<IdlePace> {
         Some(match self {
-            Self::Off => RestingPace::Off,
-            Self::Law(pace) => RestingPace::Law(pace.law.rest(idle)?, pace.pacing.clone()),
-            Self::Bucket(bucket) => RestingPace::Bucket(bucket.at_rest()),
+            Self::Off => IdlePace::Off,
+            Self::Law(pace) => IdlePace::Law(pace.law.rest(idle)?, pace.pacing.clone()),
+            Self::Bucket(bucket) => IdlePace::Bucket(bucket.at_rest()),
         })
     }
 }
 
-impl RestingPace {
+impl IdlePace {
     /// When the gate opens.
     pub(crate) const fn gate(&self) -> Time {
         match self {

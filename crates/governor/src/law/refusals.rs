@@ -17,7 +17,7 @@ pub(crate) struct Refusals {
     /// Whole seconds, newest first: strikes are counted over minutes.
     times: [u32; REFUSALS_REMEMBERED],
     len: u8,
-    is_careful: bool,
+    conservative: bool,
     budget: f32,
     loan: f32,
 }
@@ -25,23 +25,23 @@ pub(crate) struct Refusals {
 impl Refusals {
     pub(crate) const fn new(tuning: &Tuning) -> Self {
         let Tuning { budget_start: budget, loan, .. } = *tuning;
-        Self { times: [0; REFUSALS_REMEMBERED], len: 0, is_careful: false, budget, loan }
+        Self { times: [0; REFUSALS_REMEMBERED], len: 0, conservative: false, budget, loan }
     }
 
     /// For an account that is penalized for refusals.
-    pub(crate) const fn careful(tuning: &Tuning) -> Self {
-        Self { is_careful: true, budget: 0.0, loan: 0.0, ..Self::new(tuning) }
+    pub(crate) const fn conservative(tuning: &Tuning) -> Self {
+        Self { conservative: true, budget: 0.0, loan: 0.0, ..Self::new(tuning) }
     }
 
     /// Whether the budget allows a probe that may be refused.
     pub(crate) fn may_risk(&self, now: Time, tuning: &Tuning) -> bool {
-        let cost = if self.is_careful { tuning.risk_cost_carefully } else { tuning.risk_cost };
+        let cost = if self.conservative { tuning.risk_cost_carefully } else { tuning.risk_cost };
         self.budget >= cost && self.recent(now, tuning) < tuning.strikes_max
     }
 
     /// Whether Climb must wait: too many refusals are recent, or a conservative key has not earned one.
     pub(crate) fn is_alarmed(&self, now: Time, tuning: &Tuning) -> bool {
-        self.recent(now, tuning) >= tuning.strikes_max || (self.is_careful && !self.may_risk(now, tuning))
+        self.recent(now, tuning) >= tuning.strikes_max || (self.conservative && !self.may_risk(now, tuning))
     }
 
     /// Distance to stay under the limit: the more recent refusals, the larger.
@@ -71,19 +71,19 @@ impl Refusals {
 
     /// Budget of a conservative key, to be remembered: a restart must neither raise nor lower it.
     pub(crate) fn credit(&self) -> Option<f32> {
-        self.is_careful.then_some(self.budget)
+        self.conservative.then_some(self.budget)
     }
 
     /// Restores the budget of an earlier run, limited to what can be earned and to a debt that can be repaid.
     pub(crate) fn restore_credit(&mut self, credit: f32, tuning: &Tuning) {
-        if self.is_careful && credit.is_finite() {
+        if self.conservative && credit.is_finite() {
             self.budget = credit.clamp(-tuning.budget_start, tuning.budget_start);
         }
     }
 
     /// Counts accepted requests.
     pub(crate) fn on_accepted(&mut self, accepted: u16, tuning: &Tuning) {
-        let each = if self.is_careful { tuning.earned_carefully } else { tuning.earned };
+        let each = if self.conservative { tuning.earned_carefully } else { tuning.earned };
         let earned = each * f32::from(accepted);
         if self.loan > 0.0 {
             self.loan -= earned;
@@ -164,15 +164,15 @@ mod tests {
     }
 
     #[test]
-    fn who_is_careful_has_one_refusal_or_one_in_a_hundred() {
-        let mut refusals = Refusals::careful(Tuning::SHIPPED);
+    fn a_conservative_key_has_one_refusal_or_one_in_a_hundred() {
+        let mut refusals = Refusals::conservative(Tuning::SHIPPED);
         assert!(refusals.is_alarmed(at(0), Tuning::SHIPPED), "nothing is earned yet");
         refusals.on_refused(at(20));
         (0..190).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert!(refusals.is_alarmed(at(1000), Tuning::SHIPPED), "a second one would be more than one in a hundred");
         (0..15).for_each(|_| refusals.on_accepted(1, Tuning::SHIPPED));
         assert!(!refusals.is_alarmed(at(1000), Tuning::SHIPPED) && refusals.may_risk(at(1000), Tuning::SHIPPED));
-        let mut restored = Refusals::careful(Tuning::SHIPPED);
+        let mut restored = Refusals::conservative(Tuning::SHIPPED);
         restored.restore(100 * SECOND, at(1000), Tuning::SHIPPED);
         restored.restore_credit(refusals.credit().unwrap(), Tuning::SHIPPED);
         assert!(restored.may_risk(at(1000), Tuning::SHIPPED), "the next run goes on with what was earned");

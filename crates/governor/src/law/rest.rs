@@ -11,7 +11,7 @@ use crate::time::Time;
 
 /// Small form of an idle law.
 #[derive(Clone, Debug)]
-pub(crate) struct Rest {
+pub(crate) struct IdleLaw {
     interval: u64,
     gate: Time,
     limit: f64,
@@ -27,7 +27,7 @@ pub(crate) struct Rest {
     is_gentle: bool,
 }
 
-impl Rest {
+impl IdleLaw {
     /// When the gate opens.
     pub(crate) const fn gate(&self) -> Time {
         self.gate
@@ -36,12 +36,12 @@ impl Rest {
 
 impl Law {
     /// The small form, after nothing was sent for `idle` nanoseconds; `None` while the full form is needed.
-    pub(crate) fn rest(&self, idle: u64) -> Option<Rest> {
+    pub(crate) fn rest(&self, idle: u64) -> Option<IdleLaw> {
         if self.episode.is_some() || (self.window.is_learned() && self.window.length() > idle) {
             return None;
         }
         let window = self.window.learned();
-        Some(Rest {
+        Some(IdleLaw {
             interval: self.interval,
             gate: self.gate,
             limit: self.limit,
@@ -59,7 +59,7 @@ impl Law {
     }
 
     /// Continues from the small form.
-    pub(crate) fn wake(rest: &Rest, fastest: u64, now: Time, tuning: &'static Tuning) -> Self {
+    pub(crate) fn wake(rest: &IdleLaw, fastest: u64, now: Time, tuning: &'static Tuning) -> Self {
         let mut law = Self::new(rest.interval, fastest, tuning);
         law.gate = rest.gate;
         law.limit = rest.limit;
@@ -106,7 +106,7 @@ mod tests {
         let before = law.interval();
         assert!(before < SECOND);
         let rest = law.rest(60 * SECOND).unwrap();
-        assert!(size_of::<Rest>() <= 104, "{}", size_of::<Rest>());
+        assert!(size_of::<IdleLaw>() <= 104, "{}", size_of::<IdleLaw>());
         let awake = Law::wake(&rest, FASTEST, at(100), Tuning::SHIPPED);
         assert_eq!((awake.interval(), awake.gate(), awake.mode()), (before, at(500), Mode::Search));
     }

@@ -7,7 +7,7 @@
 use super::{Law, Mode};
 use crate::time::{Time, nanos_in};
 
-/// What follows the drain.
+/// State after the drain.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Drain {
     /// The rate to return to.

@@ -572,7 +572,7 @@ mod tests {
         prop::collection::vec(op, 0..300)
     }
 
-    /// What an outsider sees, kept apart from the breaker's own books.
+    /// The view from outside, separate from the breaker's own state.
     struct Witness {
         breaker: Circuit,
         now: Time,

@@ -479,7 +479,7 @@ pub(crate) mod tests {
                 (Some(1000), Some(991), None, None),
             ],
         );
-        // What cannot be read keeps its place, so that the others are not shifted.
+        // An unreadable part keeps its position, so that the others are not shifted.
         check(
             &[("X-RateLimit-Limit", "200,2000"), ("X-RateLimit-Usage", "x,340")],
             &[(Some(200), None, None, None), (Some(2000), Some(1660), None, None)],

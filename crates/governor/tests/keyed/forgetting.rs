@@ -1,4 +1,4 @@
-//! What is forgotten, in which order, and what never is.
+//! Dropping of keys: the order, and the keys that are never dropped.
 
 use crate::desk::{Desk, domain, every, fixed, opens_after, seconds, with};
 use gleaner_governor::keyed::{Feedback, RegistryConfig};

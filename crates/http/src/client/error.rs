@@ -1,10 +1,10 @@
 //! Errors of a call, as text for a person and as variants for a program.
 //!
 //! There is one variant per reaction of a caller. Texts say what happened, why, and what to do. Never holds a query,
-//! a header, a body or a credential: a URL is shown as a [`Place`].
+//! a header, a body or a credential: a URL is shown as a [`ShownUrl`].
 
 use super::paging::PagingFault;
-use super::place::Place;
+use super::shown_url::ShownUrl;
 use crate::governors::KeyError;
 use crate::refusal::Refused;
 use crate::wire::{BodyFault, Cause, RedirectFault, TransportKind};
@@ -27,8 +27,8 @@ pub enum Error {
     #[error("{place}: {kind}")]
     Transport {
         /// Target of the request.
-        place: Place,
-        /// What failed.
+        place: ShownUrl,
+        /// Kind of failure.
         kind: TransportKind,
         /// The failure underneath, where there is one.
         source: Option<Cause>,
@@ -42,15 +42,15 @@ pub enum Error {
     )]
     UntrustedCertificate {
         /// Target of the request.
-        place: Place,
-        /// What is wrong with it.
+        place: ShownUrl,
+        /// The problem.
         source: Cause,
     },
     /// A redirect that is not followed.
     #[error("{place}: the redirect is not followed: {fault}")]
     Redirect {
         /// Sender of the redirect.
-        place: Place,
+        place: ShownUrl,
         /// Why not.
         fault: RedirectFault,
     },
@@ -58,7 +58,7 @@ pub enum Error {
     #[error("{place}: {fault}")]
     Body {
         /// Sender of the answer.
-        place: Place,
+        place: ShownUrl,
         /// Why not.
         fault: BodyFault,
         /// The failure underneath, where there is one.
@@ -68,7 +68,7 @@ pub enum Error {
     #[error("{place}: the answer is not the expected JSON: {what} at line {line}, column {column}")]
     Json {
         /// Sender of the answer.
-        place: Place,
+        place: ShownUrl,
         /// The problem, in one or two words.
         what: &'static str,
         /// Line, counted from 1.
@@ -81,7 +81,7 @@ pub enum Error {
     #[error("{place}: the provider answered {status}")]
     Status {
         /// Sender of the answer.
-        place: Place,
+        place: ShownUrl,
         /// The status.
         status: StatusCode,
         /// Our own budget, if that prevented a retry.
@@ -91,10 +91,10 @@ pub enum Error {
     #[error("{place}: page {page}: {fault}")]
     Paging {
         /// Sender of the pages.
-        place: Place,
+        place: ShownUrl,
         /// Counted from 0.
         page: u32,
-        /// What is wrong.
+        /// The problem.
         fault: PagingFault,
     },
     /// The request is invalid.
@@ -106,7 +106,7 @@ pub enum Error {
     /// The client cannot be created.
     #[error("the client cannot be created: {what}")]
     Setup {
-        /// What failed.
+        /// The part that failed.
         what: &'static str,
         /// The failure underneath.
         source: Cause,
@@ -203,7 +203,7 @@ impl Error {
     }
 
     /// Not `From`: the text of a JSON error quotes the content, so only its position is kept.
-    pub(crate) fn json(place: &Place, error: &serde_json::Error) -> Self {
+    pub(crate) fn json(place: &ShownUrl, error: &serde_json::Error) -> Self {
         let what = match error.classify() {
             serde_json::error::Category::Syntax => "not JSON",
             serde_json::error::Category::Eof => "it ends too early",
@@ -239,7 +239,7 @@ mod tests {
         let url = url::Url::parse("https://api.example/v1?token=secret").unwrap();
         let cause = serde_json::from_str::<u32>("\n \"my diary\"").unwrap_err();
         assert!(cause.to_string().contains("diary"), "otherwise this test proves nothing");
-        let error = Error::json(&Place::of(&url), &cause);
+        let error = Error::json(&ShownUrl::new(&url), &cause);
         let shown = format!("{error} {error:?}");
         assert!(!shown.contains("diary") && !shown.contains("secret"), "{shown}");
         assert!(shown.contains("line 2, column 11"), "{shown}");

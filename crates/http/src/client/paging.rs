@@ -8,8 +8,8 @@
 use super::GovernedClient;
 use super::error::Error;
 use super::link::next_target;
-use super::place::Place;
 use super::request::RequestBuilder;
+use super::shown_url::ShownUrl;
 use bytes::Bytes;
 use http::HeaderMap;
 use serde::de::DeserializeOwned;
@@ -186,7 +186,7 @@ impl Pages {
 
     fn next_request(&self) -> Result<Option<RequestBuilder>, Error> {
         let url = self.request.url()?;
-        let fail = |fault| Error::Paging { place: Place::of(url), page: self.loaded, fault };
+        let fail = |fault| Error::Paging { place: ShownUrl::new(url), page: self.loaded, fault };
         let url = match &self.next {
             Next::End => return Ok(None),
             Next::Fail(fault) => return Err(fail(*fault)),
@@ -222,7 +222,7 @@ impl Way {
         url: &Url,
         headers: &HeaderMap,
         body: &[u8],
-        place: &Place,
+        place: &ShownUrl,
     ) -> Result<Result<Option<String>, PagingFault>, Error> {
         match self {
             Self::Link => Ok(link_from(url, headers)),
@@ -276,7 +276,7 @@ pub struct Slice {
     /// The cursor for [`Paging::resume_after`]; `None` when no further page can be loaded. Opaque: store it
     /// unchanged.
     pub cursor: Option<String>,
-    place: Place,
+    place: ShownUrl,
 }
 
 impl Slice {

@@ -85,7 +85,7 @@ impl RecordReplay {
 }
 
 impl Asked {
-    pub(crate) fn of(request: &reqwest::Request) -> Self {
+    pub(crate) fn from_request(request: &reqwest::Request) -> Self {
         Self {
             method: request.method().as_str().to_owned(),
             url: request.url().as_str().to_owned(),
@@ -97,7 +97,7 @@ impl Asked {
 
 impl Reply {
     /// An answer, with the body read so far.
-    pub(crate) fn of(answer: &Answer, body_end: BodyEnd) -> Self {
+    pub(crate) fn from_answer(answer: &Answer, body_end: BodyEnd) -> Self {
         let (status, body) = (answer.status.as_u16(), answer.body.front.to_vec());
         Self { status, headers: pairs(&answer.headers), body, body_end }
     }

@@ -2,10 +2,10 @@
 
 use super::GovernedClient;
 use super::error::{Error, RequestFault};
-use super::place::Place;
 use super::redirect::Hop;
 use super::response::Response;
 use super::send;
+use super::shown_url::ShownUrl;
 use crate::call_limits::CallLimits;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -202,8 +202,7 @@ impl RequestBuilder {
         let inner = &client.inner;
         let headers = if has_all_headers { Cow::Owned(headers) } else { inner.default_headers.with(headers) };
         let mut hop = Hop { method, url: url?, headers, body };
-        let span =
-            tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %Place::of(&hop.url));
+        let span = tracing::debug_span!("call", key = %inner.governor.key(), method = %hop.method, to = %ShownUrl::new(&hop.url));
         let answer = {
             // Pinned here: a call is a large future, and its wrappers stay small.
             let call = pin!(send::call(inner, &mut hop, &call_limits));
@@ -279,7 +278,7 @@ fn basic(url: &Url) -> String {
 }
 
 // Omits query, headers and body.
-gleaner_base::debug_only!(RequestBuilder<E> for E, |it| method = it.0.method, place = it.0.url.as_ref().map(Place::of));
+gleaner_base::debug_only!(RequestBuilder<E> for E, |it| method = it.0.method, place = it.0.url.as_ref().map(ShownUrl::new));
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,7 @@
 //! An answer: its head at once, its body on demand.
 
 use super::error::Error;
-use super::place::Place;
+use super::shown_url::ShownUrl;
 use crate::wire::{Body, BodyError};
 use bytes::Bytes;
 use futures_util::stream::{Stream, try_unfold};
@@ -29,12 +29,12 @@ pub(crate) struct Answer {
     pub(crate) version: Version,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Body,
-    pub(crate) story: Story,
+    pub(crate) stats: CallStats,
 }
 
 /// Attempts, waits and redirects of a call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Story {
+pub(crate) struct CallStats {
     pub(crate) attempts: u32,
     pub(crate) waited: Duration,
     pub(crate) redirects: u32,
@@ -69,25 +69,25 @@ impl<E> Response<E> {
     /// Number of sends, redirects included.
     #[must_use]
     pub fn attempts(&self) -> u32 {
-        self.answer.story.attempts
+        self.answer.stats.attempts
     }
 
     /// Total wait before the sends.
     #[must_use]
     pub fn waited(&self) -> Duration {
-        self.answer.story.waited
+        self.answer.stats.waited
     }
 
     /// Number of redirects followed.
     #[must_use]
     pub fn redirects(&self) -> u32 {
-        self.answer.story.redirects
+        self.answer.stats.redirects
     }
 
     /// Our own budget, if that prevented a retry.
     #[must_use]
     pub fn deferred(&self) -> Option<DeferReason> {
-        self.answer.story.deferred
+        self.answer.stats.deferred
     }
 
     /// Turns an error status (400 and above) into an error.
@@ -102,8 +102,8 @@ impl<E> Response<E> {
         Ok(self)
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place::of(&self.url)
+    pub(crate) fn place(&self) -> ShownUrl {
+        ShownUrl::new(&self.url)
     }
 
     pub(crate) async fn next_chunk(&mut self) -> Result<Option<Bytes>, Error> {
@@ -167,7 +167,7 @@ impl Response {
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 fn body_error(url: &Url, BodyError { fault, cause }: BodyError) -> Error {
-    Error::Body { place: Place::of(url), fault, source: cause }
+    Error::Body { place: ShownUrl::new(url), fault, source: cause }
 }
 
 // Omits headers and body: they carry tokens and private data.

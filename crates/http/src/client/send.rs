@@ -6,10 +6,10 @@
 
 use super::Inner;
 use super::error::{Error, Terminal, TerminalReason};
-use super::place::Place;
 use super::record_replay::{Asked, NoReply, Player, Reply};
 use super::redirect::{Hop, Redirects};
-use super::response::{Answer, Story};
+use super::response::{Answer, CallStats};
+use super::shown_url::ShownUrl;
 use crate::call_limits::CallLimits;
 use crate::governors::Settings;
 use crate::headers::Headers;
@@ -33,7 +33,7 @@ pub(crate) async fn call<'a>(
 ) -> Result<Box<Answer>, Error> {
     let start = call_limits.max_wait.map(|_| Instant::now());
     let mut redirects = Redirects::new(client.redirect_rules);
-    let mut story = Story::default();
+    let mut stats = CallStats::default();
     loop {
         let governor = client.governor_of(&redirects, &hop.url)?;
         let mut attempt = Attempt {
@@ -47,18 +47,18 @@ pub(crate) async fn call<'a>(
         };
         let left = left_of(*call_limits, start);
         let finished = governor.run(&left, &mut attempt).await?;
-        story.attempts += finished.attempts;
-        story.waited += finished.waited;
-        story.deferred = finished.end.deferral();
+        stats.attempts += finished.attempts;
+        stats.waited += finished.waited;
+        stats.deferred = finished.end.deferral();
         let mut answer = conclude(client, &hop.url, finished)?;
         let next = redirects.next(hop, answer.status, &answer.headers);
-        let next = next.map_err(|fault| Error::Redirect { place: Place::of(&hop.url), fault })?;
+        let next = next.map_err(|fault| Error::Redirect { place: ShownUrl::new(&hop.url), fault })?;
         let Some(next) = next else {
-            story.redirects = redirects.followed;
-            answer.story = story;
+            stats.redirects = redirects.followed;
+            answer.stats = stats;
             return Ok(answer);
         };
-        tracing::debug!(status = answer.status.as_u16(), to = %Place::of(&next.url), "redirected");
+        tracing::debug!(status = answer.status.as_u16(), to = %ShownUrl::new(&next.url), "redirected");
         *hop = next;
     }
 }
@@ -157,7 +157,7 @@ impl Attempt<'_> {
         }
         let body = Body::new(&self.hop.method, response, &mut headers, self.client.body_limits, self.deadline);
         // Boxed before any await: otherwise the future would be as large.
-        let mut answer = Box::new(Answer { status, version, headers, body, story: Story::default() });
+        let mut answer = Box::new(Answer { status, version, headers, body, stats: CallStats::default() });
         let peek = self.client.peek_of(status);
         if peek > 0 {
             answer.body.peek(peek, self.time_to_read()).await;
@@ -173,7 +173,7 @@ impl Attempt<'_> {
     /// Asks the provider or the recording, and records the answer.
     async fn exchange(&mut self, request: reqwest::Request) -> Result<Box<Answer>, NoAnswer> {
         let record_replay = &self.client.record_replay;
-        let asked = Asked::of(&request);
+        let asked = Asked::from_request(&request);
         let result = match &record_replay.player {
             Some(player) => self.played(player.as_ref(), &asked),
             None => {
@@ -186,7 +186,7 @@ impl Attempt<'_> {
         match result {
             Ok(mut answer) => {
                 let end = answer.body.read_ahead(recorder.body_bytes_max(), self.time_to_read()).await;
-                self.record(Ok(&Reply::of(&answer, end)));
+                self.record(Ok(&Reply::from_answer(&answer, end)));
                 self.asked = None;
                 Ok(answer)
             }
@@ -202,10 +202,10 @@ impl Attempt<'_> {
 
     /// The answer from the recording.
     fn played(&self, player: &dyn Player, asked: &Asked) -> Result<Box<Answer>, NoAnswer> {
-        let reply = player.play(asked).map_err(NoAnswer::not_recorded)?.map_err(NoAnswer::of)?;
+        let reply = player.play(asked).map_err(NoAnswer::not_recorded)?.map_err(NoAnswer::from_recording)?;
         let (status, headers) = reply.head()?;
         let body = Body::recorded(reply.body.into(), reply.body_end, self.client.body_limits);
-        Ok(Box::new(Answer { status, version: Version::HTTP_11, headers, body, story: Story::default() }))
+        Ok(Box::new(Answer { status, version: Version::HTTP_11, headers, body, stats: CallStats::default() }))
     }
 
     fn record(&self, came: Result<&Reply, NoReply>) {
@@ -250,7 +250,7 @@ pub(crate) fn final_refusal(verdict: Verdict, end: End) -> Option<(TerminalReaso
 /// Conversions for recordings.
 impl NoAnswer {
     /// From a recorded failure.
-    const fn of(no_reply: NoReply) -> Self {
+    const fn from_recording(no_reply: NoReply) -> Self {
         let why = match no_reply {
             NoReply::Connect => Why::Transport(TransportKind::Connect),
             NoReply::Timeout => Why::Transport(TransportKind::Timeout(Duration::ZERO)),
@@ -274,7 +274,7 @@ impl NoAnswer {
     }
 
     fn into_error(self, url: &Url, deferred: Option<DeferReason>) -> Error {
-        let place = Place::of(url);
+        let place = ShownUrl::new(url);
         match (self.why, self.cause) {
             (Why::Transport(kind), source) => Error::Transport { place, kind, source, deferred },
             (Why::Untrusted, Some(source)) => Error::UntrustedCertificate { place, source },

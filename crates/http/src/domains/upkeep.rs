@@ -16,7 +16,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 /// Longest time between two checks for due work, so that the end of all `Domains` is noticed.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Hosts of a snapshot in the log: as many as a person reads.
 const LOGGED_MAX: usize = 10;
 
@@ -43,7 +43,7 @@ async fn keep_up(domains: Weak<Inner>) {
             inner.show();
         }
         inner.save_if_due().await;
-        let look_in = inner.snapshot_every.unwrap_or(LOOK_EVERY).min(every).min(LOOK_EVERY);
+        let look_in = inner.snapshot_every.unwrap_or(POLL_INTERVAL).min(every).min(POLL_INTERVAL);
         drop(inner);
         pause(Instant::now() + look_in, &nobody_rings).await;
     }

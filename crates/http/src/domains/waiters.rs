@@ -20,7 +20,7 @@ impl Waiters {
     }
 
     /// Joins the end of the queue; returns the queue's length when it is full.
-    pub(super) fn enter(&self, max: usize) -> Result<Place<'_>, usize> {
+    pub(super) fn enter(&self, max: usize) -> Result<WaiterSlot<'_>, usize> {
         let mut queue = self.lock();
         let waiting = queue.as_ref().map_or(0, |queue| queue.len());
         if waiting >= max {
@@ -28,7 +28,7 @@ impl Waiters {
         }
         let queue = queue.get_or_insert_default();
         let number = queue.draw();
-        Ok(Place { waiters: self, number, bell: queue.enter(number) })
+        Ok(WaiterSlot { waiters: self, number, bell: queue.enter(number) })
     }
 
     /// Wakes the first caller: something has changed.
@@ -40,19 +40,19 @@ impl Waiters {
 }
 
 /// A place in the queue, given up on drop.
-pub(super) struct Place<'a> {
+pub(super) struct WaiterSlot<'a> {
     waiters: &'a Waiters,
     number: Number,
     pub(super) bell: Arc<Notify>,
 }
 
-impl Place<'_> {
+impl WaiterSlot<'_> {
     pub(super) fn is_first(&self) -> bool {
         self.waiters.lock().as_ref().is_some_and(|queue| queue.is_head(self.number))
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterSlot<'_> {
     fn drop(&mut self) {
         let mut waiters = self.waiters.lock();
         let Some(queue) = &mut *waiters else { return };

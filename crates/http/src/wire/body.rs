@@ -93,7 +93,7 @@ impl Default for BodyLimits {
 /// A fault and its cause.
 #[derive(Debug)]
 pub struct BodyError {
-    /// What is wrong.
+    /// The fault.
     pub fault: BodyFault,
     /// The failure underneath, where there is one.
     pub cause: Option<Cause>,

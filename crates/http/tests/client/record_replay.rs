@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// What was recorded, as texts.
+/// Recorded exchanges, as texts.
 #[derive(Debug, Default)]
 struct Notebook(Mutex<Vec<String>>);
 

@@ -1,4 +1,4 @@
-//! What outlives the process: a folder with a file per key.
+//! Learned state that outlives the process: a folder with a file per key.
 
 use crate::support::{Provider, Reply, fetch, fetch_with, secs};
 use gleaner_http::governor::{Learned, Outcome, WallTime};

@@ -86,7 +86,7 @@ fn summary_table(html: &mut String, laws: &[LawName], figures: &[Figures]) {
     html.push_str("</tr></thead><tbody>");
     for &law in laws {
         let runs: Vec<&Figures> = figures.iter().filter(|f| f.law == law).collect();
-        let Some(sum) = Summary::of(&runs) else { continue };
+        let Some(sum) = Summary::from_runs(&runs) else { continue };
         let _ = write!(html, "<tr{}><td>{}</td>", ours(law), law.as_str());
         let _ = write!(html, "<td>{:.3}</td><td>{:.3}</td>", sum.goodput_mean, sum.goodput_worst);
         let _ = write!(html, "<td>{}</td>", percent(sum.violation_mean));

@@ -43,7 +43,7 @@ pub struct Summary {
 
 impl Summary {
     /// Sums up; `None` without runs.
-    pub fn of(figures: &[&Figures]) -> Option<Self> {
+    pub fn from_runs(figures: &[&Figures]) -> Option<Self> {
         let mean = |value: fn(&Figures) -> f64| figures.iter().map(|f| value(f)).sum::<f64>() / figures.len() as f64;
         let (worst, least) = figures.iter().enumerate().min_by(|a, b| a.1.goodput.total_cmp(&b.1.goodput))?;
         Some(Self {
@@ -85,7 +85,7 @@ pub struct Spread {
 
 impl Spread {
     /// The spread of `values`; `None` without any.
-    pub fn of(mut values: Vec<f64>, better: Better) -> Option<Self> {
+    pub fn from_values(mut values: Vec<f64>, better: Better) -> Option<Self> {
         values.sort_by(f64::total_cmp);
         if better == Better::Low {
             values.reverse();
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn the_tail_is_the_bad_end() {
         let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        let high = Spread::of(values.clone(), Better::High).unwrap();
+        let high = Spread::from_values(values.clone(), Better::High).unwrap();
         assert_eq!(high, Spread { mean: 50.5, median: 50.0, tail: 5.0, worst: 1.0 });
-        let low = Spread::of(values, Better::Low).unwrap();
+        let low = Spread::from_values(values, Better::Low).unwrap();
         assert_eq!(low, Spread { mean: 50.5, median: 51.0, tail: 96.0, worst: 100.0 });
-        assert_eq!(Spread::of(Vec::new(), Better::Low), None);
+        assert_eq!(Spread::from_values(Vec::new(), Better::Low), None);
     }
 }

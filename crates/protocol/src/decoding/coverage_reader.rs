@@ -56,7 +56,7 @@ pub(crate) struct CoverageReader {
     /// Retry when this many bytes are unread.
     wanted: usize,
     token_bytes_max: usize,
-    place: Place,
+    place: Expecting,
     names: Vec<String>,
     lists: Vec<CoverageField>,
     block: KeyBlock,
@@ -66,9 +66,9 @@ pub(crate) struct CoverageReader {
     scanner: Scanner,
 }
 
-/// What may come next.
+/// Position in the message: the tokens that may follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Expecting {
     Open,
     FirstName,
     Name,
@@ -104,7 +104,7 @@ impl CoverageReader {
             complete: false,
             wanted: 0,
             token_bytes_max,
-            place: Place::Open,
+            place: Expecting::Open,
             names: Vec::new(),
             lists: Vec::new(),
             block: KeyBlock::default(),
@@ -159,7 +159,7 @@ impl CoverageReader {
 
     /// Reads one token.
     fn advance(&mut self) -> Outcome {
-        if self.place == Place::Closed {
+        if self.place == Expecting::Closed {
             return Err(self.closed());
         }
         self.skip_whitespace();
@@ -169,21 +169,21 @@ impl CoverageReader {
         self.wanted = 0;
         let byte = self.buffer.get(self.at).copied();
         match (self.place, byte) {
-            (Place::Open, Some(b'{')) => self.go(Place::FirstName),
-            (Place::FirstName | Place::AfterValue, Some(b'}')) => self.go(Place::Closed),
-            (Place::FirstName | Place::Name, Some(b'"')) => self.name(),
-            (Place::Value(Field::Keys(field)), Some(b'[')) => self.go(Place::FirstKey(field)),
-            (Place::Value(field), Some(_)) => self.value(field),
-            (Place::FirstKey(field) | Place::AfterKey(field), Some(b']')) => self.close_list(field),
-            (Place::FirstKey(field) | Place::Key(field), Some(_)) => self.key(field),
-            (Place::AfterKey(field), Some(b',')) => self.go(Place::Key(field)),
-            (Place::AfterValue, Some(b',')) => self.go(Place::Name),
+            (Expecting::Open, Some(b'{')) => self.go(Expecting::FirstName),
+            (Expecting::FirstName | Expecting::AfterValue, Some(b'}')) => self.go(Expecting::Closed),
+            (Expecting::FirstName | Expecting::Name, Some(b'"')) => self.name(),
+            (Expecting::Value(Field::Keys(field)), Some(b'[')) => self.go(Expecting::FirstKey(field)),
+            (Expecting::Value(field), Some(_)) => self.value(field),
+            (Expecting::FirstKey(field) | Expecting::AfterKey(field), Some(b']')) => self.close_list(field),
+            (Expecting::FirstKey(field) | Expecting::Key(field), Some(_)) => self.key(field),
+            (Expecting::AfterKey(field), Some(b',')) => self.go(Expecting::Key(field)),
+            (Expecting::AfterValue, Some(b',')) => self.go(Expecting::Name),
             (_, Some(_)) => self.scan_fault(fault_at(&self.buffer, self.at)),
             (_, None) => self.scan_fault(ScanError::Incomplete),
         }
     }
 
-    fn go(&mut self, place: Place) -> Outcome {
+    fn go(&mut self, place: Expecting) -> Outcome {
         self.at += 1;
         self.place = place;
         Ok(())
@@ -216,14 +216,14 @@ impl CoverageReader {
             return self.fault(ViolationCode::TooManyKeys, None, start);
         }
         self.at = colon + 1;
-        self.place = Place::Value(field);
+        self.place = Expecting::Value(field);
         Ok(())
     }
 
     /// Reads a value that is not a list of keys.
     fn value(&mut self, field: Field) -> Outcome {
         let (start, end) = self.token()?;
-        let view = View::of(self.utf8(start, end)?);
+        let view = View::whole(self.utf8(start, end)?);
         let lone = view.is_string() && view.name().is_none();
         let name =
             view.name().filter(|name| !name.is_empty() && !name.contains('\0')).map(std::borrow::Cow::into_owned);
@@ -251,7 +251,7 @@ impl CoverageReader {
             Field::ReferenceOnly | Field::Keys(_) | Field::Other => {}
         }
         self.at = end;
-        self.place = Place::AfterValue;
+        self.place = Expecting::AfterValue;
         Ok(())
     }
 
@@ -277,7 +277,7 @@ impl CoverageReader {
             _ => return self.fault(ViolationCode::MalformedField, Some(field.code()), start),
         }
         self.at = end;
-        self.place = Place::AfterKey(field);
+        self.place = Expecting::AfterKey(field);
         *self.report.count_mut(field) += 1;
         self.block_field = field;
         if self.block.len() >= BLOCK_KEYS_MAX || self.block.text_len() >= BLOCK_BYTES_MAX {
@@ -289,7 +289,7 @@ impl CoverageReader {
     /// A compound key as minified JSON.
     fn compound_key(&self, field: CoverageField, start: usize, end: usize) -> Result<String, Step> {
         let malformed = || self.fault(ViolationCode::MalformedField, Some(field.code()), start).err();
-        let parts = View::of(self.utf8(start, end)?).elements().unwrap_or_default();
+        let parts = View::whole(self.utf8(start, end)?).elements().unwrap_or_default();
         let names = parts.iter().map(|part| part.name()).collect::<Option<Vec<_>>>();
         let names = names
             .filter(|names| !names.is_empty() && names.iter().all(|name| !name.is_empty() && !name.contains('\0')));
@@ -299,7 +299,7 @@ impl CoverageReader {
 
     fn close_list(&mut self, field: CoverageField) -> Outcome {
         self.at += 1;
-        self.place = Place::AfterValue;
+        self.place = Expecting::AfterValue;
         self.lists.push(field);
         self.block_field = field;
         if self.block.is_empty() { Ok(()) } else { Err(Step::Block) }

@@ -68,20 +68,20 @@ impl<'a> RawJson<'a> {
     /// The fields of an object, in order; `None` for another value. Half a character in a key becomes U+FFFD.
     #[must_use]
     pub fn members(&self) -> Option<Vec<(Cow<'_, str>, RawJson<'_>)>> {
-        let members = View::of(&self.0).members()?;
+        let members = View::whole(&self.0).members()?;
         Some(members.into_iter().map(|(key, view)| (key, view.raw())).collect())
     }
 
     /// The elements of an array, in order; `None` for another value.
     #[must_use]
     pub fn elements(&self) -> Option<Vec<RawJson<'_>>> {
-        Some(View::of(&self.0).elements()?.into_iter().map(View::raw).collect())
+        Some(View::whole(&self.0).elements()?.into_iter().map(View::raw).collect())
     }
 
     /// The decoded string; `None` for another value or half a character.
     #[must_use]
     pub fn text(&self) -> Option<Cow<'_, str>> {
-        View::of(&self.0).name()
+        View::whole(&self.0).name()
     }
 }
 

@@ -26,7 +26,7 @@ impl<'a> View<'a> {
     }
 
     /// A text that is one value.
-    pub(crate) fn of(text: &'a str) -> Self {
+    pub(crate) fn whole(text: &'a str) -> Self {
         Self { text: text.trim(), offset: text.len() - text.trim_start().len() }
     }
 
@@ -155,28 +155,28 @@ mod tests {
     #[test]
     fn members_and_elements_are_found_with_their_place() {
         let text = r#"{ "a" : [ 1 , "x,]" , {"b":[]} ] , "c":{} }"#;
-        let members = View::of(text).members().unwrap();
+        let members = View::whole(text).members().unwrap();
         let (name, array) = &members[0];
         assert_eq!((name.as_ref(), array.offset()), ("a", 8));
         let elements = array.elements().unwrap();
         assert_eq!(elements.iter().map(|view| view.text()).collect::<Vec<_>>(), ["1", "\"x,]\"", "{\"b\":[]}"]);
         assert_eq!(&text[elements[1].offset()..][..5], "\"x,]\"");
         assert_eq!(members[1].1.text(), "{}");
-        assert!(View::of("[]").elements().unwrap().is_empty());
-        assert!(View::of("{ }").members().unwrap().is_empty());
+        assert!(View::whole("[]").elements().unwrap().is_empty());
+        assert!(View::whole("{ }").members().unwrap().is_empty());
     }
 
     #[test]
     fn counts_are_whole_numbers() {
-        assert_eq!(View::of("18446744073709551615").count(), Some(u64::MAX));
+        assert_eq!(View::whole("18446744073709551615").count(), Some(u64::MAX));
         for text in ["-1", "1.0", "1e3", "\"1\"", "18446744073709551616", "null"] {
-            assert_eq!(View::of(text).count(), None, "{text}");
+            assert_eq!(View::whole(text).count(), None, "{text}");
         }
     }
 
     #[test]
     fn a_name_refuses_what_a_sentence_replaces() {
-        let half = View::of(r#""x\ud83d""#);
+        let half = View::whole(r#""x\ud83d""#);
         assert_eq!(half.name(), None);
         assert_eq!(half.sentence().as_deref(), Some("x\u{fffd}"));
     }

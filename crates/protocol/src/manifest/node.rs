@@ -30,7 +30,7 @@ impl<'a> Node<'a> {
                 }
                 ScanError::Incomplete => (ManifestFaultCode::NotJson, bytes.len(), "one complete JSON object"),
             })?;
-            Ok(Self { path: String::new(), view: View::of(text) })
+            Ok(Self { path: String::new(), view: View::whole(text) })
         };
         let rejected = |(code, at, allowed)| faults.error_at(code, "$", &format!("wrong at byte {at}"), allowed);
         read().map_err(rejected).ok()

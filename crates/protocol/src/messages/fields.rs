@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn null_counts_as_absent_and_a_wrong_type_does_not() {
-        let members = View::of(r#"{"a":null,"b":1,"c":"","d":"\ud800"}"#).members().unwrap();
+        let members = View::whole(r#"{"a":null,"b":1,"c":"","d":"\ud800"}"#).members().unwrap();
         let fields = Fields::nested(&members);
         let read = |name| Optional::read(fields, name);
         assert_eq!(read("a"), Ok(None::<String>));

@@ -141,11 +141,11 @@ mod tests {
     use super::*;
 
     fn hint(text: &str) -> Result<RecoveryHint, ViolationCode> {
-        RecoveryHint::read("recovery_hint", View::of(text)).map_err(|fault| fault.code)
+        RecoveryHint::read("recovery_hint", View::whole(text)).map_err(|fault| fault.code)
     }
 
     fn continuation(text: &str) -> Result<Continuation, ViolationCode> {
-        Continuation::read("continuation", View::of(text)).map_err(|fault| fault.code)
+        Continuation::read("continuation", View::whole(text)).map_err(|fault| fault.code)
     }
 
     #[test]

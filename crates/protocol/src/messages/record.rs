@@ -117,7 +117,7 @@ fn is_written_like_another(text: &str) -> bool {
     // Hardly any key begins like this: the hot path ends here.
     let Some(first @ (b'[' | b'"')) = text.bytes().next() else { return false };
     let Ok(json) = RawJson::new(text) else { return false };
-    let view = View::of(json.as_str());
+    let view = View::whole(json.as_str());
     if first == b'"' {
         let inside = view.name().filter(|inside| is_written_like_another(inside));
         return inside.is_some_and(|inside| RecordKey::Single(inside).json() == text);

@@ -7,11 +7,11 @@
 /// Text for people about a code. Three sentences, each with its own purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wording {
-    /// What happened.
+    /// The event.
     pub what: &'static str,
     /// Why it happened, or why it matters.
     pub why: &'static str,
-    /// What to do next, or that nothing needs to be done.
+    /// The next step, or that nothing needs to be done.
     pub next: &'static str,
 }
 

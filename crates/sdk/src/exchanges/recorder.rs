@@ -216,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (recorder, path) = recorder(&folder);
         recorder.keep_secret(&["c4n4ry-token".to_owned()]);
-        // What base64 makes of these bytes holds the secret, which they themselves do not.
+        // The base64 form of these bytes contains the secret, the bytes do not.
         let bytes = super::super::recording::decode_base64("/w//c4n4rytoken4").unwrap();
         recorder.keep_secret(&["c4n4rytoken4".to_owned()]);
         recorder.record(&asked(b""), Ok(&reply(bytes)), Duration::ZERO);

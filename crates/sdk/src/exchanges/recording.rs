@@ -52,7 +52,7 @@ pub struct Recording {
 /// One request and its answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// Line in its file, from 1.
+    /// ExchangeLine in its file, from 1.
     pub line: usize,
     /// Start, in RFC 3339.
     pub at: Option<String>,
@@ -126,7 +126,7 @@ fn no_reply_of(word: &str) -> Result<NoReply, String> {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}{what}", line.map_or_else(String::new, |line| format!("line {line}: ")))]
 pub struct RecordingFault {
-    /// Line, from 1; `None` for the whole file.
+    /// ExchangeLine, from 1; `None` for the whole file.
     pub line: Option<usize>,
     /// The problem.
     pub what: String,
@@ -225,7 +225,7 @@ pub(super) fn full_line() -> String {
 pub(super) fn exchange_line(exchange: &Exchange) -> String {
     let request = &exchange.request;
     let (body, body_base64) = written(&request.body);
-    let mut line = Line {
+    let mut line = ExchangeLine {
         at: exchange.at.clone(),
         took_ms: exchange.took_ms,
         request: RequestLine {
@@ -270,7 +270,7 @@ fn written(body: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
 
 fn exchange_of(line: &str, number: usize) -> Result<Exchange, RecordingFault> {
     let fault = |what: String| RecordingFault::at(number, what);
-    let Line { at, took_ms, request, response, no_answer } = serde_json::from_str(line)
+    let ExchangeLine { at, took_ms, request, response, no_answer } = serde_json::from_str(line)
         .map_err(|error| fault(error.to_string().replace(" at line 1 column ", " at column ")))?;
     let outcome = match (response, no_answer) {
         (Some(response), None) => answered(response).map_err(fault)?,
@@ -362,7 +362,7 @@ enum EndWord {
 /// An unknown field is a mistake of a manual edit, so it is rejected.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct ExchangeLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     at: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

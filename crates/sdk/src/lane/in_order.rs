@@ -219,7 +219,7 @@ impl InOrder {
             Some(std::cmp::Ordering::Greater) if is_seen => return Ok(()),
             Some(std::cmp::Ordering::Greater) => return self.contradiction(),
         }
-        let hash = Hash::of(&item.key, item.version.as_deref());
+        let hash = Hash::of_item(&item.key, item.version.as_deref());
         let is_known = self.floor.as_ref().is_some_and(|floor| floor.at == *at && floor.ties.knows(hash));
         if let Some(group) = &mut self.group {
             group.tally.add(hash);
@@ -287,7 +287,7 @@ mod tests {
     fn range(from: Option<(u64, &str)>, to: Option<(u64, &[&str])>) -> Range {
         let floor = |(at, keys): (u64, &[&str])| {
             let mut tally = Tally::default();
-            keys.iter().for_each(|key| tally.add(Hash::of(key, None)));
+            keys.iter().for_each(|key| tally.add(Hash::of_item(key, None)));
             Floor { at: at.into(), ties: tally.ties() }
         };
         Range { from: from.map(|(at, key)| Position::new(&at.into(), key)), to: to.map(floor) }

@@ -39,14 +39,14 @@ const FULL_PERCENT: usize = 75;
 pub(crate) struct Ledger {
     pieces: Vec<String>,
     /// Piece and offset of each key.
-    keys: Vec<Place>,
+    keys: Vec<KeyLocation>,
     outcomes: Vec<Outcome>,
     /// Indexes of keys plus one, by hash; zero is free.
     index: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct KeyLocation {
     piece: u32,
     start: u32,
 }
@@ -83,7 +83,7 @@ impl Ledger {
         let start = self.pieces[piece].len();
         self.pieces[piece].push_str(key);
         let number = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        self.keys.push(Place { piece: number(piece), start: number(start) });
+        self.keys.push(KeyLocation { piece: number(piece), start: number(start) });
     }
 
     fn key(&self, number: usize) -> &str {

@@ -47,7 +47,7 @@ impl TryFrom<String> for Hash {
 
 impl Hash {
     /// The hash of an item: its key and, if the list has one, its version.
-    pub(crate) fn of(key: &str, version: Option<&str>) -> Self {
+    pub(crate) fn of_item(key: &str, version: Option<&str>) -> Self {
         let mut text = Vec::with_capacity(key.len() + version.map_or(0, str::len) + 9);
         text.extend_from_slice(&(key.len() as u64).to_le_bytes());
         text.extend_from_slice(key.as_bytes());
@@ -118,17 +118,20 @@ mod tests {
 
     fn ties(keys: impl IntoIterator<Item = usize>) -> Ties {
         let mut tally = Tally::default();
-        keys.into_iter().for_each(|key| tally.add(Hash::of(&key.to_string(), None)));
+        keys.into_iter().for_each(|key| tally.add(Hash::of_item(&key.to_string(), None)));
         tally.ties()
     }
 
     #[test]
     fn few_ties_are_known_one_by_one_and_many_by_their_sum() {
         let few = ties(0..TIES_MAX);
-        assert!(few.knows(Hash::of("7", None)) && !few.knows(Hash::of("7", Some("2"))), "a version is a part of it");
+        assert!(
+            few.knows(Hash::of_item("7", None)) && !few.knows(Hash::of_item("7", Some("2"))),
+            "a version is a part of it"
+        );
         let many = ties(0..TIES_MAX + 1);
         assert!(matches!(many, Ties::Sum { count, .. } if count == TIES_MAX as u64 + 1));
-        assert!(!many.knows(Hash::of("7", None)), "unknown, not absent");
+        assert!(!many.knows(Hash::of_item("7", None)), "unknown, not absent");
         assert_eq!(many, ties((0..TIES_MAX + 1).rev()), "the order does not matter");
         assert_ne!(many, ties(1..TIES_MAX + 2));
     }

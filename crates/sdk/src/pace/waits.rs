@@ -17,7 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Poll interval of the governor.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Shorter waits are not reported.
 const WORTH_SAYING: Duration = Duration::from_secs(1);
 /// Interval of repeated reports during a wait.
@@ -126,7 +126,7 @@ impl Waits {
             {
                 reports.was_said(now, report);
             }
-            let waited = self.0.changed.wait_timeout(self.lock(), LOOK_EVERY);
+            let waited = self.0.changed.wait_timeout(self.lock(), POLL_INTERVAL);
             known = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -31,7 +31,7 @@ const UNREAD_MAX: Duration = Duration::from_secs(30 * 60);
 /// The same after it closed our input: then it has ended, and another process holds the pipe.
 const UNREAD_AFTER_END_MAX: Duration = Duration::from_secs(2);
 /// Poll interval of a waiting writer.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Standard input and output.
 pub(crate) struct Stdio {
@@ -177,7 +177,7 @@ impl Queue {
                 state.is_broken = true;
                 return Err(WireFault::Disconnected);
             }
-            let waited = self.changed.wait_timeout(state, LOOK_AGAIN.min(patience()));
+            let waited = self.changed.wait_timeout(state, POLL_INTERVAL.min(patience()));
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -221,7 +221,7 @@ impl Queue {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    drop(self.changed.wait_timeout(self.lock(), LOOK_AGAIN));
+                    drop(self.changed.wait_timeout(self.lock(), POLL_INTERVAL));
                 }
                 Err(error) => return Err(error),
             }

@@ -34,7 +34,7 @@ fn pace_after(cursor: &Value) -> (Said, f64) {
     (said, interval)
 }
 
-/// What a run begins with before it has learned anything.
+/// The start of a run that has learned nothing.
 const DISCOVERY_MS: f64 = 1000.0;
 
 #[test]

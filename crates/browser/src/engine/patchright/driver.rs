@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(version(&around), "1.64.3");
         assert_eq!(look_for(Some(&driver("opt/python", "python3.11")), &around).unwrap().unwrap().version, "1.64.1");
         assert!(look_for(Some(&root.join("nowhere")), &around).is_err());
-        // What is found and does not fit is said, not passed over.
+        // A driver that is found and does not fit is reported, not skipped.
         make(&driver("venv", "python3.12"), "patchright-core", "1.50.0");
         assert!(look_for(None, &around).is_err());
     }
