@@ -189,7 +189,7 @@ mod tests {
         let (mut journal, finished) = Journal::open(&place.folder(), &place.bodies).unwrap();
         assert!(finished.keys.is_empty());
         journal.append(&place.line("http://a.example/1", b"one").to_json()).unwrap();
-        journal.append(&ResultLine::refused("nonsense", "it is no URL".to_owned()).to_json()).unwrap();
+        journal.append(&ResultLine::refused("nonsense", "it is not a URL".to_owned()).to_json()).unwrap();
         journal.append("not a line of ours").unwrap();
         journal.file.write_all(b"{\"url\":\"http://a.exa").unwrap();
         drop(journal);

@@ -326,7 +326,7 @@ async fn no_rules_allow_everything_and_rules_that_cannot_be_had_nothing() {
     assert_eq!((done.fetched("none"), done.fetched(""), done.lines.len()), (3, 3, 15));
     for host in ["broken", "dead", "ring", "busy"] {
         let line = done.line(&format!("http://{host}.example/1"));
-        assert!(line.error.as_ref().unwrap().starts_with("robots.txt cannot be had: "), "{line:?}");
+        assert!(line.error.as_ref().unwrap().starts_with("robots.txt cannot be fetched: "), "{line:?}");
         assert_eq!(line.attempts, 0);
     }
 }

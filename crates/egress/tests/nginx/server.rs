@@ -1,5 +1,5 @@
 //! A real nginx on loopback, with one server and one zone of `limit_req` per run, so that no run inherits
-//! the bucket of another. What it let through and refused is read from its own log.
+//! the bucket of another. Accepted and refused requests are read from its own log.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -125,7 +125,7 @@ async fn bad_hosts_cost_the_healthy_ones_at_most_a_twentieth() {
     drop(gone);
     assert!(bad_urls.iter().any(|url| url.contains(&dead.to_string())));
     bad_urls.sort_unstable();
-    // At the same time: whatever else this machine does, it does to both. Whoever ends first removes no files yet, since
+    // At the same time: whatever else this machine does, it does to both. The process that ends first removes no files yet, since
     // both listen on one thread.
     let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (alone, together) = tokio::join!(rate(one.path(), &ones, &[]), rate(other.path(), &others, &bad_urls));

@@ -58,7 +58,7 @@ async fn a_list_is_read_once_whatever_is_in_it() {
     ];
     let (lines, summary) = fetched(&urls, settings(folder.path())).await;
     assert_eq!((summary.fetched, summary.failed, lines.len()), (2, 2, 4), "{lines:?}");
-    assert_eq!(line(&lines, "nonsense").error.as_deref(), Some("it is no URL"));
+    assert_eq!(line(&lines, "nonsense").error.as_deref(), Some("it is not a URL"));
     assert_eq!(host.received().iter().filter(|request| request.path == "/1").count(), 1);
     let results = fs::read_to_string(folder.path().join("out/results.jsonl")).unwrap();
     assert!(results.lines().count() == 4 && !results.contains("secret"), "{results}");

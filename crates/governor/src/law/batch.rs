@@ -1,6 +1,6 @@
 //! A batch of ordinary requests, which a busy key reports to its law at once.
 //!
-//! An ordinary request changes nothing by itself: sent on time, accepted, not late, with no trial running and no gate
+//! An ordinary request alone changes nothing: it was sent on time, accepted, not late, with no trial running and no gate
 //! closed. The law adds the batch and checks once whether to raise the rate. It raises at most one batch late.
 
 use super::{Law, Mode};

@@ -29,7 +29,7 @@ pub enum BodyFault {
     TooLarge(u64),
     /// A decompression bomb: the body grows too much by decoding. Holds the allowed ratio.
     #[error(
-        "the answer becomes more than {0} times as large when it is decoded, as decompression bombs do; \
+        "the answer grows more than {0} times by decoding, like a decompression bomb; \
          `max_ratio` allows more"
     )]
     RatioTooHigh(u32),

@@ -37,7 +37,7 @@ vocabulary! {
         /// The connector broke the contract.
         ProtocolViolation = "protocol_violation",
             "The connector broke the rules of the protocol.",
-            "What it sent could not be trusted, so the run was stopped.",
+            "Its output could not be trusted, so the run was stopped.",
             "Report it to the connector's author.";
         /// It was stopped on request.
         Cancelled = "cancelled",

@@ -188,7 +188,7 @@ vocabulary! {
         /// An invalid recovery hint.
         MalformedHint = "malformed_hint",
             "The connector sent a recovery hint that is not known.",
-            "What to do about a skip must be one of the agreed actions.",
+            "The action for a skip must be one of the agreed ones.",
             "Report it to the connector's author with the line.";
         /// An invalid continuation.
         MalformedContinuation = "malformed_continuation",
@@ -213,7 +213,7 @@ vocabulary! {
         /// A message after DONE.
         AfterDone = "after_done",
             "The connector went on writing after it said that it was done.",
-            "What comes after the end cannot be accounted for.",
+            "Output after the end cannot be accounted for.",
             "Report it to the connector's author with the line.";
         /// An unrequested stream.
         StreamOutOfScope = "stream_out_of_scope",

@@ -167,7 +167,7 @@ fn end(facts: &mut Facts, launch: &Launch, ending: Ending, began: WallTime, now:
         Ending::Failure | Ending::Down => TerminalReason::ConnectorFailed,
         Ending::Pressure => TerminalReason::SourceCooldown,
     };
-    // A run at its budget leaves a gap, as one that was pushed back does. What arms a rest is for the engine to say.
+    // A run at its budget leaves a gap, like a rate-limited one. The engine decides what starts a cooldown.
     let mut pressure = PressureSeen::default();
     pressure.gap(match ending {
         Ending::Budget => Some(GapReason::Absence(DeferReason::RequestCap.gap_reason())),

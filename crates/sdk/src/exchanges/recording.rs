@@ -525,7 +525,7 @@ mod tests {
         for (lines, expected) in [
             (vec![""], "line 1: a recording begins with {\"gleaner_exchanges\": 1}"),
             (vec!["[]"], "line 1: a recording begins with"),
-            (vec![r#"{"gleaner_exchanges": 2}"#], "line 1: this is format 2, and 1 is the one known here"),
+            (vec![r#"{"gleaner_exchanges": 2}"#], "line 1: unknown format 2; this version reads 1"),
             (vec![HEADER, "", "{}", ""], "line 3: missing field `request` at column 2"),
             (vec![HEADER, r#"{"request": 1}"#, ""], "line 2: invalid type"),
             (vec![HEADER, &format!("{{{request}}}"), ""], "line 2: it has neither a response nor a no_answer"),
@@ -534,7 +534,10 @@ mod tests {
                 vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 200}}, "no_answer": "lost"}}"#), ""],
                 "line 2: it has both a response and a no_answer",
             ),
-            (vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 7}}}}"#), ""], "line 2: 7 is no status"),
+            (
+                vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 7}}}}"#), ""],
+                "line 2: 7 is not an HTTP status",
+            ),
             (
                 vec![HEADER, &format!(r#"{{{request}, "response": {{"status": 200, "body_base64": "?"}}}}"#), ""],
                 "line 2: its body_base64 is not base64",
