@@ -22,7 +22,7 @@ pub struct AtomicFile {
 }
 
 impl AtomicFile {
-    /// Begins a file that will replace `place`. A link there is replaced itself.
+    /// Begins a file that will replace `place`. If `place` is a link, the link is replaced, not its target.
     ///
     /// # Errors
     ///

@@ -121,9 +121,9 @@ mod tests {
         for (text, part) in [
             ("api.example.com", "not a URL"),
             ("ftp://api.example.com", "ftp"),
-            ("https://user:hunter2@api.example.com", "list of processes"),
-            ("https://token@api.example.com", "list of processes"),
-            ("https://api.example.com/?a=1", "no query"),
+            ("https://user:hunter2@api.example.com", "process list"),
+            ("https://token@api.example.com", "process list"),
+            ("https://api.example.com/?a=1", "must not have a query"),
             ("https://api.example.com/#top", "no fragment"),
             ("https://", "not a URL"),
         ] {

@@ -477,8 +477,8 @@ impl Law {
         self.count.rate = self.rate();
     }
 
-    /// The earlier run met the limit and did not measure it: doubling would meet it again at once. The next refusal
-    /// is not the first one either, and must not count as the end of Search.
+    /// The earlier run met the limit and did not measure it: doubling would meet it again at once. So the next refusal
+    /// is not the first one and must not end Search.
     pub(crate) fn restore_contact(&mut self, now: Time) {
         if self.mode == Mode::Search {
             self.mode = Mode::Climb;

@@ -1,4 +1,4 @@
-//! Rules of retries for everything that sends: whether, when, and the result if not.
+//! Retry rules, shared by everything that sends: whether to retry, when, and the result otherwise.
 //!
 //! The governor decides: its [`Advice`] spends the retry budget. [`Next::after`] is the only place that interprets an
 //! advice; `transport.rs` waits and loops, and a scheduler of many hosts queues ([`End::later`]).

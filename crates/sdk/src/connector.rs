@@ -190,7 +190,7 @@ impl Prepared {
             collect_without_panic(connector, &mut run)
         });
         let result = run.close(result);
-        // The saved rate may be a second old, and a write must not be cut off.
+        // Saves once more: the last save may be a second old, and a write in progress must finish.
         run.governors.save();
         let done = done(&result, run.emitter.counts().sent, |text| run.emitter.masked(text));
         run.emitter.done(done.clone()).is_ok().then_some(done.status)

@@ -18,7 +18,7 @@ pub(super) fn make_private(path: &Path) -> Result<bool, BrowserError> {
     check(path).map(|()| is_new)
 }
 
-/// Ours, a folder and no link. Access of others is removed: other tools create theirs with it.
+/// Checks that it is a folder of ours, not a link. Access of others is removed: other tools create theirs with it.
 fn check(path: &Path) -> Result<(), BrowserError> {
     let unsafe_for = |why| BrowserError::ProfileUnsafe { path: path.to_owned(), why };
     let kind = path.symlink_metadata().map_err(BrowserError::file("look at", path))?.file_type();

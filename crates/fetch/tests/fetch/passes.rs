@@ -145,7 +145,7 @@ async fn a_host_that_asked_to_be_left_alone_is_left_alone_by_the_next_run_too() 
     assert_eq!((summary.failed, summary.is_complete, host.received().len()), (1, true, 1));
     let (lines, summary) = fetched(&[host.url("/1")], impatient()).await;
     assert_eq!((summary.failed, host.received().len()), (1, 1), "nothing was sent");
-    assert!(lines[0].error.as_ref().unwrap().contains("stay away"), "{lines:?}");
+    assert!(lines[0].error.as_ref().unwrap().contains("is rate-limited for"), "{lines:?}");
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ pub struct RunBudgetConfig {
 /// "No limit" for both counters: as many sends, or nanoseconds (584 years), never happen.
 const OFF: u64 = u64::MAX;
 
-/// The budget of one run, with the two figures that evidence needs: sends and time so far.
+/// The budget of one run. Its counters (sends and time) are also part of circuit transitions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunBudget {
     request_cap: u64,

@@ -175,7 +175,7 @@ mod tests {
         let mut restored = Refusals::conservative(Tuning::SHIPPED);
         restored.restore(100 * SECOND, at(1000), Tuning::SHIPPED);
         restored.restore_credit(refusals.credit().unwrap(), Tuning::SHIPPED);
-        assert!(restored.may_risk(at(1000), Tuning::SHIPPED), "the next run goes on with what was earned");
+        assert!(restored.may_risk(at(1000), Tuning::SHIPPED), "the next run continues with the earned budget");
         restored.restore_credit(f32::MAX, Tuning::SHIPPED);
         assert_eq!(restored.left(), 6);
         restored.restore_credit(f32::NAN, Tuning::SHIPPED);

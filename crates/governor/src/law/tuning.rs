@@ -382,7 +382,7 @@ tuning! {
         earned: f32 = 0.0028, "refusals", 0..=1;
         /// The same for a conservative key: one in a hundred.
         earned_carefully: f32 = 0.01, "refusals", 0..=1;
-        /// The first earnings repay part of the starting budget: a short run must keep the promise too.
+        /// Earned refusals first repay this part of the starting budget, so that a short run also stays below the promised share.
         loan: f32 = 2.0, "refusals", 0..=1000;
         /// Highest cost of an experiment: the refusal itself and one echo.
         risk_cost: f32 = 2.0, "refusals", 0..=1000;

@@ -35,7 +35,7 @@ struct View {
     resets_at: Time,
 }
 
-/// Advice of the quotas for the next send.
+/// Effect of the quotas on the next send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct QuotaAdvice {
     /// Closed until this time; zero when open.

@@ -72,8 +72,8 @@ const fn retry_after(kind: RetryAfterKind) -> &'static str {
         RetryAfterKind::Seconds => " + Retry-After",
         RetryAfterKind::Date => " + Retry-After as a date",
         RetryAfterKind::Zero => " + Retry-After: 0",
-        RetryAfterKind::WrongShort => " + Retry-After a third of the truth",
-        RetryAfterKind::WrongLong => " + Retry-After three times the truth",
+        RetryAfterKind::WrongShort => " + Retry-After a third of the true wait",
+        RetryAfterKind::WrongLong => " + Retry-After three times the true wait",
     }
 }
 

@@ -90,7 +90,7 @@ wire_reasons! {
         /// A quota that is used up.
         Quota = "quota", "the service's quota was used up";
         /// The account looks banned.
-        Ban = "ban", "the service seemed to shut the account out";
+        Ban = "ban", "the service seemed to block the account";
         /// The provider failed.
         ServerError = "server_error", "the service failed";
     }

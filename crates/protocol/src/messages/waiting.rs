@@ -88,7 +88,7 @@ wire_reasons! {
         /// A quota is used up until it resets.
         Quota = "quota", "the provider's quota is used up";
         /// The account looks banned.
-        Ban = "ban", "the provider seems to have shut the account out";
+        Ban = "ban", "the provider seems to have blocked the account";
         /// The circuit is open: most requests failed.
         Circuit = "circuit", "most requests to the provider failed";
         /// The provider failed, and the request is retried.

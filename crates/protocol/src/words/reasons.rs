@@ -19,12 +19,12 @@ vocabulary! {
         RateLimited = "rate_limited",
             "The service is limiting how fast it can be asked.",
             "It answered that too many requests came in a short time.",
-            "Nothing to do: collection goes on by itself after a pause.";
+            "Nothing to do: collection resumes automatically after a pause.";
         /// The provider is overloaded or blocked us.
         UpstreamPressure = "upstream_pressure",
             "The service is busy and asked us to stay away for now.",
             "It was overloaded, or it slowed this account down.",
-            "Nothing to do: collection goes on by itself after a pause.";
+            "Nothing to do: collection resumes automatically after a pause.";
     }
 }
 
@@ -44,18 +44,18 @@ vocabulary! {
         /// The retries of the run are used up.
         RetryBudget = "retry_budget",
             "This run has used up its retries.",
-            "Retries are kept to a share of all requests, so that a run stops instead of insisting.",
+            "Retries are limited to a share of all requests, so that a run stops instead of retrying endlessly.",
             "Nothing to do: the next run tries again with a fresh budget.";
         /// The retries of one request are used up.
         Attempts = "attempts",
             "One request was tried as often as a request may be.",
-            "Trying the same request without end helps nobody.",
+            "Endless retries of the same request do not help.",
             "Nothing to do: a later run tries it again.";
         /// The circuit is open.
         CircuitOpen = "circuit_open",
             "This run stopped asking for a while.",
-            "Most of its last requests had failed, so going on would have been a waste.",
-            "Nothing to do: a later run starts with a single careful request.";
+            "Most of its last requests had failed, so further requests would probably have failed too.",
+            "Nothing to do: a later run starts with a single probe request.";
         /// The next permitted send is too late to wait for.
         BeyondHorizon = "beyond_horizon",
             "This run did not wait for the time of its next request.",
@@ -214,7 +214,7 @@ vocabulary! {
         /// The run reached a cap that its owner set. Nothing failed, so there is no HTTP status.
         RunCapDeferred = "run_cap_deferred",
             "This run saved a batch and stopped within its own budget.",
-            "One run may do only so much: you, the connector or Gleaner set a limit.",
+            "A limit applies to each run, set by you, the connector or Gleaner.",
             "Nothing to do: the next run continues with the rest.";
     }
 }

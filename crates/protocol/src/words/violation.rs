@@ -232,7 +232,7 @@ vocabulary! {
             "Add the field to the grant if you want it; otherwise report it to the author.";
         /// An unrequested time.
         TimeOutOfRange = "time_out_of_range",
-            "The connector sent a record from a time that it was not asked for.",
+            "The connector sent a record outside the requested time range.",
             "The grant has a range of time, and this record lies outside it.",
             "Widen the range if you want it; otherwise report it to the author.";
         /// A tombstone in an append-only stream.

@@ -137,7 +137,7 @@ impl Scrubber {
 
     fn body(&self, headers: &[(String, String)], body: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(body) else {
-            // A secret is text, also among other bytes.
+            // Secrets are valid text even inside a binary body, so a lossy conversion keeps them.
             let lossy = String::from_utf8_lossy(body);
             return if self.finds_in(&lossy) { self.text(&lossy).into_bytes() } else { body.to_vec() };
         };

@@ -4,7 +4,7 @@
 //! are read, and not every provider can start in the middle. Everything after this file sees one total order. A group
 //! of ties is gathered completely before its first item is returned. One that is too large is returned in parts: the
 //! smallest keys first, then the list is read again from there, so that memory is bounded and any number of ties
-//! ends. Pure: it requests pages.
+//! ends. Pure: it returns the next page to fetch.
 
 use super::place::{Floor, Position, Range, Timestamp};
 use super::source::{ListAt, ListItem, ListPage};

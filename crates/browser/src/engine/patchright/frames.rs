@@ -114,7 +114,7 @@ mod tests {
             let frames = collected(&bytes, size);
             assert_eq!((&frames[0], id(&frames[1])), (&Frame::TooLong(Some(77)), Some(78)));
         }
-        // Nothing is set aside for a length that is only claimed.
+        // No memory is allocated for a length that is only announced.
         let mut framer = LengthFirst::new(100);
         assert!(framer.push(&[0xff; 5]).is_empty());
         assert!(framer.body.capacity() < 1000);
