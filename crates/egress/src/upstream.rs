@@ -124,7 +124,7 @@ mod tests {
             ("https://user:hunter2@api.example.com", "process list"),
             ("https://token@api.example.com", "process list"),
             ("https://api.example.com/?a=1", "must not have a query"),
-            ("https://api.example.com/#top", "no fragment"),
+            ("https://api.example.com/#top", "query or fragment"),
             ("https://", "not a URL"),
         ] {
             let error = Upstream::parse(text).unwrap_err().to_string();

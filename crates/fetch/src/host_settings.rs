@@ -387,7 +387,7 @@ mod tests {
             assert!(matches!(error, HostSettingError::Value { .. }), "{wrong}: {told}");
             assert!(told.contains(name) && told.contains(value) && told.contains("is not allowed; "), "{told}");
         }
-        assert!(config(&["nonsense=1"]).unwrap_err().to_string().contains("there are strategy, enabled"));
+        assert!(config(&["nonsense=1"]).unwrap_err().to_string().contains("known settings: strategy, enabled"));
         assert_eq!(config(&["attempts"]).unwrap_err(), HostSettingError::NoValue("attempts".to_owned()));
         assert_eq!(config(&["late_factor=3"]).unwrap_err(), HostSettingError::NotAimd("late_factor"));
     }
