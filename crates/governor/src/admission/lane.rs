@@ -2,8 +2,8 @@
 //!
 //! Why not AIMD on every throttle: most throttles come from a rate limit, and lower concurrency costs throughput
 //! without curing them; a limiter that samples near a hard rate limit collapses (D2, Netflix #72). The number of
-//! other requests in flight, `k`, tells the two limits apart. A provider that allows L at once always refuses at `k
-//! >= L` and accepts at `k < L`; a rate limit refuses at any `k`. So the lane looks for a `k` that separates refusals
+//! other requests in flight, `k`, tells the two limits apart. A provider that allows L at once always refuses at
+//! `k >= L` and accepts at `k < L`; a rate limit refuses at any `k`. So the lane looks for a `k` that separates refusals
 //! from acceptances through two bursts, and does nothing until it finds one.
 //!
 //! The lane never waits and never changes the pace. With a limit of one request in flight it does nothing.
